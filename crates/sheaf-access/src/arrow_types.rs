@@ -1,8 +1,8 @@
 //! Which Arrow type carries which column type.
 //!
 //! The mapping keeps widths and signs, so that a column of fixed width is a strided copy out of the rows.
-//! Types that Arrow does not know (ENUM labels, TIME, the length of a CHAR) survive in the field's metadata:
-//! [`TYPE_KEY`] holds the SQL type text.
+//! Types that Arrow does not know (ENUM labels, the bits of a BIT, TIME, the length of a CHAR) survive in the field's
+//! metadata: [`TYPE_KEY`] holds the SQL type text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use sheaf_table::{Column, Table, TableDefinition};
 use sheaf_types::ColumnType;
+use sheaf_types::column_type::Sign;
 
 /// Metadata key of a field: the column's SQL type as `ColumnType` displays and parses it.
 pub const TYPE_KEY: &str = "sheaf.type";
@@ -22,18 +23,22 @@ pub(crate) const CLUSTERED_KEY_TYPE: ColumnType = ColumnType::VarBinary {
 /// The Arrow type of values of `ty`.
 pub fn arrow_type(ty: &ColumnType) -> DataType {
     match ty {
-        ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => DataType::Int8,
-        ColumnType::TinyInt { unsigned: true } => DataType::UInt8,
-        ColumnType::SmallInt { unsigned: false } => DataType::Int16,
-        ColumnType::SmallInt { unsigned: true } => DataType::UInt16,
-        ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => {
+        ColumnType::Bool | ColumnType::TinyInt { sign: Sign::Signed } => DataType::Int8,
+        ColumnType::TinyInt { .. } => DataType::UInt8,
+        ColumnType::SmallInt { sign: Sign::Signed } => DataType::Int16,
+        ColumnType::SmallInt { .. } => DataType::UInt16,
+        ColumnType::MediumInt { sign: Sign::Signed } | ColumnType::Int { sign: Sign::Signed } => {
             DataType::Int32
         }
-        ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => {
-            DataType::UInt32
-        }
-        ColumnType::BigInt { unsigned: false } => DataType::Int64,
-        ColumnType::BigInt { unsigned: true } => DataType::UInt64,
+        ColumnType::MediumInt { .. } | ColumnType::Int { .. } => DataType::UInt32,
+        ColumnType::BigInt { sign: Sign::Signed } => DataType::Int64,
+        ColumnType::BigInt { .. } => DataType::UInt64,
+        ColumnType::Bit { .. } => match ty.integer_bits() {
+            Some(8) => DataType::UInt8,
+            Some(16) => DataType::UInt16,
+            Some(32) => DataType::UInt32,
+            _ => DataType::UInt64,
+        },
         ColumnType::Decimal {
             precision, scale, ..
         } => DataType::Decimal128(*precision, *scale as i8),

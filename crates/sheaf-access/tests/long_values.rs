@@ -18,7 +18,13 @@ use sheaf_types::{Collation, ColumnType, Value};
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::new("number", ColumnType::Int { unsigned: false }, false),
+        Column::new(
+            "number",
+            ColumnType::Int {
+                sign: sheaf_types::column_type::Sign::Signed,
+            },
+            false,
+        ),
         Column::new(
             "body",
             ColumnType::Text {
@@ -27,7 +33,13 @@ fn columns() -> Vec<Column> {
             },
             true,
         ),
-        Column::new("group", ColumnType::Int { unsigned: false }, false),
+        Column::new(
+            "group",
+            ColumnType::Int {
+                sign: sheaf_types::column_type::Sign::Signed,
+            },
+            false,
+        ),
     ]
 }
 

@@ -267,7 +267,7 @@ mod tests {
             length: 20,
             decimals: 0,
             flags: 0,
-            labels: None,
+            declared: None,
         }
     }
 

@@ -474,6 +474,13 @@ impl SqlError {
         )
     }
 
+    pub fn invalid_field_size(column: &str) -> Self {
+        Self::new(
+            codes::INVALID_FIELD_SIZE,
+            format!("Invalid size for column '{column}'."),
+        )
+    }
+
     pub fn too_big_precision(precision: u64, column: &str, max: u64) -> Self {
         Self::new(
             codes::TOO_BIG_PRECISION,

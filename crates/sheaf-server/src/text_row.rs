@@ -5,7 +5,9 @@
 use arrow::record_batch::RecordBatch;
 use mysql_common::io::BufMutExt;
 use sheaf_memory::LONG_VALUE_BYTES;
-use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers};
+use sheaf_sql::{
+    Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers, column_flags,
+};
 use sheaf_types::number;
 use sheaf_types::temporal::{self, DAY};
 
@@ -109,8 +111,20 @@ impl<'a> TextRows<'a> {
     }
 }
 
-/// Appends the text of a value, which for NULL is empty.
+/// Appends the text of a value, which for NULL is empty. That of a number with ZEROFILL has zeros in front.
 fn append_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
+    if column.flags & column_flags::ZEROFILL == 0 || column.type_ == MysqlColumnType::Year {
+        return append_plain(cell, column, out);
+    }
+    let start = out.len();
+    append_plain(cell, column, out);
+    let missing = (column.length as usize).saturating_sub(out.len() - start);
+    if !matches!(cell, Cell::Null) {
+        out.splice(start..start, std::iter::repeat_n(b'0', missing));
+    }
+}
+
+fn append_plain(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     let decimals = column.decimals;
     let is_year = column.type_ == MysqlColumnType::Year;
     match cell {
@@ -118,6 +132,9 @@ fn append_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
         Cell::Bytes(bytes) => out.extend_from_slice(bytes),
         Cell::Signed(value) if is_year => temporal::push_year(value as u16, out),
         Cell::Unsigned(value) if is_year => temporal::push_year(value as u16, out),
+        Cell::Unsigned(value) if column.type_ == MysqlColumnType::Bit => {
+            number::push_bit_bytes(value, column.length.min(64) as u8, out);
+        }
         Cell::Signed(value) => number::push_signed(value, out),
         Cell::Unsigned(value) => number::push_unsigned(value, out),
         Cell::Decimal { unscaled, scale } => {
@@ -170,7 +187,7 @@ pub(crate) mod tests {
             length: 80,
             decimals,
             flags: 0,
-            labels: None,
+            declared: None,
         }
     }
 
@@ -281,6 +298,38 @@ pub(crate) mod tests {
         out.clear();
         encode(&readers, &columns, 1, &mut out).expect("room");
         assert_eq!(out, [NULL; 15]);
+    }
+
+    #[test]
+    fn bits_are_as_many_bytes_as_they_take() {
+        let bits = ColumnMeta {
+            length: 10,
+            ..column("b", MysqlColumnType::Bit, 0)
+        };
+        let mut out = Vec::new();
+        encode_text(Cell::Unsigned(5), &bits, &mut out).expect("room");
+        assert_eq!(out, [2, 0, 5]);
+    }
+
+    #[test]
+    fn numbers_with_zerofill_have_zeros_in_front() {
+        let filled = ColumnMeta {
+            flags: column_flags::UNSIGNED | column_flags::ZEROFILL,
+            length: 6,
+            ..column("n", MysqlColumnType::Long, 0)
+        };
+        let text = |cell: Cell<'_>| {
+            let mut out = Vec::new();
+            encode_text(cell, &filled, &mut out).expect("room");
+            out
+        };
+        assert_eq!(text(Cell::Unsigned(42)), b"\x06000042");
+        assert_eq!(text(Cell::Unsigned(1_234_567)), b"\x071234567");
+        let price = Cell::Decimal {
+            unscaled: 150,
+            scale: 2,
+        };
+        assert_eq!(text(price), b"\x06001.50");
     }
 
     #[test]

@@ -29,7 +29,9 @@ fn table(columns: &[(&str, bool, Option<u32>)]) -> (TableDefinition, KeyLayout) 
         .collect();
     all.push(Column::new(
         "id",
-        ColumnType::Int { unsigned: false },
+        ColumnType::Int {
+            sign: sheaf_types::column_type::Sign::Signed,
+        },
         false,
     ));
     let part = |column, prefix_length| IndexPart {

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::UnknownType;
+use crate::number::FloatDigits;
 use crate::text::collation::Collation;
 
 /// The most digits a DECIMAL may have: all that fit an `i128`. (MySQL allows 65.)
@@ -24,6 +25,8 @@ pub const MAX_CHAR_LENGTH: u32 = 255;
 pub const MAX_VARCHAR_LENGTH: u32 = 16_383;
 /// The longest VARBINARY in bytes.
 pub const MAX_VARBINARY_LENGTH: u32 = 65_535;
+/// The most bits of a BIT.
+pub const MAX_BITS: u8 = 64;
 /// The most labels of an ENUM.
 pub const MAX_ENUM_LABELS: usize = 65_535;
 /// The widest character in bytes (utf8mb4).
@@ -37,37 +40,59 @@ const LONG_SIZES: [(u64, &str); 4] = [
     (4_294_967_295, "long"),
 ];
 
+/// Whether a number may be below zero, and whether its column shows it with zeros in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sign {
+    Signed,
+    Unsigned,
+    /// ZEROFILL: unsigned, and shown with at least so many characters.
+    ZeroFilled(u8),
+}
+
+impl Sign {
+    pub fn is_unsigned(self) -> bool {
+        self != Sign::Signed
+    }
+}
+
 /// The declared type of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ColumnType {
     /// BOOL: MySQL's `tinyint(1)`. Stored, compared and encoded like a signed TINYINT.
     Bool,
     TinyInt {
-        unsigned: bool,
+        sign: Sign,
     },
     SmallInt {
-        unsigned: bool,
+        sign: Sign,
     },
     MediumInt {
-        unsigned: bool,
+        sign: Sign,
     },
     Int {
-        unsigned: bool,
+        sign: Sign,
     },
     BigInt {
-        unsigned: bool,
+        sign: Sign,
+    },
+    /// BIT: a number of `length` bits. As a string it is [its bytes](crate::number::bit_bytes).
+    Bit {
+        length: u8,
     },
     /// `precision` digits in all, `scale` of them after the point.
     Decimal {
         precision: u8,
         scale: u8,
-        unsigned: bool,
+        sign: Sign,
     },
+    /// With `digits`: rounded to them and shown with them, as [`FloatDigits`] says.
     Float {
-        unsigned: bool,
+        digits: Option<FloatDigits>,
+        sign: Sign,
     },
     Double {
-        unsigned: bool,
+        digits: Option<FloatDigits>,
+        sign: Sign,
     },
     /// Up to `length` characters; trailing spaces are not kept.
     Char {
@@ -166,6 +191,22 @@ impl<'a> TypeText<'a> {
         }
     }
 
+    /// `(precision,scale)`, or nothing.
+    fn float_digits(&mut self) -> Result<Option<FloatDigits>, UnknownType> {
+        if !self.eat('(') {
+            return Ok(None);
+        }
+        let precision = self.number()?;
+        if !self.eat(',') {
+            return Err(self.fail());
+        }
+        let digits = FloatDigits::new(precision, self.number()?);
+        if !self.eat(')') {
+            return Err(self.fail());
+        }
+        digits.map(Some).ok_or_else(|| self.fail())
+    }
+
     fn fraction_digits(&mut self) -> Result<u8, UnknownType> {
         let digits = self.optional_length()?.unwrap_or(0);
         if digits <= MAX_FRACTION_DIGITS {
@@ -219,20 +260,32 @@ impl ColumnType {
         let mut input = TypeText { text, rest: text };
         let name = input.word().to_ascii_lowercase();
         let default = Collation::default();
+        // Of an integer.
+        let mut width: Option<u8> = None;
         let parsed = match name.as_str() {
             "bool" | "boolean" => ColumnType::Bool,
-            "tinyint" => match input.optional_length::<u32>()? {
-                Some(1) => ColumnType::Bool,
-                _ => ColumnType::TinyInt { unsigned: false },
-            },
-            "smallint" | "mediumint" | "int" | "integer" | "bigint" => {
-                input.optional_length::<u32>()?;
-                match name.as_str() {
-                    "smallint" => ColumnType::SmallInt { unsigned: false },
-                    "mediumint" => ColumnType::MediumInt { unsigned: false },
-                    "bigint" => ColumnType::BigInt { unsigned: false },
-                    _ => ColumnType::Int { unsigned: false },
+            "tinyint" => {
+                width = input.optional_length()?;
+                match width {
+                    Some(1) => ColumnType::Bool,
+                    _ => ColumnType::TinyInt { sign: Sign::Signed },
                 }
+            }
+            "smallint" | "mediumint" | "int" | "integer" | "bigint" => {
+                width = input.optional_length()?;
+                match name.as_str() {
+                    "smallint" => ColumnType::SmallInt { sign: Sign::Signed },
+                    "mediumint" => ColumnType::MediumInt { sign: Sign::Signed },
+                    "bigint" => ColumnType::BigInt { sign: Sign::Signed },
+                    _ => ColumnType::Int { sign: Sign::Signed },
+                }
+            }
+            "bit" => {
+                let length = input.optional_length()?.unwrap_or(1);
+                if !(1..=MAX_BITS).contains(&length) {
+                    return Err(input.fail());
+                }
+                ColumnType::Bit { length }
             }
             "decimal" | "numeric" => {
                 let (mut precision, mut scale) = (10, 0);
@@ -254,11 +307,17 @@ impl ColumnType {
                 ColumnType::Decimal {
                     precision,
                     scale,
-                    unsigned: false,
+                    sign: Sign::Signed,
                 }
             }
-            "float" => ColumnType::Float { unsigned: false },
-            "double" | "real" => ColumnType::Double { unsigned: false },
+            "float" => ColumnType::Float {
+                digits: input.float_digits()?,
+                sign: Sign::Signed,
+            },
+            "double" | "real" => ColumnType::Double {
+                digits: input.float_digits()?,
+                sign: Sign::Signed,
+            },
             "char" => ColumnType::Char {
                 length: input.optional_length()?.unwrap_or(1),
                 collation: default,
@@ -311,12 +370,12 @@ impl ColumnType {
                 }
             }
         };
-        Self::parse_attributes(parsed, &mut input)
+        Self::parse_attributes((parsed, width), &mut input)
     }
 
-    /// `UNSIGNED`, `COLLATE name` after the type's name.
+    /// `UNSIGNED`, `ZEROFILL`, `COLLATE name` after the type's name and an integer's width.
     fn parse_attributes(
-        mut parsed: ColumnType,
+        (mut parsed, width): (ColumnType, Option<u8>),
         input: &mut TypeText,
     ) -> Result<ColumnType, UnknownType> {
         loop {
@@ -324,6 +383,9 @@ impl ColumnType {
             match word.as_str() {
                 "" if input.rest.trim().is_empty() => return Ok(parsed),
                 "unsigned" => parsed = parsed.into_unsigned().ok_or_else(|| input.fail())?,
+                "zerofill" => {
+                    parsed = parsed.into_zerofill(width).ok_or_else(|| input.fail())?;
+                }
                 "collate" => {
                     let collation = Collation::parse(input.word()).ok_or_else(|| input.fail())?;
                     parsed = parsed.with_collation(collation);
@@ -333,25 +395,85 @@ impl ColumnType {
         }
     }
 
-    /// The unsigned variant of a numeric type; `None` for other types.
-    pub fn into_unsigned(self) -> Option<ColumnType> {
+    /// The same number with another sign; `None` for other types.
+    fn with_sign(self, sign: Sign) -> Option<ColumnType> {
         Some(match self {
-            ColumnType::Bool | ColumnType::TinyInt { .. } => ColumnType::TinyInt { unsigned: true },
-            ColumnType::SmallInt { .. } => ColumnType::SmallInt { unsigned: true },
-            ColumnType::MediumInt { .. } => ColumnType::MediumInt { unsigned: true },
-            ColumnType::Int { .. } => ColumnType::Int { unsigned: true },
-            ColumnType::BigInt { .. } => ColumnType::BigInt { unsigned: true },
+            ColumnType::Bool | ColumnType::TinyInt { .. } => ColumnType::TinyInt { sign },
+            ColumnType::SmallInt { .. } => ColumnType::SmallInt { sign },
+            ColumnType::MediumInt { .. } => ColumnType::MediumInt { sign },
+            ColumnType::Int { .. } => ColumnType::Int { sign },
+            ColumnType::BigInt { .. } => ColumnType::BigInt { sign },
             ColumnType::Decimal {
                 precision, scale, ..
             } => ColumnType::Decimal {
                 precision,
                 scale,
-                unsigned: true,
+                sign,
             },
-            ColumnType::Float { .. } => ColumnType::Float { unsigned: true },
-            ColumnType::Double { .. } => ColumnType::Double { unsigned: true },
+            ColumnType::Float { digits, .. } => ColumnType::Float { digits, sign },
+            ColumnType::Double { digits, .. } => ColumnType::Double { digits, sign },
             _ => return None,
         })
+    }
+
+    /// The sign of a number; `None` for other types, for BOOL and for YEAR.
+    fn sign(&self) -> Option<Sign> {
+        match self {
+            ColumnType::TinyInt { sign }
+            | ColumnType::SmallInt { sign }
+            | ColumnType::MediumInt { sign }
+            | ColumnType::Int { sign }
+            | ColumnType::BigInt { sign }
+            | ColumnType::Decimal { sign, .. }
+            | ColumnType::Float { sign, .. }
+            | ColumnType::Double { sign, .. } => Some(*sign),
+            _ => None,
+        }
+    }
+
+    /// The unsigned variant of a numeric type; `None` for other types. One with ZEROFILL is unsigned already.
+    pub fn into_unsigned(self) -> Option<ColumnType> {
+        match self.zerofill() {
+            Some(_) => Some(self),
+            None => self.with_sign(Sign::Unsigned),
+        }
+    }
+
+    /// The variant of a numeric type with ZEROFILL, which for YEAR says nothing; `None` for other types. An integer has
+    /// the width that is declared for it, and all others have the width of their digits.
+    pub fn into_zerofill(self, declared: Option<u8>) -> Option<ColumnType> {
+        let of_integer = |digits| declared.filter(|width| *width > 0).unwrap_or(digits);
+        let width = match &self {
+            ColumnType::Year => return Some(self),
+            ColumnType::Bool | ColumnType::TinyInt { .. } => of_integer(3),
+            ColumnType::SmallInt { .. } => of_integer(5),
+            ColumnType::MediumInt { .. } => of_integer(8),
+            ColumnType::Int { .. } => of_integer(10),
+            ColumnType::BigInt { .. } => of_integer(20),
+            ColumnType::Decimal {
+                precision, scale, ..
+            } => precision + u8::from(*scale > 0),
+            ColumnType::Float { digits, .. } => digits.map_or(12, |digits| digits.precision),
+            ColumnType::Double { digits, .. } => digits.map_or(22, |digits| digits.precision),
+            _ => return None,
+        };
+        self.with_sign(Sign::ZeroFilled(width))
+    }
+
+    /// The width to which a number with ZEROFILL is filled up.
+    pub fn zerofill(&self) -> Option<u8> {
+        match self.sign() {
+            Some(Sign::ZeroFilled(width)) => Some(width),
+            _ => None,
+        }
+    }
+
+    /// The type of the same values that shows them without ZEROFILL.
+    pub fn without_zerofill(&self) -> ColumnType {
+        let plain = self
+            .zerofill()
+            .and_then(|_| self.clone().with_sign(Sign::Unsigned));
+        plain.unwrap_or_else(|| self.clone())
     }
 
     /// The same type with another collation; types without one are returned as they are.
@@ -398,6 +520,7 @@ impl ColumnType {
             ColumnType::MediumInt { .. } => "mediumint",
             ColumnType::Int { .. } => "int",
             ColumnType::BigInt { .. } => "bigint",
+            ColumnType::Bit { .. } => "bit",
             ColumnType::Decimal { .. } => "decimal",
             ColumnType::Float { .. } => "float",
             ColumnType::Double { .. } => "double",
@@ -426,12 +549,12 @@ impl ColumnType {
         }
     }
 
-    /// BOOL and the INTs (YEAR is not one).
+    /// BOOL and the INTs (YEAR and BIT are none).
     pub fn is_integer(&self) -> bool {
-        self.integer_bits().is_some()
+        self.integer_bits().is_some() && !matches!(self, ColumnType::Bit { .. })
     }
 
-    /// Width in bits of an integer type: 8, 16, 24, 32 or 64.
+    /// Width in bits of an integer type: 8, 16, 24, 32 or 64. That of BIT is what its values are stored in.
     pub fn integer_bits(&self) -> Option<u32> {
         match self {
             ColumnType::Bool | ColumnType::TinyInt { .. } => Some(8),
@@ -439,13 +562,22 @@ impl ColumnType {
             ColumnType::MediumInt { .. } => Some(24),
             ColumnType::Int { .. } => Some(32),
             ColumnType::BigInt { .. } => Some(64),
+            ColumnType::Bit { length } => Some(match *length {
+                0..=8 => 8,
+                9..=16 => 16,
+                17..=32 => 32,
+                _ => 64,
+            }),
             _ => None,
         }
     }
 
-    /// Smallest and largest value of an integer type.
+    /// Smallest and largest value of an integer type and of BIT.
     pub fn integer_range(&self) -> Option<(i128, i128)> {
-        let bits = self.integer_bits()?;
+        let bits = match self {
+            ColumnType::Bit { length } => u32::from(*length),
+            _ => self.integer_bits()?,
+        };
         Some(if self.is_unsigned() {
             (0, (1i128 << bits) - 1)
         } else {
@@ -454,18 +586,8 @@ impl ColumnType {
     }
 
     pub fn is_unsigned(&self) -> bool {
-        matches!(
-            self,
-            ColumnType::TinyInt { unsigned: true }
-                | ColumnType::SmallInt { unsigned: true }
-                | ColumnType::MediumInt { unsigned: true }
-                | ColumnType::Int { unsigned: true }
-                | ColumnType::BigInt { unsigned: true }
-                | ColumnType::Decimal { unsigned: true, .. }
-                | ColumnType::Float { unsigned: true }
-                | ColumnType::Double { unsigned: true }
-                | ColumnType::Year
-        )
+        matches!(self, ColumnType::Year | ColumnType::Bit { .. })
+            || self.sign().is_some_and(Sign::is_unsigned)
     }
 
     /// Integers, DECIMAL, FLOAT, DOUBLE and YEAR.
@@ -526,6 +648,14 @@ impl ColumnType {
         }
     }
 
+    /// Digits that values of a FLOAT or DOUBLE are rounded to and shown with; `None` for as many as they take.
+    pub fn float_digits(&self) -> Option<FloatDigits> {
+        match self {
+            ColumnType::Float { digits, .. } | ColumnType::Double { digits, .. } => *digits,
+            _ => None,
+        }
+    }
+
     /// Digits of the fraction of a second, 0 for other types.
     pub fn fraction_digits(&self) -> u8 {
         match self {
@@ -542,9 +672,18 @@ impl fmt::Display for ColumnType {
         f.write_str(self.name())?;
         match self {
             ColumnType::Bool => f.write_str("(1)")?,
+            ColumnType::Bit { length } => write!(f, "({length})")?,
             ColumnType::Decimal {
                 precision, scale, ..
             } => write!(f, "({precision},{scale})")?,
+            ColumnType::Float {
+                digits: Some(digits),
+                ..
+            }
+            | ColumnType::Double {
+                digits: Some(digits),
+                ..
+            } => write!(f, "({},{})", digits.precision, digits.scale)?,
             ColumnType::Char { length, .. }
             | ColumnType::VarChar { length, .. }
             | ColumnType::Binary { length }
@@ -567,12 +706,18 @@ impl fmt::Display for ColumnType {
             {
                 write!(f, "({fsp})")?;
             }
+            integer if integer.is_integer() => {
+                if let Some(width) = integer.zerofill() {
+                    write!(f, "({width})")?;
+                }
+            }
             _ => {}
         }
-        if self.is_unsigned() && *self != ColumnType::Year {
-            f.write_str(" unsigned")?;
+        match self.sign() {
+            Some(Sign::Signed) | None => Ok(()),
+            Some(Sign::Unsigned) => f.write_str(" unsigned"),
+            Some(Sign::ZeroFilled(_)) => f.write_str(" unsigned zerofill"),
         }
-        Ok(())
     }
 }
 
@@ -595,6 +740,15 @@ mod tests {
             "decimal(38,30) unsigned",
             "float",
             "double unsigned",
+            "bit(1)",
+            "bit(64)",
+            "float(7,2)",
+            "tinyint(1) unsigned zerofill",
+            "int(255) unsigned zerofill",
+            "decimal(10,2) unsigned zerofill",
+            "float unsigned zerofill",
+            "double(8,2) unsigned zerofill",
+            "double(255,30) unsigned",
             "char(25)",
             "varchar(25)",
             "tinytext",
@@ -636,6 +790,17 @@ mod tests {
             "decimal(5,0)"
         );
         assert_eq!(ColumnType::parse("BOOL").unwrap(), ColumnType::Bool);
+        for (text, read) in [
+            ("int zerofill", "int(10) unsigned zerofill"),
+            (
+                "bigint(0) zerofill unsigned",
+                "bigint(20) unsigned zerofill",
+            ),
+            ("year zerofill", "year"),
+            ("BIT", "bit(1)"),
+        ] {
+            assert_eq!(ColumnType::parse(text).unwrap().to_string(), read);
+        }
     }
 
     #[test]
@@ -645,6 +810,15 @@ mod tests {
             "intt",
             "decimal(39,0)",
             "decimal(5,6)",
+            "bit(0)",
+            "bit(65)",
+            "float(7)",
+            "int(256) zerofill",
+            "char(3) zerofill",
+            "float(3,5)",
+            "double(256,2)",
+            "double(40,31)",
+            "float(0,0)",
             "time(7)",
             "enum()",
             "enum('a'",

@@ -26,4 +26,4 @@ pub mod value;
 pub use column_type::ColumnType;
 pub use error::{ColumnIssue, ColumnProblem};
 pub use text::collation::Collation;
-pub use value::{Value, column_text};
+pub use value::{Value, column_text, zero_filled};

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::column_type::ColumnType;
-use crate::number::{push_decimal, push_double, push_float};
+use crate::number::{push_decimal, push_double, push_float, push_shown_double, push_shown_float};
 use crate::temporal::{push_date, push_datetime, push_time, push_year};
 
 /// A single SQL value. Values of a column are in the column's own variant:
@@ -142,8 +142,23 @@ impl fmt::Display for Value {
 /// Digits of a second's fraction: six, or none of a whole second.
 const AS_NEEDED: u8 = u8::MAX;
 
-/// The text that MySQL shows for a value of a column: labels of ENUMs, fractions of a second with the column's digits.
+/// The text that MySQL shows for a value of a column: labels of ENUMs, fractions of a second with the column's digits,
+/// numbers with the zeros of ZEROFILL.
 pub fn column_text(ty: &ColumnType, value: &Value) -> String {
+    let text = plain_column_text(ty, value);
+    match ty.zerofill() {
+        Some(width) if value.is_number() => zero_filled(&text, width.into()),
+        _ => text,
+    }
+}
+
+/// A number with zeros in front, so that it has at least so many characters.
+pub fn zero_filled(number: &str, width: usize) -> String {
+    format!("{number:0>width$}")
+}
+
+/// The same without ZEROFILL.
+fn plain_column_text(ty: &ColumnType, value: &Value) -> String {
     match (value, ty) {
         (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
             let label = usize::from(*number)
@@ -155,8 +170,19 @@ pub fn column_text(ty: &ColumnType, value: &Value) -> String {
         (Value::DateTime(micros) | Value::Timestamp(micros), ty) => {
             written(|out| push_datetime(*micros, ty.fraction_digits(), out))
         }
+        (Value::Float(number), ty) => {
+            written(|out| push_shown_float(*number, shown_decimals(ty), out))
+        }
+        (Value::Double(number), ty) => {
+            written(|out| push_shown_double(*number, shown_decimals(ty), out))
+        }
         (value, _) => value.to_string(),
     }
+}
+
+/// Digits after the point that all values of a FLOAT or DOUBLE are shown with.
+fn shown_decimals(ty: &ColumnType) -> Option<u8> {
+    ty.float_digits().map(|digits| digits.scale)
 }
 
 fn written(append: impl FnOnce(&mut String)) -> String {
@@ -168,6 +194,17 @@ fn written(append: impl FnOnce(&mut String)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_columns_print_with_their_digits_and_zeros() {
+        let shown = |ty: &str, value| column_text(&ColumnType::parse(ty).unwrap(), &value);
+        assert_eq!(shown("float(7,2)", Value::Float(1.5)), "1.50");
+        assert_eq!(shown("double(10,3)", Value::Double(-0.5)), "-0.500");
+        assert_eq!(shown("int(4) zerofill", Value::UInt(7)), "0007");
+        assert_eq!(shown("int(2) zerofill", Value::UInt(777)), "777");
+        assert_eq!(shown("float(6,2) zerofill", Value::Float(1.5)), "001.50");
+        assert_eq!(shown("int(4) zerofill", Value::Null), "NULL");
+    }
 
     #[test]
     fn values_print_as_mysql_prints_them() {

@@ -247,7 +247,9 @@ fn lenient_mode_stores_the_nearest_value_with_a_warning() {
             "{given:?} as {ty}"
         );
     }
-    let not_null = ColumnType::Int { unsigned: false };
+    let not_null = ColumnType::Int {
+        sign: sheaf_types::column_type::Sign::Signed,
+    };
     assert_eq!(
         assign(&not_null, &Value::Null, Mode::STRICT),
         Err(ColumnProblem::Null)
@@ -306,6 +308,46 @@ fn fields_go_the_short_way_with_the_same_result() {
         assert_eq!(
             short,
             assign(&column, &text(given), Mode::STRICT),
+            "{given:?} as {ty}"
+        );
+    }
+}
+
+#[test]
+fn bits_are_stored_as_mysql_stores_them() {
+    let bytes = |bytes: &[u8]| Value::Bytes(bytes.to_vec());
+    let decimal = |unscaled, scale| Value::Decimal { unscaled, scale };
+    for (ty, given, stored) in [
+        ("bit(10)", Value::Int(5), "5"),
+        ("bit(10)", text("A"), "65"),
+        ("bit(10)", text(""), "0"),
+        ("bit(10)", bytes(&[0, 0, 0, 1, 1]), "257"),
+        ("bit(10)", decimal(15, 1), "2"),
+        ("bit(10)", Value::Double(2.5), "2"),
+        ("bit(64)", Value::Int(-1), "18446744073709551615"),
+        ("bit(64)", text("1234567"), "13847469359445559"),
+        ("bit(64)", Value::Double(1e19), "9223372036854775807"),
+    ] {
+        let found = store(ty, given.clone());
+        assert_eq!(found.as_deref(), Ok(stored), "{given:?} as {ty}");
+    }
+    for (ty, given, code, nearest) in [
+        ("bit(1)", Value::Int(2), 1406, "1"),
+        ("bit(1)", text("1"), 1406, "1"),
+        ("bit(10)", Value::Int(-1), 1406, "1023"),
+        ("bit(10)", decimal(10_235, 1), 1406, "1023"),
+        ("bit(64)", text("123456789"), 1406, "18446744073709551615"),
+        ("bit(64)", text("2024-01-01"), 1406, "18446744073709551615"),
+        ("bit(64)", decimal(1 << 65, 0), 1264, "18446744073709551615"),
+        ("bit(64)", decimal(-15, 1), 1264, "0"),
+    ] {
+        let found = store(ty, given.clone()).map_err(|(code, _)| code);
+        assert_eq!(found, Err(code), "{given:?} as {ty}");
+        let (value, problem) = assign(&column(ty), &given, Mode::LENIENT).unwrap();
+        assert_eq!(value.to_string(), nearest, "{given:?} as {ty}");
+        assert_eq!(
+            problem,
+            Some(ColumnProblem::OutOfRange),
             "{given:?} as {ty}"
         );
     }

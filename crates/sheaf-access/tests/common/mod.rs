@@ -145,15 +145,33 @@ pub fn every_kind() -> Vec<Column> {
         .into();
     let collation = Collation::Utf8mb4_0900_ai_ci;
     vec![
-        Column::new("id", ColumnType::Int { unsigned: false }, false),
-        Column::new("line", ColumnType::SmallInt { unsigned: false }, false),
-        Column::new("a", ColumnType::Int { unsigned: false }, true),
+        Column::new(
+            "id",
+            ColumnType::Int {
+                sign: sheaf_types::column_type::Sign::Signed,
+            },
+            false,
+        ),
+        Column::new(
+            "line",
+            ColumnType::SmallInt {
+                sign: sheaf_types::column_type::Sign::Signed,
+            },
+            false,
+        ),
+        Column::new(
+            "a",
+            ColumnType::Int {
+                sign: sheaf_types::column_type::Sign::Signed,
+            },
+            true,
+        ),
         Column::new(
             "price",
             ColumnType::Decimal {
                 precision: 15,
                 scale: 2,
-                unsigned: false,
+                sign: sheaf_types::column_type::Sign::Signed,
             },
             true,
         ),
@@ -167,21 +185,27 @@ pub fn every_kind() -> Vec<Column> {
         ),
         Column::new("day", ColumnType::Date, true),
         Column::new("note", text(60, Collation::Utf8mb4_bin), true),
-        Column::new("d", ColumnType::Double { unsigned: false }, true),
+        Column::new("d", ColumnType::parse("double").unwrap(), true),
         Column::new(
             "wide",
             ColumnType::Decimal {
                 precision: 30,
                 scale: 4,
-                unsigned: false,
+                sign: sheaf_types::column_type::Sign::Signed,
             },
             true,
         ),
-        Column::new("big", ColumnType::BigInt { unsigned: true }, true),
+        Column::new(
+            "big",
+            ColumnType::BigInt {
+                sign: sheaf_types::column_type::Sign::Unsigned,
+            },
+            true,
+        ),
         Column::new("color", ColumnType::Enum { labels, collation }, true),
         Column::new("moment", ColumnType::DateTime { fsp: 6 }, true),
         Column::new("raw", ColumnType::VarBinary { length: 20 }, true),
-        Column::new("f", ColumnType::Float { unsigned: false }, true),
+        Column::new("f", ColumnType::parse("float").unwrap(), true),
         Column::new("span", ColumnType::Time { fsp: 0 }, false),
         Column::new("year", ColumnType::Year, false),
     ]

@@ -28,6 +28,7 @@ mod limits;
 mod locked_tables;
 mod long_values;
 mod memory;
+mod numbers_of_bits;
 mod plan_equivalence;
 mod protocol;
 mod raw_client;

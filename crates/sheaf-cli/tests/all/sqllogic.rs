@@ -33,7 +33,8 @@ fn text(value: Value) -> String {
     match value {
         Value::NULL => "NULL".to_owned(),
         Value::Bytes(bytes) if bytes.is_empty() => "(empty)".to_owned(),
-        Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        // A row is a line.
+        Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).replace('\n', " "),
         other => other.as_sql(true),
     }
 }

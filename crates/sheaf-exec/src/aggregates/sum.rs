@@ -13,7 +13,7 @@ use super::moving::{MovingStatistic, Statistic};
 use super::ranged_sum::{FiniteSum, FiniteSums, SAFE_PRECISION, WideSum, WideSums};
 use super::result_field;
 use crate::functions::SqlType;
-use crate::functions::types::{DECIMALS_KEY, MAX_PRECISION};
+use crate::functions::types::{DECIMALS_KEY, MAX_PRECISION, float_decimals};
 
 /// Digits that a sum may have more than its argument: MySQL's room for 10^22 rows.
 const EXTRA_DIGITS: u8 = 22;
@@ -97,6 +97,7 @@ impl AggregateUDFImpl for Sum {
             SqlType::Decimal {
                 scale, decimals, ..
             } if decimals != scale => Some(decimals),
+            SqlType::Float | SqlType::Double => float_decimals(&arg_fields[0]),
             _ => None,
         };
         let metadata = decimals.map(|decimals| (DECIMALS_KEY.to_string(), decimals.to_string()));

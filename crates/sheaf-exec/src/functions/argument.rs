@@ -21,10 +21,13 @@ use arrow::datatypes::{
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
 use sheaf_types::temporal::NumberParts;
-use sheaf_types::{Collation, number, temporal};
+use sheaf_types::{Collation, number, temporal, zero_filled};
 
 use super::limits::{self, Account, ResultLimits, Turns};
-use super::types::{HEX_OF_KEY, HYBRID_KEY, SqlType, common_collation, declared_type, takes_bytes};
+use super::types::{
+    HEX_OF_KEY, HYBRID_KEY, SqlType, bit_length, common_collation, declared_type, float_decimals,
+    takes_bytes, zerofill,
+};
 use super::{EvaluationError, Function};
 
 /// An argument as an array of one type, or one value for all rows.
@@ -337,6 +340,23 @@ fn build_text(rows: usize, mut write: impl FnMut(usize, &mut String) -> bool) ->
 
 /// Any value as the text that MySQL shows for it.
 pub fn to_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
+    let texts = plain_text(array, field)?;
+    Ok(match zerofill(field) {
+        None => texts,
+        Some(width) => {
+            let filled = |text| zero_filled(text, width.into());
+            texts.iter().map(|text| text.map(filled)).collect()
+        }
+    })
+}
+
+/// The same without the zeros of ZEROFILL.
+fn plain_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
+    if let Some(length) = bit_length(field) {
+        let bytes = bytes_of_bits(array, length)?;
+        let text = |bytes| String::from_utf8_lossy(bytes);
+        return Ok(bytes.iter().map(|bytes| bytes.map(text)).collect());
+    }
     let ty = SqlType::of(field);
     let rows = array.len();
     let valid = |row: usize| array.is_valid(row);
@@ -366,15 +386,17 @@ pub fn to_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
         }
         (DataType::Float64, _) => {
             let values = array.as_primitive::<Float64Type>();
+            let decimals = float_decimals(field);
             build_text(rows, |row, out| {
-                number::push_double(values.value(row), out);
+                number::push_shown_double(values.value(row), decimals, out);
                 valid(row)
             })
         }
         (DataType::Float32, _) => {
             let values = array.as_primitive::<Float32Type>();
+            let decimals = float_decimals(field);
             build_text(rows, |row, out| {
-                number::push_float(values.value(row), out);
+                number::push_shown_float(values.value(row), decimals, out);
                 valid(row)
             })
         }
@@ -417,8 +439,19 @@ pub fn to_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
     })
 }
 
-/// Any value as bytes: byte strings as they are, everything else by its text.
+/// The bytes of values of BIT.
+fn bytes_of_bits(array: &ArrayRef, length: u8) -> Result<BinaryArray> {
+    let numbers = cast(array, &DataType::UInt64)?;
+    let numbers = numbers.as_primitive::<UInt64Type>().iter();
+    let bytes = |number| number::bit_bytes(number, length);
+    Ok(numbers.map(|number| number.map(bytes)).collect())
+}
+
+/// Any value as bytes: byte strings as they are, those of a BIT, and everything else by its text.
 pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
+    if let Some(length) = bit_length(field) {
+        return bytes_of_bits(array, length);
+    }
     Ok(match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().clone(),
         DataType::LargeBinary | DataType::BinaryView => {
@@ -433,6 +466,9 @@ pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
 
 /// As [`to_bytes`], without a copy of strings.
 fn to_byte_views(array: &ArrayRef, field: &Field) -> Result<BinaryViewArray> {
+    if let Some(length) = bit_length(field) {
+        return Ok((&bytes_of_bits(array, length)?).into());
+    }
     Ok(match array.data_type() {
         DataType::BinaryView => array.as_binary_view().clone(),
         DataType::Binary => array.as_binary::<i32>().into(),

@@ -20,7 +20,7 @@ use arrow::error::ArrowError;
 use datafusion_common::Result;
 use sheaf_types::number::{power_of_ten, rescale};
 
-use super::types::{MAX_DECIMALS, MAX_PRECISION, SqlType, field};
+use super::types::{MAX_DECIMALS, MAX_PRECISION, SqlType, common_float_decimals, field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 
 /// Decimals that `/` adds to the dividend's (MySQL's default of the variable).
@@ -94,18 +94,18 @@ fn class(types: &[SqlType]) -> Class {
     }
 }
 
-fn numeric_field(class: Class, decimal: impl FnOnce() -> Field) -> Field {
+fn numeric_field(class: Class, operands: &Operands<'_>, decimal: impl FnOnce() -> Field) -> Field {
     match class {
         Class::Integer { unsigned: false } => field::bigint(),
         Class::Integer { unsigned: true } => field::unsigned_bigint(),
         Class::Decimal => decimal(),
-        Class::Double => field::double(),
+        Class::Double => field::double_of(common_float_decimals(operands.fields)),
     }
 }
 
 fn sum_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
-    Ok(numeric_field(class(&types), || {
+    Ok(numeric_field(class(&types), operands, || {
         let ((left_digits, left), (right_digits, right)) =
             (types[0].decimal_digits(), types[1].decimal_digits());
         let shown = types[0].shown_decimals().max(types[1].shown_decimals());
@@ -119,7 +119,7 @@ fn sum_type(operands: &Operands<'_>) -> Result<Field> {
 
 fn product_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
-    Ok(numeric_field(class(&types), || {
+    Ok(numeric_field(class(&types), operands, || {
         let ((left_digits, left), (right_digits, right)) =
             (types[0].decimal_digits(), types[1].decimal_digits());
         let shown = (types[0].shown_decimals() + types[1].shown_decimals()).min(MAX_DECIMALS);
@@ -148,7 +148,12 @@ fn quotient_scale(dividend: &SqlType, divisor: &SqlType) -> (u8, u8) {
 fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
     if class(&types) == Class::Double {
-        return Ok(field::double());
+        let decimals = common_float_decimals(operands.fields);
+        let shown = decimals.map(|decimals| decimals.saturating_add(DIV_PRECISION_INCREMENT));
+        // With more digits than that, as many are shown as it takes.
+        return Ok(field::double_of(
+            shown.filter(|shown| *shown <= MAX_DECIMALS),
+        ));
     }
     let (kept, shown) = quotient_scale(&types[0], &types[1]);
     let (digits, _) = types[0].decimal_digits();
@@ -177,7 +182,7 @@ fn remainder_type(operands: &Operands<'_>) -> Result<Field> {
         },
         other => other,
     };
-    Ok(numeric_field(class, || {
+    Ok(numeric_field(class, operands, || {
         let ((left_digits, left), (right_digits, right)) =
             (types[0].decimal_digits(), types[1].decimal_digits());
         let shown = types[0].shown_decimals().max(types[1].shown_decimals());
@@ -189,7 +194,7 @@ fn negated_type(operands: &Operands<'_>) -> Result<Field> {
     let ty = operands.sql_type(0);
     Ok(match class(std::slice::from_ref(&ty)) {
         Class::Integer { .. } => field::bigint(),
-        class => numeric_field(class, || {
+        class => numeric_field(class, operands, || {
             let (digits, scale) = ty.decimal_digits();
             field::decimal(digits, scale, ty.shown_decimals())
         }),

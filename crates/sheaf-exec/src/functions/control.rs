@@ -17,8 +17,8 @@ use sheaf_types::error::codes;
 
 use super::in_values::IN_NUMBERS;
 use super::types::{
-    COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bytes_field, field,
-    result_collation, takes_bytes,
+    COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length, bytes_field,
+    common_float_decimals, field, result_collation, takes_bytes, zerofill,
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
@@ -215,6 +215,10 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     });
     let wider = |digits: fn(&SqlType) -> u8| types.iter().map(digits).max().unwrap_or(0);
     if types.iter().all(SqlType::is_integer) {
+        // A choice of columns with ZEROFILL or of BIT is none.
+        if same_type && (zerofill(first).is_some() || bit_length(first).is_some()) {
+            return Ok(Field::new("", first.data_type().clone(), true));
+        }
         if same_type {
             return Ok(first.as_ref().clone());
         }
@@ -236,11 +240,12 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
         ));
     }
     if types.iter().all(|ty| ty.is_exact_number() || ty.is_float()) {
-        return Ok(if types.iter().all(|ty| *ty == SqlType::Float) {
+        let wide = if types.iter().all(|ty| *ty == SqlType::Float) {
             Field::new("", DataType::Float32, true)
         } else {
             field::double()
-        });
+        };
+        return Ok(field::with_decimals(wide, common_float_decimals(known)));
     }
     if types.iter().all(|ty| *ty == SqlType::Date) {
         return Ok(field::date());

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 use datafusion_common::Result;
 use sheaf_types::number::{divide_rounding, power_of_ten, rescale};
 
-use super::types::{MAX_DECIMALS, SqlType, field};
+use super::types::{MAX_DECIMALS, SqlType, common_float_decimals, field};
 use super::{Call, EvaluationError, Function, Operands, units};
 
 fn double(_: &Operands<'_>) -> Result<Field> {
@@ -166,7 +166,7 @@ fn same_number(operands: &Operands<'_>) -> Result<Field> {
             scale,
             decimals,
         } => field::decimal(precision - scale, scale, decimals),
-        _ => field::double(),
+        _ => field::double_of(common_float_decimals(operands.fields)),
     })
 }
 

@@ -7,7 +7,8 @@
 //!   digits, an ENUM, a collation).
 //! - `sheaf.decimals` ([`DECIMALS_KEY`]): the digits after the point that MySQL *shows* of a DECIMAL whose Arrow scale
 //!   has more. MySQL computes quotients with guard digits (`1/3*3` is 1.0000, not 0.9999) and rounds when a
-//!   value leaves the expression; so do we.
+//!   value leaves the expression; so do we. Also the digits that are shown of a DOUBLE that was computed from columns
+//!   whose type declares them, as FLOAT(M,D) does.
 //! - `sheaf.coercibility` ([`COERCIBILITY_KEY`]): `explicit` after a COLLATE clause, which wins over any column;
 //!   `coercible` of literals whose connection has another collation than the default, which yield to any column.
 
@@ -16,7 +17,9 @@ use std::collections::HashMap;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::{DataFusionError, Result};
 pub use sheaf_access::TYPE_KEY;
+use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
+use sheaf_types::number::FloatDigits;
 use sheaf_types::{Collation, ColumnType};
 
 use super::error::EvaluationError;
@@ -44,6 +47,8 @@ const COERCIBLE: &str = "coercible";
 pub const MAX_PRECISION: u8 = 38;
 /// The most digits after the point that are shown.
 pub const MAX_DECIMALS: u8 = 30;
+/// The digits of a computed DOUBLE whose decimals are known.
+const COMPUTED_FLOAT_PRECISION: u8 = 22;
 /// Length that is declared for strings whose length was not computed, in characters.
 const ANY_LENGTH: u32 = sheaf_types::column_type::MAX_VARCHAR_LENGTH;
 
@@ -254,6 +259,77 @@ impl SqlType {
     }
 }
 
+/// Digits after the point that a FLOAT or DOUBLE is shown with: those its column declares, or those that it was
+/// computed to have. `None`: as many as it takes.
+pub fn float_decimals(field: &Field) -> Option<u8> {
+    if !field.data_type().is_floating() {
+        return None;
+    }
+    match field.metadata().get(DECIMALS_KEY) {
+        Some(text) => text.parse().ok(),
+        None => declared_type(field)?
+            .float_digits()
+            .map(|digits| digits.scale),
+    }
+}
+
+/// The bits of a BIT, which is bytes where strings are wanted; `None` for all others.
+pub fn bit_length(field: &Field) -> Option<u8> {
+    let (DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64) =
+        field.data_type()
+    else {
+        return None;
+    };
+    match declared_type(field)? {
+        ColumnType::Bit { length } => Some(length),
+        _ => None,
+    }
+}
+
+/// The width to which texts of a number are filled up with zeros: that of a column with ZEROFILL.
+pub fn zerofill(field: &Field) -> Option<u8> {
+    match field.data_type().is_numeric() {
+        true => declared_type(field)?.zerofill(),
+        false => None,
+    }
+}
+
+/// The type that says how values of `field` are shown, where their Arrow type alone does not.
+pub fn shown_type(field: &Field) -> Option<ColumnType> {
+    if let Some(declared) = declared_type(field) {
+        return Some(declared);
+    }
+    let scale = float_decimals(field)?;
+    let digits = FloatDigits::new(COMPUTED_FLOAT_PRECISION.max(scale), scale);
+    Some(match field.data_type() {
+        DataType::Float32 => ColumnType::Float {
+            digits,
+            sign: Sign::Signed,
+        },
+        _ => ColumnType::Double {
+            digits,
+            sign: Sign::Signed,
+        },
+    })
+}
+
+/// Digits after the point of a DOUBLE that is computed from these; `None` if one of them has as many as it takes.
+pub fn common_float_decimals<'f>(fields: impl IntoIterator<Item = &'f FieldRef>) -> Option<u8> {
+    let decimals_of = |field: &FieldRef| match SqlType::of(field) {
+        SqlType::Float | SqlType::Double => float_decimals(field),
+        SqlType::Null => Some(0),
+        ty if ty.is_exact_number() || ty.is_temporal() => Some(ty.shown_decimals()),
+        _ => None,
+    };
+    let mut has_float = false;
+    let mut most = 0;
+    for field in fields {
+        has_float |= field.data_type().is_floating();
+        most = decimals_of(field)?.max(most);
+    }
+    has_float.then_some(most)
+}
+
 fn fraction_digits(field: &Field) -> u8 {
     match declared_type(field) {
         Some(
@@ -292,6 +368,22 @@ pub mod field {
 
     pub fn double() -> Field {
         plain(DataType::Float64)
+    }
+
+    /// A DOUBLE that is shown with so many digits after the point.
+    pub fn double_of(decimals: Option<u8>) -> Field {
+        with_decimals(double(), decimals)
+    }
+
+    /// A FLOAT or DOUBLE that is shown with so many digits after the point; `None`: with as many as it takes.
+    pub fn with_decimals(field: Field, decimals: Option<u8>) -> Field {
+        match decimals {
+            Some(decimals) => field.with_metadata(HashMap::from([(
+                DECIMALS_KEY.to_string(),
+                decimals.to_string(),
+            )])),
+            None => field,
+        }
     }
 
     pub fn bytes() -> Field {
@@ -488,7 +580,8 @@ pub fn matching_collation(left: &SqlType, right: &SqlType, operation: &str) -> R
 /// Whether a string function of these arguments counts bytes. A literal of bytes is a text beside texts that are no
 /// literals: their collation is stronger than the literal's, which is that of bytes.
 pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
-    let is_bytes = |field: &FieldRef| SqlType::of(field) == SqlType::Bytes;
+    let is_bytes =
+        |field: &FieldRef| SqlType::of(field) == SqlType::Bytes || bit_length(field).is_some();
     let is_strong_text = |field: &FieldRef| match SqlType::of(field) {
         SqlType::Text { coercibility, .. } => matches!(
             coercibility,
@@ -515,8 +608,8 @@ pub fn bytes_field(arguments: &[FieldRef]) -> Field {
         SqlType::Text { coercibility, .. } => coercibility == Coercibility::Coercible,
         SqlType::Enum { .. } => false,
         SqlType::Bytes => is_literal_of_bytes(field),
-        // Numbers and dates say nothing.
-        _ => true,
+        // Numbers and dates say nothing, but the bytes of a BIT do.
+        _ => bit_length(field).is_none(),
     };
     match arguments.iter().all(is_literal) {
         true => field::literal_bytes(),

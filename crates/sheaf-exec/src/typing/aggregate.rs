@@ -13,7 +13,7 @@ use crate::aggregates::GROUP_CONCAT;
 use crate::functions::call;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
-use crate::functions::types::SqlType;
+use crate::functions::types::{SqlType, bit_length, field, float_decimals};
 
 /// The sort key of a string; other values as they are, DECIMALs as they are shown.
 pub fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -58,6 +58,12 @@ pub(super) fn aggregate_arguments(
             SqlType::Date | SqlType::Time { .. } | SqlType::DateTime { .. } => {
                 fold(call("$add", vec![expr, lit(0i64)]), schema)
             }
+            SqlType::Float => {
+                let field = field_of(&expr, schema)?;
+                let decimals = float_decimals(&field);
+                let double = fold(call("$cast_double", vec![expr]), schema);
+                choose::with_metadata(double, &field::double_of(decimals))
+            }
             _ => fold(call("$cast_double", vec![expr]), schema),
         })
     };
@@ -89,8 +95,12 @@ pub(super) fn aggregate_arguments(
         "$group_concat" => {
             let mut args = args;
             let joined = args.remove(0);
-            let joined = match type_of(&joined, schema)? {
+            let field = field_of(&joined, schema)?;
+            let joined = match SqlType::of(&field) {
                 SqlType::Bytes | SqlType::Text { .. } => joined,
+                _ if bit_length(&field).is_some() => {
+                    fold(call("$cast_binary", vec![joined]), schema)
+                }
                 _ => fold(call("$cast_char", vec![joined]), schema),
             };
             args.insert(0, joined);

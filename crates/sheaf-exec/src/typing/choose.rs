@@ -15,7 +15,9 @@ use super::{
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
 use crate::functions::truncated::MomentKind;
-use crate::functions::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field};
+use crate::functions::types::{
+    COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bit_length, field, float_decimals,
+};
 
 /// Converts a value to the field of a choice that it is a branch of.
 pub(super) fn convert_to_field(
@@ -80,9 +82,10 @@ pub(super) fn with_metadata(expr: Expr, field: &Field) -> Expr {
 }
 
 /// The value of a subquery, whose field is this one. A plan that computes it once forgets how many of its digits are
-/// shown.
+/// shown, and that it is bits.
 pub fn with_shown_digits(expr: Expr, field: &Field) -> Expr {
-    match field.metadata().contains_key(DECIMALS_KEY) {
+    let has_digits = field.metadata().contains_key(DECIMALS_KEY);
+    match has_digits || float_decimals(field).is_some() || bit_length(field).is_some() {
         true => typed(expr, field),
         false => expr,
     }

@@ -3,11 +3,13 @@
 //! They are read here rather than by sqlparser. MySQL's types have attributes that it does not know (ZEROFILL, CHAR(n)
 //! BINARY), and a wrong length is one of MySQL's own errors, not a syntax error.
 
+use sheaf_types::column_type::Sign;
+use sheaf_types::number::{FloatDigits, MAX_FLOAT_PRECISION, MAX_FLOAT_SCALE};
 use sheaf_types::{Collation, ColumnType};
 use sqlparser::tokenizer::Token;
 
 use super::statement::TypeName;
-use super::{Failure, ParseResult, StatementParser};
+use super::{ParseResult, StatementParser};
 use crate::error::SqlError;
 
 /// Limits of the types' parameters that MySQL checks while it parses.
@@ -17,14 +19,34 @@ const MAX_FRACTION_DIGITS: u64 = sheaf_types::column_type::MAX_FRACTION_DIGITS a
 /// FLOAT(p) with more bits than this is a DOUBLE.
 const MAX_FLOAT_BITS: u64 = 24;
 const MAX_DOUBLE_BITS: u64 = 53;
+const MAX_BITS: u64 = sheaf_types::column_type::MAX_BITS as u64;
 /// Of integers.
 const MAX_DISPLAY_WIDTH: u64 = 255;
 /// Of LONGTEXT and LONGBLOB.
 const MAX_LONG_BYTES: u64 = 4_294_967_295;
 
-/// Values of such a column are rounded and limited to so many digits.
-fn refused_decimals(ty: &str) -> Failure {
-    SqlError::not_supported_yet(format!("columns of type {ty}")).into()
+/// The digits of FLOAT(M,D) and DOUBLE(M,D); none unless both are written.
+fn float_digits(
+    column: &str,
+    precision: Option<u64>,
+    scale: Option<u64>,
+) -> ParseResult<Option<FloatDigits>> {
+    let (Some(precision), Some(scale)) = (precision, scale) else {
+        return Ok(None);
+    };
+    let most = u64::from(MAX_FLOAT_PRECISION);
+    if scale > u64::from(MAX_FLOAT_SCALE) {
+        let most = u64::from(MAX_FLOAT_SCALE);
+        return Err(SqlError::too_big_scale(scale, column, most).into());
+    }
+    if precision == 0 || precision > most {
+        return Err(SqlError::too_big_display_width(column, most).into());
+    }
+    let digits = FloatDigits::new(precision as u8, scale as u8);
+    match digits {
+        None => Err(SqlError::scale_bigger_than_precision(column).into()),
+        digits => Ok(digits),
+    }
 }
 
 impl StatementParser<'_> {
@@ -90,7 +112,7 @@ impl StatementParser<'_> {
         Ok(ColumnType::Decimal {
             precision: precision as u8,
             scale: scale as u8,
-            unsigned: false,
+            sign: Sign::Signed,
         })
     }
 
@@ -128,44 +150,76 @@ impl StatementParser<'_> {
         let collation = Collation::default();
         self.tokens.advance_token();
         let mut serial = false;
+        // An integer's display width says nothing about its values. Only ZEROFILL shows it.
+        let mut width = None;
         let mut national = false;
         let ty = match name.as_str() {
-            "TINYINT" | "INT1" => match self.width(column, MAX_DISPLAY_WIDTH)? {
-                Some(1) => ColumnType::Bool,
-                _ => ColumnType::TinyInt { unsigned: false },
-            },
+            "TINYINT" | "INT1" => {
+                width = self.width(column, MAX_DISPLAY_WIDTH)?;
+                match width {
+                    Some(1) => ColumnType::Bool,
+                    _ => ColumnType::TinyInt { sign: Sign::Signed },
+                }
+            }
             "BOOL" | "BOOLEAN" => ColumnType::Bool,
             "SMALLINT" | "INT2" => {
-                self.integer(column, ColumnType::SmallInt { unsigned: false })?
+                width = self.width(column, MAX_DISPLAY_WIDTH)?;
+                ColumnType::SmallInt { sign: Sign::Signed }
             }
             "MEDIUMINT" | "INT3" | "MIDDLEINT" => {
-                self.integer(column, ColumnType::MediumInt { unsigned: false })?
+                width = self.width(column, MAX_DISPLAY_WIDTH)?;
+                ColumnType::MediumInt { sign: Sign::Signed }
             }
             "INT" | "INTEGER" | "INT4" => {
-                self.integer(column, ColumnType::Int { unsigned: false })?
+                width = self.width(column, MAX_DISPLAY_WIDTH)?;
+                ColumnType::Int { sign: Sign::Signed }
             }
-            "BIGINT" | "INT8" => self.integer(column, ColumnType::BigInt { unsigned: false })?,
+            "BIGINT" | "INT8" => {
+                width = self.width(column, MAX_DISPLAY_WIDTH)?;
+                ColumnType::BigInt { sign: Sign::Signed }
+            }
             "SERIAL" => {
                 serial = true;
-                ColumnType::BigInt { unsigned: true }
+                ColumnType::BigInt {
+                    sign: Sign::Unsigned,
+                }
+            }
+            "BIT" => {
+                let length = match self.length()? {
+                    None => 1,
+                    Some(0) => return Err(SqlError::invalid_field_size(column).into()),
+                    Some(length) if length > MAX_BITS => {
+                        return Err(SqlError::too_big_display_width(column, MAX_BITS).into());
+                    }
+                    Some(length) => length as u8,
+                };
+                ColumnType::Bit { length }
             }
             "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => self.decimal(column)?,
             "FLOAT" | "FLOAT4" => match self.precision_and_scale()? {
                 (Some(bits), None) if bits > MAX_DOUBLE_BITS => {
                     return Err(SqlError::wrong_field_specifier(column).into());
                 }
-                (Some(bits), None) if bits > MAX_FLOAT_BITS => {
-                    ColumnType::Double { unsigned: false }
-                }
-                (Some(_), Some(_)) => return Err(refused_decimals("FLOAT(M,D)")),
-                _ => ColumnType::Float { unsigned: false },
+                (Some(bits), None) if bits > MAX_FLOAT_BITS => ColumnType::Double {
+                    digits: None,
+                    sign: Sign::Signed,
+                },
+                (precision, scale) => ColumnType::Float {
+                    digits: float_digits(column, precision, scale)?,
+                    sign: Sign::Signed,
+                },
             },
             "DOUBLE" | "REAL" | "FLOAT8" => {
                 self.accept("PRECISION");
-                if self.precision_and_scale()? != (None, None) {
-                    return Err(refused_decimals("DOUBLE(M,D)"));
+                let digits = match self.precision_and_scale()? {
+                    // Bits are FLOAT's.
+                    (Some(_), None) => return self.unexpected(","),
+                    (precision, scale) => float_digits(column, precision, scale)?,
+                };
+                ColumnType::Double {
+                    digits,
+                    sign: Sign::Signed,
                 }
-                ColumnType::Double { unsigned: false }
             }
             "NATIONAL" | "NCHAR" | "NVARCHAR" | "CHAR" | "CHARACTER" | "VARCHAR" => {
                 national = name.starts_with('N');
@@ -275,7 +329,7 @@ impl StatementParser<'_> {
                     collation,
                 }
             }
-            "SET" | "BIT" | "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
+            "SET" | "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
                 return Err(SqlError::not_supported_yet(format!("columns of type {name}")).into());
             }
             _ => {
@@ -293,23 +347,23 @@ impl StatementParser<'_> {
         if national {
             type_name.character_set = Some("utf8".into());
         }
-        self.type_attributes(&mut type_name)?;
+        self.type_attributes(&mut type_name, width)?;
         Ok((type_name, serial))
     }
 
-    /// An integer's display width says nothing about its values.
-    fn integer(&mut self, column: &str, ty: ColumnType) -> ParseResult<ColumnType> {
-        self.width(column, MAX_DISPLAY_WIDTH)?;
-        Ok(ty)
-    }
-
-    fn type_attributes(&mut self, type_name: &mut TypeName) -> ParseResult<()> {
+    /// `width` is that of an integer.
+    fn type_attributes(&mut self, type_name: &mut TypeName, width: Option<u64>) -> ParseResult<()> {
+        let width = width.and_then(|width| u8::try_from(width).ok());
         loop {
             if self.accept("ZEROFILL") {
-                // Its values are shown with zeros in front, in results and in texts alike.
-                return Err(SqlError::not_supported_yet("columns with ZEROFILL").into());
-            }
-            if self.accept("UNSIGNED") {
+                match type_name.ty.clone().into_zerofill(width) {
+                    Some(filled) => type_name.ty = filled,
+                    None => {
+                        self.tokens.prev_token();
+                        return self.unexpected("an attribute of the type");
+                    }
+                }
+            } else if self.accept("UNSIGNED") {
                 match type_name.ty.clone().into_unsigned() {
                     Some(unsigned) => type_name.ty = unsigned,
                     None => {

@@ -95,8 +95,13 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
         ColumnType::Decimal {
             precision,
             scale,
-            unsigned,
-        } => decimal_floor(*precision, *scale, *unsigned, Number::of(constant)?),
+            sign,
+        } => decimal_floor(
+            *precision,
+            *scale,
+            sign.is_unsigned(),
+            Number::of(constant)?,
+        ),
         ColumnType::Float { .. } => {
             let wanted = double_of(constant)?;
             #[allow(
@@ -319,11 +324,13 @@ pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
 mod tests {
     use super::*;
 
-    const INT: ColumnType = ColumnType::Int { unsigned: false };
+    use sheaf_types::column_type::Sign;
+
+    const INT: ColumnType = ColumnType::Int { sign: Sign::Signed };
     const PRICE: ColumnType = ColumnType::Decimal {
         precision: 5,
         scale: 2,
-        unsigned: false,
+        sign: Sign::Signed,
     };
 
     fn at(value: Value, exact: bool) -> Option<Floor> {
@@ -380,7 +387,7 @@ mod tests {
 
     #[test]
     fn constants_outside_of_the_type() {
-        let tiny = ColumnType::TinyInt { unsigned: false };
+        let tiny = ColumnType::TinyInt { sign: Sign::Signed };
         assert_eq!(
             floor(&tiny, &ScalarValue::Int64(Some(1000))),
             at(Value::Int(127), false)

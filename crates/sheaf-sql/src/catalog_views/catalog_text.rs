@@ -1,8 +1,10 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
 use sheaf_table::{Column, DefaultValue, TableDefinition};
+use sheaf_types::column_type::{MAX_CHARACTER_BYTES, Sign};
+use sheaf_types::number::push_bit_literal;
 use sheaf_types::text::hexadecimal::literal_of;
-use sheaf_types::{ColumnType, Value, column_type::MAX_CHARACTER_BYTES};
+use sheaf_types::{ColumnType, Value, column_text};
 
 /// A column's default as text; `None` for NULL and for no default.
 pub(crate) fn column_default(column: &Column) -> Option<String> {
@@ -20,6 +22,12 @@ pub(crate) fn column_default(column: &Column) -> Option<String> {
         DefaultValue::Value(Value::Bytes(bytes)) if std::str::from_utf8(bytes).is_err() => {
             Some(literal_of(bytes))
         }
+        DefaultValue::Value(Value::UInt(bits)) if matches!(column.ty, ColumnType::Bit { .. }) => {
+            let mut literal = String::new();
+            push_bit_literal(*bits, &mut literal);
+            Some(literal)
+        }
+        DefaultValue::Value(value) if value.is_number() => Some(column_text(&column.ty, value)),
         DefaultValue::Value(value) => Some(value.to_string()),
     }
 }
@@ -94,22 +102,31 @@ pub(crate) fn column_key(definition: &TableDefinition, column: usize) -> &'stati
 
 /// Digits and scale of a number.
 pub(crate) fn numeric_precision(ty: &ColumnType) -> (Option<u64>, Option<u64>) {
-    let digits = |signed: u64, unsigned_digits: u64, unsigned: &bool| {
+    let digits = |signed: u64, unsigned: u64, sign: &Sign| {
         (
-            Some(if *unsigned { unsigned_digits } else { signed }),
+            Some(if sign.is_unsigned() { unsigned } else { signed }),
             Some(0),
         )
     };
     match ty {
         ColumnType::Bool => (Some(3), Some(0)),
-        ColumnType::TinyInt { unsigned } => digits(3, 3, unsigned),
-        ColumnType::SmallInt { unsigned } => digits(5, 5, unsigned),
-        ColumnType::MediumInt { unsigned } => digits(7, 7, unsigned),
-        ColumnType::Int { unsigned } => digits(10, 10, unsigned),
-        ColumnType::BigInt { unsigned } => digits(19, 20, unsigned),
+        ColumnType::Bit { length } => (Some((*length).into()), None),
+        ColumnType::TinyInt { sign } => digits(3, 3, sign),
+        ColumnType::SmallInt { sign } => digits(5, 5, sign),
+        ColumnType::MediumInt { sign } => digits(7, 7, sign),
+        ColumnType::Int { sign } => digits(10, 10, sign),
+        ColumnType::BigInt { sign } => digits(19, 20, sign),
         ColumnType::Decimal {
             precision, scale, ..
         } => (Some((*precision).into()), Some((*scale).into())),
+        ColumnType::Float {
+            digits: Some(digits),
+            ..
+        }
+        | ColumnType::Double {
+            digits: Some(digits),
+            ..
+        } => (Some(digits.precision.into()), Some(digits.scale.into())),
         ColumnType::Float { .. } => (Some(12), None),
         ColumnType::Double { .. } => (Some(22), None),
         _ => (None, None),

@@ -306,11 +306,11 @@ impl Session {
             collation => collation,
         };
         let mut ty = with_collation(type_name.ty.clone(), collation);
-        if let ColumnType::Double { unsigned } = ty
+        if let ColumnType::Double { digits, sign } = ty
             && type_name.real
             && self.variables.sql_mode().contains("REAL_AS_FLOAT")
         {
-            ty = ColumnType::Float { unsigned };
+            ty = ColumnType::Float { digits, sign };
         }
         let in_primary_key = keys.iter().any(|key| {
             key.kind == KeyKind::Primary

@@ -13,9 +13,10 @@
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_access::TYPE_KEY;
+use sheaf_exec::functions::types::shown_type;
 use sheaf_table::Column;
 use sheaf_table::schema::{DefaultValue, same_name};
-use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION};
+use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, Sign};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{
     CharacterLength, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -186,27 +187,33 @@ fn zero_of(ty: &ColumnType) -> Value {
 
 /// The column type that holds what a query's column holds.
 pub(crate) fn column_type_of(field: &Field) -> ColumnType {
-    if let Some(ty) = field
-        .metadata()
-        .get(TYPE_KEY)
-        .and_then(|text| ColumnType::parse(text).ok())
-    {
+    if let Some(ty) = shown_type(field) {
         return ty;
     }
     let collation = Collation::default();
     match field.data_type() {
         DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
-            ColumnType::Int { unsigned: false }
+            ColumnType::Int { sign: Sign::Signed }
         }
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnType::Int { unsigned: true },
-        DataType::Int64 => ColumnType::BigInt { unsigned: false },
-        DataType::UInt64 => ColumnType::BigInt { unsigned: true },
-        DataType::Float32 => ColumnType::Float { unsigned: false },
-        DataType::Float64 => ColumnType::Double { unsigned: false },
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnType::Int {
+            sign: Sign::Unsigned,
+        },
+        DataType::Int64 => ColumnType::BigInt { sign: Sign::Signed },
+        DataType::UInt64 => ColumnType::BigInt {
+            sign: Sign::Unsigned,
+        },
+        DataType::Float32 => ColumnType::Float {
+            digits: None,
+            sign: Sign::Signed,
+        },
+        DataType::Float64 => ColumnType::Double {
+            digits: None,
+            sign: Sign::Signed,
+        },
         DataType::Decimal128(precision, scale) => ColumnType::Decimal {
             precision: *precision,
             scale: u8::try_from(*scale).unwrap_or(0),
-            unsigned: false,
+            sign: Sign::Signed,
         },
         DataType::Date32 | DataType::Date64 => ColumnType::Date,
         DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
@@ -257,18 +264,16 @@ fn made_type(field: &Field, extent: Option<Extent>) -> ColumnType {
             },
         },
         (
-            ColumnType::BigInt { unsigned },
+            ColumnType::BigInt { sign },
             Some(Extent::Integer {
                 is_narrow: true, ..
             }),
-        ) => ColumnType::Int {
-            unsigned: *unsigned,
-        },
+        ) => ColumnType::Int { sign: *sign },
         (
             ColumnType::Decimal {
                 precision,
                 scale,
-                unsigned,
+                sign,
             },
             Some(Extent::Decimal {
                 precision: known,
@@ -278,7 +283,7 @@ fn made_type(field: &Field, extent: Option<Extent>) -> ColumnType {
             ColumnType::Decimal {
                 precision: u8::try_from(known).unwrap_or(*precision),
                 scale: *scale,
-                unsigned: *unsigned,
+                sign: *sign,
             }
         }
         // A digit stands before the point.
@@ -286,25 +291,25 @@ fn made_type(field: &Field, extent: Option<Extent>) -> ColumnType {
             ColumnType::Decimal {
                 precision,
                 scale,
-                unsigned,
+                sign,
             },
             _,
         ) if precision == scale => ColumnType::Decimal {
             precision: (precision + 1).min(MAX_DECIMAL_PRECISION),
             scale: *scale,
-            unsigned: *unsigned,
+            sign: *sign,
         },
         (
             ColumnType::Decimal {
                 precision,
                 scale: 0,
-                unsigned,
+                sign,
             },
             Some(Extent::Integer { digits, .. }),
         ) if digits < u32::from(*precision) => ColumnType::Decimal {
             precision: u8::try_from(digits.max(1)).unwrap_or(*precision),
             scale: 0,
-            unsigned: *unsigned,
+            sign: *sign,
         },
         _ => general,
     }

@@ -169,7 +169,7 @@ pub(super) fn is_comparable(ty: &ColumnType) -> bool {
     match ty {
         ColumnType::Decimal { .. } | ColumnType::Date => true,
         ty if ty.is_character() => ty.collation() != Some(Collation::Binary),
-        ty => ty.is_integer() || ty.is_binary(),
+        ty => ty.integer_range().is_some() || ty.is_binary(),
     }
 }
 

@@ -396,6 +396,6 @@ fn parameter_meta() -> ColumnMeta {
         length: 0,
         decimals: 31,
         flags: column_flags::BINARY,
-        labels: None,
+        declared: None,
     }
 }

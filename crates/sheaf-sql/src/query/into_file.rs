@@ -23,7 +23,7 @@ use sheaf_types::{Collation, ColumnType, Value, column_text};
 
 use super::rows::value_at;
 use super::select_into::more_than_one_row;
-use super::values::shown_in;
+use super::values::{shown_as_string, shown_in};
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::ParsedQuery;
@@ -82,6 +82,10 @@ impl RowsFile {
             let value = match value_at(batch.column(at).as_ref(), row) {
                 Ok(value) => value,
                 Err(error) => return Ok(Err(error)),
+            };
+            let value = match &column.origin.declared {
+                Some(declared) => shown_as_string(declared, &value),
+                None => Cow::Borrowed(&value),
             };
             let value = shown_in(&value, &column.origin, &shown);
             let bytes: Option<Cow<'_, [u8]>> = match value.as_ref() {

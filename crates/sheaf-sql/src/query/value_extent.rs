@@ -24,6 +24,7 @@ use sheaf_algebra::scalar::ScalarKind;
 use sheaf_algebra::{ColumnId, Operator, Relation, Scalar};
 use sheaf_exec::CommonTableSource;
 use sheaf_frontend::query::{BoundQuery, Shown};
+use sheaf_types::number::greatest_bits;
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::session::result::{is_of_any_length, shown_length};
@@ -41,6 +42,8 @@ const LONGEST_IN_A_BASE: u32 = 65;
 /// Characters of a DOUBLE and of a FLOAT.
 const LONGEST_DOUBLE: u32 = 23;
 const LONGEST_FLOAT: u32 = 12;
+/// What a number is longer than its digits.
+const SIGN_AND_POINT: u32 = 2;
 /// The digits of the sum of numbers are these more than those of the numbers.
 const DIGITS_OF_SUM: u32 = 22;
 /// Digits behind the point that a division adds.
@@ -586,23 +589,34 @@ fn of_length(length: u32, ty: &DataType) -> Extent {
 /// What is known of a column by its declared type.
 fn of_declared(field: &Field) -> Option<Extent> {
     let declared = ColumnType::parse(field.metadata().get(TYPE_KEY)?).ok()?;
+    let filled = declared.zerofill().map_or(0, u32::from);
     let integer = |digits: u32, unsigned: bool| {
         Some(Extent::Integer {
             digits,
-            shown: digits + u32::from(!unsigned),
+            shown: (digits + u32::from(!unsigned)).max(filled),
             is_narrow: digits <= DIGITS_OF_BIGINT,
         })
     };
     match &declared {
         ty if is_of_any_length(ty) => None,
         ColumnType::Bool => integer(3, false),
-        ColumnType::TinyInt { unsigned } => integer(3, *unsigned),
-        ColumnType::SmallInt { unsigned } => integer(5, *unsigned),
-        ColumnType::MediumInt { unsigned } => integer(if *unsigned { 8 } else { 7 }, *unsigned),
+        ty @ ColumnType::TinyInt { .. } => integer(3, ty.is_unsigned()),
+        ty @ ColumnType::SmallInt { .. } => integer(5, ty.is_unsigned()),
+        ty @ ColumnType::MediumInt { .. } => {
+            integer(if ty.is_unsigned() { 8 } else { 7 }, ty.is_unsigned())
+        }
         // Half of the unsigned ones do not fit an INT.
-        ColumnType::Int { unsigned: true } => integer(DIGITS_OF_BIGINT, true).map(Extent::widened),
-        ColumnType::Int { unsigned: false } => integer(DIGITS_OF_BIGINT, false),
-        ColumnType::BigInt { unsigned } => integer(if *unsigned { 20 } else { 19 }, *unsigned),
+        ty @ ColumnType::Int { .. } if ty.is_unsigned() => {
+            integer(DIGITS_OF_BIGINT, true).map(Extent::widened)
+        }
+        ColumnType::Int { .. } => integer(DIGITS_OF_BIGINT, false),
+        ty @ ColumnType::BigInt { .. } => {
+            integer(if ty.is_unsigned() { 20 } else { 19 }, ty.is_unsigned())
+        }
+        ColumnType::Bit { length } => {
+            let digits = greatest_bits(*length).to_string().len() as u32;
+            integer(digits, true)
+        }
         ColumnType::Year => integer(4, true),
         ColumnType::Decimal {
             precision, scale, ..
@@ -610,8 +624,16 @@ fn of_declared(field: &Field) -> Option<Extent> {
             precision: (*precision).into(),
             scale: (*scale).into(),
         }),
-        ColumnType::Float { .. } => Some(Extent::Shown(LONGEST_FLOAT)),
-        ColumnType::Double { .. } => Some(Extent::Shown(LONGEST_DOUBLE)),
+        ColumnType::Float {
+            digits: Some(digits),
+            ..
+        }
+        | ColumnType::Double {
+            digits: Some(digits),
+            ..
+        } => Some(Extent::Shown(u32::from(digits.precision) + SIGN_AND_POINT)),
+        ColumnType::Float { .. } => Some(Extent::Shown(LONGEST_FLOAT.max(filled))),
+        ColumnType::Double { .. } => Some(Extent::Shown(LONGEST_DOUBLE.max(filled))),
         // Each byte may be a character.
         ColumnType::Text { max_bytes, .. } => {
             let characters = u32::try_from(*max_bytes).unwrap_or(u32::MAX);

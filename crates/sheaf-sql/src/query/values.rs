@@ -8,6 +8,7 @@ use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
+use sheaf_types::number::bit_bytes;
 use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
@@ -270,24 +271,41 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
 ///
 /// - A point in time does not know how many digits of a second its expression has. A text shows them.
 /// - An ENUM is its label to texts and dates, and the label's number to numbers.
-/// - A string shows all digits of a FLOAT, unless it is a TEXT or BLOB.
+/// - A string shows all digits of a FLOAT, unless it is a TEXT or BLOB. These hold what a client is shown of a column.
 pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
     let is_string = ty.is_character() || ty.is_binary();
-    match (value, &origin.labels) {
+    match (value, &origin.declared) {
         (Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_), _) if is_string => {
             let fsp = origin.decimals;
             let text = column_text(&ColumnType::DateTime { fsp }, value);
             Cow::Owned(Value::Text(text))
         }
-        (Value::Float(_), _) if matches!(ty, ColumnType::Text { .. } | ColumnType::Blob { .. }) => {
-            Cow::Borrowed(value)
+        (value, Some(declared)) if origin.is_column && ty.is_long() => {
+            shown_as_string(declared, value)
         }
+        (Value::Float(_), _) if ty.is_long() => Cow::Borrowed(value),
         (Value::Float(float), _) if is_string => Cow::Owned(Value::Double(f64::from(*float))),
-        (Value::Text(label), Some(labels)) if ty.is_number() => {
+        (Value::Text(label), Some(ColumnType::Enum { labels, .. })) if ty.is_number() => {
             let position = labels.iter().position(|known| known == label);
             Cow::Owned(Value::UInt(
                 position.map_or(0, |position| position as u64 + 1),
             ))
+        }
+        _ => Cow::Borrowed(value),
+    }
+}
+
+/// The value of a column of this type as the string that a client is shown.
+pub(crate) fn shown_as_string<'v>(declared: &ColumnType, value: &'v Value) -> Cow<'v, Value> {
+    match (value, declared) {
+        (Value::UInt(bits), ColumnType::Bit { length }) => {
+            Cow::Owned(Value::Bytes(bit_bytes(*bits, *length)))
+        }
+        (Value::Float(_) | Value::Double(_), _) if declared.float_digits().is_some() => {
+            Cow::Owned(Value::Text(column_text(declared, value)))
+        }
+        (number, _) if number.is_number() && declared.zerofill().is_some() => {
+            Cow::Owned(Value::Text(column_text(declared, number)))
         }
         _ => Cow::Borrowed(value),
     }

@@ -5,12 +5,12 @@
 //! the shell collect them.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use sheaf_access::TYPE_KEY;
+use sheaf_exec::functions::types::shown_type;
 use sheaf_table::TableDefinition;
+use sheaf_types::number::FloatDigits;
 use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::encoding::TextEncoding;
@@ -109,8 +109,8 @@ pub struct ColumnMeta {
     pub decimals: u8,
     /// A set of [`column_flags`].
     pub flags: u16,
-    /// Of an ENUM.
-    pub labels: Option<Arc<[String]>>,
+    /// Of a column of a table, and of a value whose type says more than its Arrow type.
+    pub declared: Option<ColumnType>,
 }
 
 /// What is known of an expression whose values are stored in columns.
@@ -118,8 +118,10 @@ pub struct ColumnMeta {
 pub(crate) struct Origin {
     /// Digits of a second that it shows.
     pub(crate) decimals: u8,
-    /// Of an ENUM.
-    pub(crate) labels: Option<Arc<[String]>>,
+    /// Its type, where that says how values are shown.
+    pub(crate) declared: Option<ColumnType>,
+    /// It is nothing but a column.
+    pub(crate) is_column: bool,
 }
 
 impl Origin {
@@ -127,7 +129,7 @@ impl Origin {
     pub(crate) fn of_decimals(decimals: u8) -> Origin {
         Origin {
             decimals,
-            labels: None,
+            ..Origin::default()
         }
     }
 }
@@ -136,7 +138,8 @@ impl From<&ColumnMeta> for Origin {
     fn from(column: &ColumnMeta) -> Origin {
         Origin {
             decimals: column.decimals,
-            labels: column.labels.clone(),
+            declared: column.declared.clone(),
+            is_column: !column.org_name.is_empty(),
         }
     }
 }
@@ -250,14 +253,16 @@ impl ColumnMeta {
         text_collation_id: u16,
         known_length: Option<u32>,
     ) -> ColumnMeta {
-        let declared = field
-            .metadata()
-            .get(TYPE_KEY)
-            .and_then(|text| ColumnType::parse(text).ok());
+        let declared = shown_type(field);
         let shape = declared
             .as_ref()
             .map_or_else(|| Shape::of_arrow(field.data_type()), Shape::of_declared);
         let mut flags = shape.flags;
+        // MySQL fills up only the integers of columns.
+        let is_integer = declared.as_ref().is_some_and(ColumnType::is_integer);
+        if is_integer && header.org_name.is_empty() {
+            flags &= !column_flags::ZEROFILL;
+        }
         if !field.is_nullable() {
             flags |= column_flags::NOT_NULL;
         }
@@ -291,10 +296,7 @@ impl ColumnMeta {
             length,
             decimals: shape.decimals,
             flags,
-            labels: match declared {
-                Some(ColumnType::Enum { labels, .. }) => Some(labels),
-                _ => None,
-            },
+            declared,
         }
     }
 
@@ -417,6 +419,19 @@ impl Shape {
         Shape::number(MysqlColumnType::NewDecimal, length, scale, unsigned)
     }
 
+    /// A FLOAT or DOUBLE of this length, unless its digits are declared.
+    fn float(
+        type_: MysqlColumnType,
+        length: u32,
+        digits: Option<FloatDigits>,
+        unsigned: bool,
+    ) -> Shape {
+        match digits {
+            None => Shape::number(type_, length, NOT_FIXED_DECIMALS, unsigned),
+            Some(digits) => Shape::number(type_, digits.precision.into(), digits.scale, unsigned),
+        }
+    }
+
     fn temporal(type_: MysqlColumnType, length: u32, fsp: u8) -> Shape {
         let fraction = if fsp == 0 { 0 } else { u32::from(fsp) + 1 };
         Shape {
@@ -446,26 +461,40 @@ impl Shape {
     }
 
     fn of_declared(ty: &ColumnType) -> Shape {
+        let shape = Shape::of_plain(ty);
+        match ty.zerofill() {
+            Some(width) => Shape {
+                length: Length::Bytes(width.into()),
+                flags: shape.flags | column_flags::ZEROFILL,
+                ..shape
+            },
+            None => shape,
+        }
+    }
+
+    /// The same without ZEROFILL.
+    fn of_plain(ty: &ColumnType) -> Shape {
         use MysqlColumnType as M;
         let long_bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         match ty {
             ColumnType::Bool => Shape::number(M::Tiny, 1, 0, false),
-            ColumnType::TinyInt { unsigned } => Shape::integer(M::Tiny, 4, *unsigned),
-            ColumnType::SmallInt { unsigned } => Shape::integer(M::Short, 6, *unsigned),
-            ColumnType::MediumInt { unsigned } => Shape::integer(M::Int24, 9, *unsigned),
-            ColumnType::Int { unsigned } => Shape::integer(M::Long, 11, *unsigned),
-            ColumnType::BigInt { unsigned } => Shape::integer(M::LongLong, 20, *unsigned),
+            ColumnType::TinyInt { sign } => Shape::integer(M::Tiny, 4, sign.is_unsigned()),
+            ColumnType::SmallInt { sign } => Shape::integer(M::Short, 6, sign.is_unsigned()),
+            ColumnType::MediumInt { sign } => Shape::integer(M::Int24, 9, sign.is_unsigned()),
+            ColumnType::Int { sign } => Shape::integer(M::Long, 11, sign.is_unsigned()),
+            ColumnType::BigInt { sign } => Shape::integer(M::LongLong, 20, sign.is_unsigned()),
             ColumnType::Decimal {
                 precision,
                 scale,
-                unsigned,
-            } => Shape::decimal(*precision, *scale, *unsigned),
-            ColumnType::Float { unsigned } => {
-                Shape::number(M::Float, 12, NOT_FIXED_DECIMALS, *unsigned)
+                sign,
+            } => Shape::decimal(*precision, *scale, sign.is_unsigned()),
+            ColumnType::Float { digits, sign } => {
+                Shape::float(M::Float, 12, *digits, sign.is_unsigned())
             }
-            ColumnType::Double { unsigned } => {
-                Shape::number(M::Double, 22, NOT_FIXED_DECIMALS, *unsigned)
+            ColumnType::Double { digits, sign } => {
+                Shape::float(M::Double, 22, *digits, sign.is_unsigned())
             }
+            ColumnType::Bit { length } => Shape::number(M::Bit, u32::from(*length), 0, true),
             ColumnType::Char { length, .. } => Shape::text(M::String, *length, 0),
             ColumnType::VarChar { length, .. } => Shape::text(M::VarString, *length, 0),
             ColumnType::Text { max_bytes, .. } => Shape::text(
@@ -540,6 +569,8 @@ impl Shape {
 mod tests {
     use std::collections::HashMap;
 
+    use sheaf_access::TYPE_KEY;
+
     use super::*;
 
     fn meta(sql_type: &str) -> ColumnMeta {
@@ -559,6 +590,12 @@ mod tests {
             (MysqlColumnType::LongLong, 20, 0, 63)
         );
         assert_eq!(shape("int unsigned"), (MysqlColumnType::Long, 10, 0, 63));
+        assert_eq!(
+            shape("int(6) unsigned zerofill"),
+            (MysqlColumnType::Long, 6, 0, 63)
+        );
+        assert_eq!(shape("bit(10)"), (MysqlColumnType::Bit, 10, 0, 63));
+        assert_eq!(shape("float(7,2)"), (MysqlColumnType::Float, 7, 2, 63));
         assert_eq!(
             shape("decimal(15,2)"),
             (MysqlColumnType::NewDecimal, 17, 2, 63)

@@ -103,6 +103,7 @@ pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
                 collation: to,
             },
         ) => after.starts_with(before) && from == to,
-        _ => before == after,
+        // ZEROFILL only shows them otherwise.
+        _ => before == after || before.without_zerofill() == after.without_zerofill(),
     }
 }

@@ -580,7 +580,8 @@ fn keeps_bytes(
     before: &ColumnType,
 ) -> bool {
     let ty = &next.columns[column].ty;
-    if ty == before || matches!(ty, ColumnType::Enum { .. }) {
+    let is_shown_otherwise = ty.zerofill() != before.zerofill();
+    if ty == before || is_shown_otherwise || matches!(ty, ColumnType::Enum { .. }) {
         return true;
     }
     let mut indexes = std::iter::once(&next.primary).chain(&next.secondary);

@@ -270,6 +270,7 @@ fn is_label(old: &ColumnType, new: &ColumnType) -> bool {
 /// True if both are the same type of short strings, but for their lengths.
 fn is_shorter(old: &ColumnType, new: &ColumnType) -> bool {
     std::mem::discriminant(old) == std::mem::discriminant(new)
+        && old.max_bytes().is_some()
         && !old.is_long()
         && old.collation() == new.collation()
 }

@@ -7,13 +7,15 @@
 use sheaf_memory::Share;
 
 use crate::catalog::account::AccountName;
-use crate::definition::codec::{Reader, Writer};
+use crate::definition::codec::{Reader, Writer, has_later_types};
 use crate::definition::schema::Column;
 use crate::error::Result;
 use crate::table::catalog_memory::CatalogMemory;
 
 /// The newest format of a view that this program writes and reads.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
+/// The newest format without [later types](has_later_types) of columns. Views that have none are written in it.
+const FORMAT_WITHOUT_LATER_TYPES: u64 = 1;
 
 /// A view's definition. Its database and name are the key of its entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +109,10 @@ impl ViewDefinition {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        out.number(FORMAT);
+        out.number(match has_later_types(&self.columns) {
+            true => FORMAT,
+            false => FORMAT_WITHOUT_LATER_TYPES,
+        });
         out.number(number_of(&ALGORITHMS, self.algorithm));
         out.text(&self.definer.user);
         out.text(&self.definer.host);
@@ -179,7 +184,9 @@ mod tests {
             query: "SELECT id FROM t".to_string(),
             columns: vec![Column::new(
                 "id".to_string(),
-                ColumnType::Int { unsigned: true },
+                ColumnType::Int {
+                    sign: sheaf_types::column_type::Sign::Unsigned,
+                },
                 false,
             )],
             character_set: "utf8mb4".to_string(),
@@ -203,16 +210,26 @@ mod tests {
     }
 
     #[test]
+    fn a_view_of_a_later_type_is_kept_from_earlier_programs() {
+        let mut view = view();
+        view.columns[0].ty = ColumnType::parse("float(7,2)").unwrap();
+        let bytes = view.encode();
+        assert_eq!(u64::from(bytes[0]), FORMAT);
+        let read = ViewDefinition::decode(&bytes, "d", "v");
+        assert_eq!(read.expect("it was just written"), view);
+    }
+
+    #[test]
     fn what_is_no_view_is_refused() {
         let bytes = view().encode();
         for length in 0..bytes.len() {
             let read = ViewDefinition::decode(&bytes[..length], "d", "v");
             assert!(matches!(read, Err(TableError::Corrupt { .. })), "{length}");
         }
-        let newer = [&[2], &bytes[1..]].concat();
+        let newer = [&[3], &bytes[1..]].concat();
         assert!(matches!(
             ViewDefinition::decode(&newer, "d", "v"),
-            Err(TableError::CatalogTooNew { found: 2, known: 1 })
+            Err(TableError::CatalogTooNew { found: 3, known: 2 })
         ));
         let other_algorithm = [&[1, 3], &bytes[2..]].concat();
         assert!(ViewDefinition::decode(&other_algorithm, "d", "v").is_err());

@@ -61,7 +61,7 @@ const ORIGINAL: u8 = 2;
 /// How a part is encoded, after its NULL byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
-    /// Integers, BOOL, DATE (4 bytes), TIME, DATETIME, TIMESTAMP (8), YEAR, ENUM (2).
+    /// Integers, BOOL, BIT, DATE (4 bytes), TIME, DATETIME, TIMESTAMP (8), YEAR, ENUM (2).
     Integer {
         width: u8,
         unsigned: bool,
@@ -224,6 +224,7 @@ fn mysql_key_len(ty: &ColumnType, prefix_length: Option<u32>) -> u32 {
         ColumnType::DateTime { fsp } => 5 + fraction(*fsp),
         ColumnType::Timestamp { fsp } => 4 + fraction(*fsp),
         ColumnType::Year => 1,
+        ColumnType::Bit { length } => u32::from(*length).div_ceil(8),
         ColumnType::Enum { labels, .. } => {
             if labels.len() < 256 {
                 1
@@ -671,7 +672,7 @@ impl KeyLayout {
                 let integer = self.decode_i64(part, bytes).ok_or_else(short)?;
                 let is_unsigned = column.is_none_or(|column| {
                     let ty = &definition.columns[column].ty;
-                    ty.is_integer() && ty.is_unsigned()
+                    ty.is_unsigned() && ty.integer_range().is_some()
                 });
                 match is_unsigned {
                     true => ValueRef::UInt(integer as u64),

@@ -6,12 +6,13 @@
 //!
 //! There is a NULL bit for each nullable column (bit set: NULL), in column order. Columns of fixed width are at the
 //! same offset in every row of the table, little-endian and unaligned, so that a scan copies them with a stride; a NULL
-//! one holds zeros. Integers take 1, 2, 4 or 8 bytes (MEDIUMINT 4), DATE 4, TIME, DATETIME and TIMESTAMP 8, YEAR and
-//! ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value in 4, 8 or 16 bytes by precision. All strings are of variable
-//! length; for each the row says where it ends, counted from the first byte after the array of ends. The top bit of an
-//! end marks a value that is too long for the row: the row holds a reference to the table's
+//! one holds zeros. Integers take 1, 2, 4 or 8 bytes (MEDIUMINT 4), BIT as many as hold it, DATE 4, TIME, DATETIME
+//! and TIMESTAMP 8, YEAR and ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value in 4, 8 or 16 bytes by precision.
+//! All strings are of variable length; for each the row says where it ends, counted from the first byte after the array
+//! of ends. The top bit of an end marks a value that is too long for the row: the row holds a reference to the table's
 //! [overflow tree](crate::codec::overflow).
 
+use sheaf_types::column_type::Sign;
 use sheaf_types::text::text_of;
 use sheaf_types::{ColumnType, Value};
 
@@ -109,18 +110,21 @@ impl Physical {
     /// `None`: of variable length.
     fn of(ty: &ColumnType) -> Option<Physical> {
         Some(match ty {
-            ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => Physical::I8,
-            ColumnType::TinyInt { unsigned: true } => Physical::U8,
-            ColumnType::SmallInt { unsigned: false } => Physical::I16,
-            ColumnType::SmallInt { unsigned: true } => Physical::U16,
-            ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => {
-                Physical::I32
-            }
-            ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => {
-                Physical::U32
-            }
-            ColumnType::BigInt { unsigned: false } => Physical::I64,
-            ColumnType::BigInt { unsigned: true } => Physical::U64,
+            ColumnType::Bool | ColumnType::TinyInt { sign: Sign::Signed } => Physical::I8,
+            ColumnType::TinyInt { .. } => Physical::U8,
+            ColumnType::SmallInt { sign: Sign::Signed } => Physical::I16,
+            ColumnType::SmallInt { .. } => Physical::U16,
+            ColumnType::MediumInt { sign: Sign::Signed }
+            | ColumnType::Int { sign: Sign::Signed } => Physical::I32,
+            ColumnType::MediumInt { .. } | ColumnType::Int { .. } => Physical::U32,
+            ColumnType::BigInt { sign: Sign::Signed } => Physical::I64,
+            ColumnType::BigInt { .. } => Physical::U64,
+            ColumnType::Bit { .. } => match ty.integer_bits()? {
+                8 => Physical::U8,
+                16 => Physical::U16,
+                32 => Physical::U32,
+                _ => Physical::U64,
+            },
             ColumnType::Decimal {
                 precision: 0..=9, ..
             } => Physical::Decimal32,

@@ -13,7 +13,9 @@ use crate::definition::schema::{
 use crate::error::{Result, TableError};
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 5;
+pub(crate) const FORMAT: u64 = 6;
+/// The newest format without [later types](has_later_types). Definitions that have none are written in it.
+const FORMAT_WITHOUT_LATER_TYPES: u64 = 5;
 /// The newest format without generated columns. Definitions that have none are written in it.
 const FORMAT_WITHOUT_GENERATED: u64 = 4;
 /// The newest format without expressions as defaults. Definitions that have none are written in it.
@@ -436,11 +438,23 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether columns have types that programs did not know before format 6.
+pub(crate) fn has_later_types(columns: &[Column]) -> bool {
+    let is_later = |column: &Column| {
+        matches!(column.ty, ColumnType::Bit { .. })
+            || column.ty.float_digits().is_some()
+            || column.ty.zerofill().is_some()
+    };
+    columns.iter().any(is_later)
+}
+
 /// The bytes of a definition.
 pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     let mut writer = Writer::default();
-    writer.number(if definition.has_generated_columns() {
+    writer.number(if has_later_types(&definition.columns) {
         FORMAT
+    } else if definition.has_generated_columns() {
+        FORMAT_WITHOUT_LATER_TYPES
     } else if definition.has_computed_defaults() {
         FORMAT_WITHOUT_GENERATED
     } else {
@@ -607,7 +621,18 @@ mod tests {
                 kind,
             });
             let bytes = encode_definition(&definition);
-            assert_eq!(u64::from(bytes[0]), FORMAT);
+            assert_eq!(u64::from(bytes[0]), FORMAT_WITHOUT_LATER_TYPES);
+            assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        }
+        for ty in [
+            "float(7,2)",
+            "double(10,3) unsigned",
+            "int(5) zerofill",
+            "bit(8)",
+        ] {
+            definition.columns[2].ty = ColumnType::parse(ty).unwrap();
+            let bytes = encode_definition(&definition);
+            assert_eq!(u64::from(bytes[0]), FORMAT, "{ty}");
             assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
         }
     }
@@ -624,7 +649,7 @@ mod tests {
         bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 6, known: 5 })
+            Err(TableError::CatalogTooNew { found: 7, known: 6 })
         ));
     }
 }

@@ -74,7 +74,15 @@ mod tests {
 
     #[test]
     fn null_is_a_value_of_columns_that_take_it() {
-        let column = |nullable| Column::new("c", ColumnType::Int { unsigned: false }, nullable);
+        let column = |nullable| {
+            Column::new(
+                "c",
+                ColumnType::Int {
+                    sign: sheaf_types::column_type::Sign::Signed,
+                },
+                nullable,
+            )
+        };
         let null = Ok((Value::Null, None));
         assert_eq!(to_column(&column(true), &Value::Null, Mode::STRICT), null);
         let problem = Err(ColumnProblem::Null);

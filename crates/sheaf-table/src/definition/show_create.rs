@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use sheaf_types::number::push_bit_literal;
 use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::text::quoting::quoted_name;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
@@ -96,6 +97,12 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
         }
         Some(DefaultValue::Value(Value::Bytes(bytes))) if std::str::from_utf8(bytes).is_err() => {
             write!(out, " DEFAULT {}", literal_of(bytes))?;
+        }
+        Some(DefaultValue::Value(Value::UInt(bits)))
+            if matches!(column.ty, ColumnType::Bit { .. }) =>
+        {
+            out.push_str(" DEFAULT ");
+            push_bit_literal(*bits, out);
         }
         Some(DefaultValue::Value(value)) => {
             write!(

@@ -17,8 +17,15 @@ const NO_WAIT: Duration = Duration::from_millis(200);
 
 /// A table `name (id int primary key, a int, b int)`.
 fn table(name: &str) -> CreateTable {
-    let int =
-        |name: &str, nullable| Column::new(name, ColumnType::Int { unsigned: false }, nullable);
+    let int = |name: &str, nullable| {
+        Column::new(
+            name,
+            ColumnType::Int {
+                sign: sheaf_types::column_type::Sign::Signed,
+            },
+            nullable,
+        )
+    };
     let columns = vec![int("id", false), int("a", true), int("b", true)];
     let mut request = CreateTable::new("d", name, columns);
     request.primary_key = Some(vec![IndexPartSpec::column("id")]);
@@ -398,7 +405,9 @@ fn definitions_that_do_not_fit_are_refused() {
         1830
     );
     let mut other = table("c");
-    other.columns[1].ty = ColumnType::BigInt { unsigned: false };
+    other.columns[1].ty = ColumnType::BigInt {
+        sign: sheaf_types::column_type::Sign::Signed,
+    };
     other.foreign_keys = vec![plain(&["a"], "p", &["id"])];
     assert_eq!(catalog.create_table(other).unwrap_err().mysql_code(), 3780);
     // Without the checks the parent may come later.

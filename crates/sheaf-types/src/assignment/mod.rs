@@ -15,7 +15,9 @@
 //! | [`temporal`] | DATE, TIME, DATETIME and TIMESTAMP |
 //! | [`text`] | characters and bytes |
 //! | [`enumeration`] | ENUM |
+//! | [`bit`] | BIT |
 
+mod bit;
 mod enumeration;
 mod number;
 mod temporal;
@@ -171,7 +173,10 @@ pub fn assign_text(
         }
         return Ok(None);
     }
-    let converted = convert_text(ty, text);
+    let converted = match bit::length_of(ty) {
+        Some(length) => bit::of_bytes(length, text.as_bytes(), mode),
+        None => convert_text(ty, text),
+    };
     let note = converted.note;
     match judged(&converted, mode) {
         Some(problem @ ColumnProblem::ZeroInDate { .. }) => Err(problem),
@@ -223,6 +228,15 @@ pub fn zero_value(ty: &ColumnType) -> Value {
 }
 
 fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
+    if let Some(length) = bit::length_of(ty) {
+        return match value {
+            Value::Text(text) => bit::of_bytes(length, text.as_bytes(), mode),
+            Value::Bytes(bytes) => bit::of_bytes(length, bytes, mode),
+            Value::Enum(_) => bit::of_number(length, value, mode),
+            number if number.is_number() => bit::of_number(length, number, mode),
+            text => bit::of_bytes(length, text.to_string().as_bytes(), mode),
+        };
+    }
     match (value, ty) {
         (Value::Text(text), _) => convert_text(ty, text),
         (Value::Bytes(bytes), ty) if ty.is_binary() => text::of_bytes(ty, bytes),

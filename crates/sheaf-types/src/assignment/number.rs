@@ -1,7 +1,7 @@
 //! Values on their way into columns of numbers.
 
 use super::{Converted, show, zero_value};
-use crate::column_type::ColumnType;
+use crate::column_type::{ColumnType, Sign};
 use crate::error::ColumnProblem;
 use crate::number::{
     NumberText, checked_power_of_ten, decimal_to_double, rescale, rescale_noting_loss,
@@ -27,8 +27,8 @@ pub(super) fn plain(ty: &ColumnType, text: &str) -> Option<Value> {
         ColumnType::Decimal {
             precision,
             scale,
-            unsigned,
-        } if *precision <= 18 && !*unsigned => {
+            sign: Sign::Signed,
+        } if *precision <= 18 => {
             let (mut value, mut decimals, mut point) = (0i64, 0, false);
             for byte in digits {
                 match byte {
@@ -143,7 +143,9 @@ pub(super) fn of_value(ty: &ColumnType, value: &Value) -> Converted {
     match ty {
         // Only a double is rounded before it is looked at, on its way to an integer.
         ty if ty.is_unsigned() && is_exact(ty) && is_decimal_below_zero(value) => below_zero(ty),
-        ColumnType::Decimal { unsigned: true, .. } if to_f64(value) < 0.0 => below_zero(ty),
+        ColumnType::Decimal { sign, .. } if sign.is_unsigned() && to_f64(value) < 0.0 => {
+            below_zero(ty)
+        }
         ColumnType::Decimal { scale, .. } => {
             let scaled = match value {
                 Value::Decimal {
@@ -209,13 +211,13 @@ fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
     let ColumnType::Decimal {
         precision,
         scale,
-        unsigned,
+        sign,
     } = ty
     else {
         return Converted::bad(zero_value(ty), ColumnProblem::OutOfRange);
     };
     let greatest = checked_power_of_ten(*precision).map_or(i128::MAX, |power| power - 1);
-    let least = if *unsigned { 0 } else { -greatest };
+    let least = if sign.is_unsigned() { 0 } else { -greatest };
     let value = Value::Decimal {
         unscaled: unscaled.clamp(least, greatest),
         scale: *scale,
@@ -232,11 +234,19 @@ fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
 
 fn float(ty: &ColumnType, value: f64) -> Converted {
     let single = matches!(ty, ColumnType::Float { .. });
-    let greatest = if single {
+    let mut greatest = if single {
         f64::from(f32::MAX)
     } else {
         f64::MAX
     };
+    let mut value = value;
+    if let Some(digits) = ty.float_digits() {
+        greatest = greatest.min(digits.greatest());
+        // A number below zero stays one, so that an unsigned column refuses it.
+        if value >= 0.0 || !ty.is_unsigned() {
+            value = digits.round(value);
+        }
+    }
     let least = if ty.is_unsigned() { 0.0 } else { -greatest };
     let fits = value >= least && value <= greatest;
     let nearest = if value.is_nan() {

@@ -2,17 +2,23 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `bits` | values of BIT as numbers and as bytes |
 //! | `decimal` | exact numbers: powers of ten, other scales |
+//! | `float_digits` | the digits of FLOAT(M,D) and DOUBLE(M,D) |
 //! | `read` | numbers from text |
 //! | `place` | where numbers stand among those of a type with fewer digits |
 //! | `write` | numbers as text |
 
+mod bits;
 mod decimal;
+mod float_digits;
 mod place;
 mod read;
 mod write;
 
+pub use bits::*;
 pub use decimal::*;
+pub use float_digits::*;
 pub use place::*;
 pub use read::*;
 pub use write::*;

@@ -124,10 +124,38 @@ fn plain_or_scientific(written: &[u8], out: &mut impl Output) {
     }
 }
 
-/// Appends a DOUBLE with `decimals` digits after the point.
+/// Appends a DOUBLE with `decimals` digits after the point. Those behind its shortest digits are zeros.
 pub fn push_fixed_double(value: f64, decimals: u8, out: &mut impl Output) {
-    let digits = usize::from(decimals);
-    out.push_ascii(format!("{value:.digits$}").as_bytes());
+    let wanted = usize::from(decimals);
+    let shortest = format!("{value}");
+    let has = shortest.find('.').map_or(0, |at| shortest.len() - at - 1);
+    if has > wanted {
+        return out.push_ascii(format!("{value:.wanted$}").as_bytes());
+    }
+    out.push_ascii(shortest.as_bytes());
+    if has == 0 && wanted > 0 {
+        out.push_ascii(b".");
+    }
+    // A column has at most 30 decimals, a quotient a few more.
+    for _ in has..wanted {
+        out.push_ascii(b"0");
+    }
+}
+
+/// Appends a FLOAT or DOUBLE with `decimals` digits after the point, or with as many as it takes.
+pub fn push_shown_double(value: f64, decimals: Option<u8>, out: &mut impl Output) {
+    match decimals {
+        Some(decimals) => push_fixed_double(value, decimals, out),
+        None => push_double(value, out),
+    }
+}
+
+/// The same of a FLOAT.
+pub fn push_shown_float(value: f32, decimals: Option<u8>, out: &mut impl Output) {
+    match decimals {
+        Some(decimals) => push_fixed_double(value.into(), decimals, out),
+        None => push_float(value, out),
+    }
 }
 
 #[inline]
@@ -284,6 +312,11 @@ mod tests {
             1 + 309 + 1 + 30
         );
         assert_eq!(text(|out| push_fixed_double(0.125, 2, out)), "0.12");
+        let fixed = |value: f64, decimals| text(|out| push_fixed_double(value, decimals, out));
+        assert_eq!(fixed(0.1, 20), "0.10000000000000000000");
+        assert_eq!(fixed(f64::from(1.1f32), 10), "1.1000000238");
+        assert_eq!(fixed(1e22, 0), "10000000000000000000000");
+        assert_eq!(fixed(-3.5, 1), "-3.5");
     }
 
     #[test]

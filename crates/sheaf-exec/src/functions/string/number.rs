@@ -7,6 +7,7 @@ use sheaf_types::number::rescale;
 use super::text;
 use crate::functions::locale::number_style;
 use crate::functions::result_array::texts;
+use crate::functions::types::bit_length;
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -35,6 +36,11 @@ fn radix(call: &Call<'_>, base: u32) -> Result<ArrayRef> {
 
 fn conv(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, from, to) = (call.text(0)?, call.int(1)?, call.int(2)?);
+    // A BIT is its number in every base.
+    let bits = match bit_length(&call.args.arg_fields[0]) {
+        Some(_) => Some(call.unsigned(0)?),
+        None => None,
+    };
     texts(call, |row, out| {
         let (text, from, to) = (values.get(row)?, from.get(row)?, to.get(row)?);
         let base = |base: i64| {
@@ -46,7 +52,10 @@ fn conv(call: &Call<'_>) -> Result<ArrayRef> {
         if text.is_empty() {
             return None;
         }
-        let value = spelled(text, from_base);
+        let value = match &bits {
+            Some(bits) => bits.get(row)?,
+            None => spelled(text, from_base),
+        };
         if to < 0 && (value as i64) < 0 {
             out.push('-');
             let start = out.len();

@@ -35,7 +35,7 @@ use super::{
     Rule, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands, reached, type_of,
 };
 use crate::functions::truncated::NumberKind;
-use crate::functions::types::SqlType;
+use crate::functions::types::{SqlType, common_float_decimals, float_decimals};
 use crate::functions::{EvaluationError, call};
 
 use collation::{is_made_of_literals, is_strong_text, text_beside};
@@ -44,7 +44,8 @@ use moment::{
     Moment, note_temporal_text, place_of_time, point_in_time, refuse_number_that_is_none,
     temporal_prefix,
 };
-use place::{compare_with_place, double_of};
+use operand::is_column;
+use place::{compare_with_place, double_of, float_of_column};
 use year::as_digits;
 
 pub(super) use collation::{collated, of_one_collation, texts_beside};
@@ -251,6 +252,7 @@ fn compare_sides(
     {
         return Ok(exact);
     }
+    let (left, right) = rounded_alike(left, right, schema)?;
     let to = domain(
         &left.ty,
         &right.ty,
@@ -266,6 +268,27 @@ fn compare_sides(
         false => (left, sides.after_the_first(right)?),
     };
     Ok(binary_expr(left, op, right))
+}
+
+/// Two FLOATs or DOUBLEs whose decimals are known are compared by as many of them as the one with more has. A
+/// FLOAT(M,D) is not quite the decimal number that it shows.
+fn rounded_alike(left: Operand, right: Operand, schema: &DFSchema) -> Result<(Operand, Operand)> {
+    let Some(decimals) = common_float_decimals([&left.field, &right.field]) else {
+        return Ok((left, right));
+    };
+    let are_columns = is_column(&left.expr) && is_column(&right.expr);
+    // What is rounded in the same way is equal, too.
+    if are_columns && left.field.data_type() == right.field.data_type() {
+        return Ok((left, right));
+    }
+    let rounded = |operand: Operand| {
+        if !operand.ty.is_float() {
+            return Ok(operand);
+        }
+        let rounded = call("round", vec![operand.expr, lit(i64::from(decimals))]);
+        Operand::new(fold(rounded, schema), schema)
+    };
+    Ok((rounded(left)?, rounded(right)?))
 }
 
 fn fold_is_null(expr: Expr) -> Expr {
@@ -322,7 +345,17 @@ fn with_literal(
             }
         }
         SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, (rule, found))?,
-        SqlType::Double if value_type.is_exact_number() => double_of(value).map(Place::At),
+        SqlType::Float if value_type.is_exact_number() => {
+            float_of_column(&left.field, value, value_type).map(Place::At)
+        }
+        SqlType::Double if value_type.is_exact_number() && is_column(&left.expr) => {
+            double_of(value).map(Place::At)
+        }
+        SqlType::Double
+            if value_type.is_exact_number() && float_decimals(&left.field).is_none() =>
+        {
+            double_of(value).map(Place::At)
+        }
         _ => None,
     };
     Ok(place.map(|place| compare_with_place(op, &left.expr, place)))

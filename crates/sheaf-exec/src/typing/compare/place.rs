@@ -14,7 +14,7 @@ use sheaf_types::number::{
 use super::operand::{Operand, integer_value, is_column, text_of};
 use super::year::{year_of_constant, year_of_moment};
 use crate::functions::call;
-use crate::functions::types::SqlType;
+use crate::functions::types::{SqlType, float_decimals};
 
 pub(in crate::typing) fn unknown() -> Expr {
     lit(ScalarValue::Boolean(None))
@@ -81,6 +81,22 @@ pub(super) fn double_of(value: &ScalarValue) -> Option<ScalarValue> {
             Some(ScalarValue::Float64(Some(double)))
         }
         _ => value.cast_to(&DataType::Float64).ok(),
+    }
+}
+
+/// An exact number as the FLOAT of a column that has at least its decimals. `None` for any other FLOAT, which is
+/// compared as a DOUBLE.
+pub(super) fn float_of_column(
+    column: &Field,
+    value: &ScalarValue,
+    value_type: &SqlType,
+) -> Option<ScalarValue> {
+    if float_decimals(column)? < value_type.shown_decimals() {
+        return None;
+    }
+    match double_of(value)? {
+        ScalarValue::Float64(Some(double)) => Some(ScalarValue::Float32(Some(double as f32))),
+        _ => None,
     }
 }
 
