@@ -276,7 +276,7 @@ fn lost_decimals_are_a_note() {
     let (value, problem) = assign(&column("decimal(5,2)"), &text("1.234"), Mode::STRICT).unwrap();
     assert_eq!(
         (value.to_string().as_str(), problem),
-        ("1.23", Some(ColumnProblem::Truncated))
+        ("1.23", Some(ColumnProblem::Rounded))
     );
 }
 

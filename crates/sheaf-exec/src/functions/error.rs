@@ -114,6 +114,12 @@ impl EvaluationError {
         )
     }
 
+    /// 1292: CAST has cut a value to so many characters, or bytes.
+    pub fn cut_by_cast(is_binary: bool, length: usize, text: &str) -> EvaluationError {
+        let name = if is_binary { "BINARY" } else { "CHAR" };
+        Self::truncated_text(&format!("{name}({length})"), text)
+    }
+
     /// 1292: a text that is no date or time, compared with a column of them.
     pub fn incorrect_text(type_name: &str, text: &str, column: &str) -> EvaluationError {
         let shown = shown(text);

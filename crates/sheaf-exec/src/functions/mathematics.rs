@@ -137,7 +137,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "pi",
         (0, 0),
-        |_| Ok(field::double()),
+        |_| Ok(field::double_of(Some(6))),
         |call| {
             Ok(Arc::new(Float64Array::from(vec![
                 std::f64::consts::PI;
@@ -179,7 +179,8 @@ fn whole_number(operands: &Operands<'_>) -> Result<Field> {
         SqlType::Decimal {
             precision, scale, ..
         } => field::decimal(precision - scale + 1, 0, 0),
-        _ => same_number(operands)?,
+        ty if ty.is_integer() => same_number(operands)?,
+        _ => field::double(),
     })
 }
 
@@ -201,7 +202,8 @@ fn rounded_type(operands: &Operands<'_>) -> Result<Field> {
             });
             field::decimal((precision - scale).saturating_add(1), shown, shown)
         }
-        _ => same_number(operands)?,
+        ty if ty.is_integer() => same_number(operands)?,
+        _ => field::double(),
     })
 }
 

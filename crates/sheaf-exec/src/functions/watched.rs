@@ -27,7 +27,7 @@ use sheaf_types::number::{text_place, text_to_double, text_to_unsigned};
 use sheaf_types::temporal::ZERO_DATETIME;
 
 use super::EvaluationError;
-use super::argument::{to_datetime, to_double, to_text};
+use super::argument::{to_bytes, to_datetime, to_double, to_text};
 use super::call_name::name_of_call;
 use super::date_format::{Reading, reading};
 use super::truncated::{MomentKind, NumberKind, TruncatedTexts};
@@ -115,6 +115,11 @@ impl TruncatedTexts {
         function.call(operands)
     }
 
+    /// A value as it is, which CAST makes a text of so many characters of, or so many bytes. What is cut is noted.
+    pub(crate) fn cut(&self, value: Expr, is_binary: bool, length: usize) -> Expr {
+        self.watched(Watch::Cut { is_binary, length }, vec![value])
+    }
+
     /// The DECIMAL that CAST has made of a number. It is noted where the number is out of the range of so many digits.
     pub fn fitted(&self, made: Expr, number: Expr) -> Expr {
         self.watched(Watch::Fitted, vec![made, number])
@@ -198,6 +203,8 @@ enum Watch {
     Number(NumberKind),
     /// The operand was made of a constant of which this is to be said, if there is a row at all.
     Constant(EvaluationError),
+    /// A text of more characters, or bytes of more of them, than CAST is to make of it.
+    Cut { is_binary: bool, length: usize },
     /// Zeros.
     Divisor,
     /// What has no logarithm. With a base the operand is looked at where the base is positive; of the base 1 nothing
@@ -233,7 +240,7 @@ impl Watch {
             decimal,
         ] = Watch::NAMES;
         match self {
-            Watch::Moment(_) | Watch::Number(_) => text,
+            Watch::Moment(_) | Watch::Number(_) | Watch::Cut { .. } => text,
             Watch::Constant(_) => constant,
             Watch::Divisor => divisor,
             Watch::Logarithm { .. } => logarithm,
@@ -246,7 +253,11 @@ impl Watch {
     /// How many operands there are in front of the conditions.
     fn operands(&self) -> usize {
         match self {
-            Watch::Moment(_) | Watch::Number(_) | Watch::Constant(_) | Watch::Divisor => 1,
+            Watch::Moment(_)
+            | Watch::Number(_)
+            | Watch::Cut { .. }
+            | Watch::Constant(_)
+            | Watch::Divisor => 1,
             Watch::Logarithm { has_base } => 1 + usize::from(*has_base),
             Watch::ParsedDate | Watch::MovedDate => 3,
             Watch::Fitted => 2,
@@ -306,6 +317,9 @@ impl ScalarUDFImpl for Watched {
                 let error = |text: &str| EvaluationError::truncated_text(kind.name(), text);
                 note_texts(texts, &args, conditions, |text| !kind.is_whole(text), error)?;
             }
+            Watch::Cut { is_binary, length } => {
+                note_cut(texts, &args, conditions, (*is_binary, *length))?;
+            }
             Watch::Constant(error) => {
                 let rows = (0..args.number_rows).collect();
                 if !where_all_are_true(rows, conditions, args.number_rows)?.is_empty() {
@@ -337,6 +351,37 @@ fn note_texts(
         noted.note_error(|| error(texts.value(row)), rows_of_each)?;
     }
     Ok(())
+}
+
+fn note_cut(
+    noted: &TruncatedTexts,
+    args: &ScalarFunctionArgs,
+    conditions: &[ColumnarValue],
+    (is_binary, length): (bool, usize),
+) -> Result<()> {
+    let (rows, rows_of_each) = rows_of(args);
+    let (values, field) = (args.args[0].to_array(rows)?, &args.arg_fields[0]);
+    let note = |text: &str| {
+        let error = || EvaluationError::cut_by_cast(is_binary, length, text);
+        noted.note_error(error, rows_of_each)
+    };
+    if is_binary {
+        let bytes = to_bytes(&values, field)?;
+        let is_cut = |row: &usize| bytes.is_valid(*row) && bytes.value(*row).len() > length;
+        let cut = where_all_are_true((0..rows).filter(is_cut).collect(), conditions, rows)?;
+        return cut
+            .into_iter()
+            .try_for_each(|row| note(&String::from_utf8_lossy(bytes.value(row))));
+    }
+    let texts = to_text(&values, field)?;
+    let is_cut = |text: &str| is_longer(text, length);
+    let cut = bad_rows(&texts, is_cut, conditions)?;
+    cut.into_iter().try_for_each(|row| note(texts.value(row)))
+}
+
+/// Whether a text has more characters.
+fn is_longer(text: &str, length: usize) -> bool {
+    text.len() > length && text.chars().count() > length
 }
 
 fn note_zeros(

@@ -7,12 +7,13 @@ use datafusion_expr::{Expr, SortExpr, lit};
 use super::choose;
 use super::expression_type::{field_of, type_of};
 use super::fold::fold;
-use super::number_operands::{number_of_hybrid, number_of_moment};
+use super::number_operands::{number_of_hybrid, number_of_moment, numbers_of};
 use super::rule::Rule;
 use crate::aggregates::GROUP_CONCAT;
 use crate::functions::call;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
+use crate::functions::truncated::NumberKind;
 use crate::functions::types::{SqlType, bit_length, field, float_decimals};
 
 /// The sort key of a string; other values as they are, DECIMALs as they are shown.
@@ -49,7 +50,9 @@ pub(super) fn aggregate_arguments(
     distinct: bool,
     args: Vec<Expr>,
     schema: &DFSchema,
+    rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
+    let double = |expr| fold(call("$cast_double", vec![expr]), schema);
     // Points in time add up as the numbers that their digits are.
     let summand = |expr: Expr| -> Result<Expr> {
         let expr = number_of_moment(number_of_hybrid(expr), schema)?;
@@ -61,10 +64,14 @@ pub(super) fn aggregate_arguments(
             SqlType::Float => {
                 let field = field_of(&expr, schema)?;
                 let decimals = float_decimals(&field);
-                let double = fold(call("$cast_double", vec![expr]), schema);
-                choose::with_metadata(double, &field::double_of(decimals))
+                choose::with_metadata(double(expr), &field::double_of(decimals))
             }
-            _ => fold(call("$cast_double", vec![expr]), schema),
+            // What DISTINCT leaves out is not converted.
+            _ if rule.watches() && !distinct => {
+                let numbers = numbers_of(vec![expr], NumberKind::Double, schema, rule)?;
+                numbers.into_iter().map(double).next().unwrap_or_default()
+            }
+            _ => double(expr),
         })
     };
     match name {
@@ -118,7 +125,7 @@ pub(super) fn resolve_aggregate(
     let name = aggregate.func.name();
     let params = &mut aggregate.params;
     let args = std::mem::take(&mut params.args);
-    params.args = aggregate_arguments(name, params.distinct, args, schema)?;
+    params.args = aggregate_arguments(name, params.distinct, args, schema, rule)?;
     if name == GROUP_CONCAT
         && let Some(metadata) = &rule.literal_metadata
         && let Some(value) = params.args.first_mut()

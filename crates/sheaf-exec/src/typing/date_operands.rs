@@ -100,6 +100,7 @@ pub(super) fn moments_of(
         (_, Some(dates)) => (dates, MomentKind::DateTime),
         ("$date_add" | "$date_subtract", None) => (0..1, MomentKind::DateTime),
         ("$extract", None) if is_unit(&args, 0, &UNITS_OF_A_TIME) => (1..2, MomentKind::TimeOrDate),
+        ("timediff", None) => (0..2, MomentKind::TimeOrDate),
         (function, None) if OF_A_TIME.contains(&function) => (0..1, MomentKind::Time),
         _ => return Ok(args),
     };

@@ -47,7 +47,7 @@ use fold::{fold, typed_literal};
 use number_operands::{
     is_constant, is_division, is_hybrid, is_literal_of_bytes, note_constant_divisor,
     note_constants, number_of_hybrid, number_of_moment, numbers_of, numbers_of_moments,
-    wanted_number, watched_divisor, watched_logarithm, watched_numbers,
+    wanted_number, watched_cut, watched_divisor, watched_logarithm, watched_numbers,
 };
 use rule::{Rule, is_of_rows};
 use window::resolve_window;
@@ -101,7 +101,7 @@ pub fn resolve_node(
             reached::in_connective(connective, rule)
         }
         Expr::AggregateFunction(aggregate) => resolve_aggregate(aggregate, schema, rule),
-        Expr::WindowFunction(window) => resolve_window(*window, schema),
+        Expr::WindowFunction(window) => resolve_window(*window, schema, rule),
         other => Ok(other),
     }
 }
@@ -168,6 +168,7 @@ fn resolve_call(
                 call("$using", vec![bytes, lit("utf8mb4"), lit(1i64)]),
                 schema,
             );
+            let args = watched_cut(name, args, schema, rule)?;
             Ok(fold(call("$cast_char", args), schema))
         }
         "$result" => choose::as_shown(first(args), schema),
@@ -203,6 +204,7 @@ fn resolve_call(
                     args
                 }
             };
+            let args = watched_cut(name, args, schema, rule)?;
             let args = times_of_today(name, args, schema, rule)?;
             let makes_dates = matches!(name, "date" | "timestamp")
                 && refuses_zero_of(args.first(), schema, rule)?;
@@ -243,10 +245,7 @@ fn resolve_call(
                 _ => None,
             };
             let moved = match (name, args.as_slice()) {
-                // A query would not know the sum again where it stands in ORDER BY, say.
-                ("$date_add" | "$date_subtract", [date, interval, _])
-                    if rule.watches() && rule.truncated.is_refused() =>
-                {
+                ("$date_add" | "$date_subtract", [date, interval, _]) if rule.watches() => {
                     reached::copy(date)?.zip(reached::copy(interval)?)
                 }
                 _ => None,

@@ -184,6 +184,35 @@ pub(super) fn watched_numbers(
     Ok(operands)
 }
 
+/// The operands of CAST to so many characters or bytes, where what it cuts is noted.
+pub(super) fn watched_cut(
+    function: &str,
+    mut operands: Vec<Expr>,
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<Vec<Expr>> {
+    let is_binary = function == "$cast_binary";
+    if let [value, length] = operands.as_mut_slice()
+        && (is_binary || function == "$cast_char")
+        && rule.watches()
+        && let Some(ScalarValue::Int64(Some(length))) = literal(length)
+    {
+        let length = usize::try_from(*length).unwrap_or(0);
+        let fits = match literal(value) {
+            Some(value) if value.is_null() => true,
+            // No text has more characters than bytes.
+            Some(constant) => compare::text_of(constant, &type_of(value, schema)?)
+                .is_some_and(|text| text.len() <= length),
+            None => false,
+        };
+        if !fits {
+            let given = std::mem::take(value);
+            *value = rule.truncated.cut(given, is_binary, length);
+        }
+    }
+    Ok(operands)
+}
+
 /// Notes constant texts that are no numbers, where numbers are wanted. Conditions note no texts of rows: which rows a
 /// part of one is asked for depends on the plan.
 pub(super) fn note_constants(

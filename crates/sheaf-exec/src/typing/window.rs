@@ -9,6 +9,7 @@ use sheaf_types::error::codes::{self, ErrorCode};
 use super::aggregate::{aggregate_arguments, keys_of, sort_keys_of};
 use super::cast;
 use super::expression_type::field_of;
+use super::rule::Rule;
 use crate::functions::types::{HEX_OF_KEY, MAX_PRECISION};
 use crate::functions::{EvaluationError, call};
 
@@ -88,7 +89,11 @@ fn check_range_offsets(ty: &DataType, offsets: &[&str]) -> Result<()> {
     }
 }
 
-pub(super) fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> Result<Expr> {
+pub(super) fn resolve_window(
+    mut window: WindowFunction,
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<Expr> {
     let name = window.fun.name().to_string();
     let params = &mut window.params;
     params.args = aggregate_arguments(
@@ -96,6 +101,7 @@ pub(super) fn resolve_window(mut window: WindowFunction, schema: &DFSchema) -> R
         params.distinct,
         std::mem::take(&mut params.args),
         schema,
+        rule,
     )?;
     params.partition_by = keys_of(std::mem::take(&mut params.partition_by), schema)?;
     params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;

@@ -8,8 +8,52 @@ use sqlparser::ast::{
 
 use crate::error::{Result, SqlError};
 
-/// 1582.
+/// Functions that the grammar knows with their arguments.
+const OF_THE_GRAMMAR: [&str; 37] = [
+    "adddate",
+    "ascii",
+    "curdate",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "curtime",
+    "date",
+    "date_add",
+    "date_sub",
+    "day",
+    "hour",
+    "if",
+    "insert",
+    "left",
+    "localtime",
+    "localtimestamp",
+    "mid",
+    "minute",
+    "mod",
+    "month",
+    "now",
+    "repeat",
+    "replace",
+    "right",
+    "second",
+    "subdate",
+    "sysdate",
+    "time",
+    "timestamp",
+    "timestampadd",
+    "timestampdiff",
+    "truncate",
+    "user",
+    "utc_date",
+    "year",
+];
+
+/// 1582, or 1064 for a function of the grammar.
 pub fn wrong_argument_count(name: &str) -> SqlError {
+    if OF_THE_GRAMMAR.contains(&name.to_ascii_lowercase().as_str()) {
+        return SqlError::parse_error(")", 1);
+    }
     SqlError::new(
         codes::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
         format!("Incorrect parameter count in the call to native function '{name}'"),

@@ -12,6 +12,7 @@ use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::Purpose;
+use sheaf_types::column_type::MAX_FRACTION_DIGITS;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::SECOND;
 use sqlparser::ast::{
@@ -24,7 +25,7 @@ use super::arguments::{
 };
 use super::block::Clause;
 use super::scope::Found;
-use super::session::group_concat_limit;
+use super::session::{group_concat_limit, takes_fraction_digits};
 use super::subquery::operand_columns;
 use super::window::{
     MAX_WINDOWS, check_window_arguments, derived_window, frame, group_concat_over_window,
@@ -200,14 +201,17 @@ impl Binder<'_> {
             let server = self.internal(&value_literal(&server.unwrap_or_default()))?;
             return Ok(Some(self.call("$uuid_short", vec![server])?));
         }
-        if count <= 1 {
-            let fsp = values.first().and_then(number_digits);
-            let fsp = fsp.and_then(|digits| digits.parse::<u8>().ok());
-            if (count == 0 || fsp.is_some())
-                && let Some(value) = self.session_function(name, fsp)
-            {
-                return self.internal(&value).map(Some);
-            }
+        let fsp = values.first().and_then(number_digits);
+        let fsp = fsp.and_then(|digits| digits.parse::<u64>().ok());
+        let digits = fsp.map(|digits| digits.min(u64::from(MAX_FRACTION_DIGITS)) as u8);
+        if let Some(value) = self.session_function(name, digits) {
+            expect(count == 0 || count == 1 && takes_fraction_digits(name) && fsp.is_some())?;
+            return match fsp {
+                Some(digits) if digits > u64::from(MAX_FRACTION_DIGITS) => Err(
+                    SqlError::too_big_precision(digits, name, MAX_FRACTION_DIGITS.into()),
+                ),
+                _ => self.internal(&value).map(Some),
+            };
         }
         let offset = i64::from(self.context.session.time_zone_offset_seconds());
         Ok(Some(match (name, values) {

@@ -47,6 +47,22 @@ impl Binder<'_> {
     }
 }
 
+/// Those of them whose argument is a number of fraction digits.
+pub fn takes_fraction_digits(function: &str) -> bool {
+    matches!(
+        function,
+        "now"
+            | "current_timestamp"
+            | "localtime"
+            | "localtimestamp"
+            | "sysdate"
+            | "utc_timestamp"
+            | "curtime"
+            | "current_time"
+            | "utc_time"
+    )
+}
+
 /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that
 /// take the number of fraction digits.
 pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>) -> Option<Expr> {

@@ -55,7 +55,7 @@ pub(crate) fn assign(
     let (value, problem) = converted.map_err(|problem| issue(column, problem, row))?;
     if let Some(problem) = problem {
         let issue = issue(column, problem.as_warning(), row);
-        warnings.warn(issue.mysql_code(), issue.to_string());
+        warnings.add_issue(&issue);
     }
     Ok(value)
 }

@@ -63,7 +63,7 @@ impl RowShape {
                     if mode.strict {
                         return Err(issue.into());
                     }
-                    warnings.warn(issue.mysql_code(), issue.to_string());
+                    warnings.add_issue(&issue);
                     implicit_default(column)
                 }
             });
@@ -208,7 +208,7 @@ impl RowShape {
     ) {
         if let Some(problem) = problem {
             let issue = issue(column, problem.as_warning(), row_number);
-            warnings.warn(issue.mysql_code(), issue.to_string());
+            warnings.add_issue(&issue);
         }
     }
 

@@ -152,7 +152,7 @@ impl Session {
     fn altered(&mut self, altered: &Altered, sink: &mut dyn ResultSink) -> Result<()> {
         self.findings.warn(&mut self.warnings);
         for issue in &altered.issues {
-            self.warnings.warn(issue.mysql_code(), issue.to_string());
+            self.warnings.add_issue(issue);
         }
         self.warnings.count_others(altered.more_issues);
         // MySQL counts rows where it converts them.

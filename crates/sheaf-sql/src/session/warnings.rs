@@ -1,5 +1,7 @@
 //! The warnings of the last statement: what SHOW WARNINGS lists.
 
+use sheaf_types::ColumnIssue;
+
 /// How grave a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -80,6 +82,15 @@ impl Warnings {
 
     pub fn warn(&mut self, code: impl Into<u16>, message: impl Into<String>) {
         self.add(Level::Warning, code.into(), message);
+    }
+
+    /// What was wrong with a value that a column has taken nevertheless.
+    pub fn add_issue(&mut self, issue: &ColumnIssue) {
+        let level = match issue.problem.is_note() {
+            true => Level::Note,
+            false => Level::Warning,
+        };
+        self.add(level, issue.mysql_code(), issue.to_string());
     }
 
     pub fn note(&mut self, code: impl Into<u16>, message: impl Into<String>) {

@@ -63,8 +63,6 @@ const MAX_SHOWN_CHARACTERS: usize = 64;
 struct Converted {
     value: Value,
     problem: Option<ColumnProblem>,
-    /// The problem is no error even in strict mode.
-    note: bool,
 }
 
 impl Converted {
@@ -72,7 +70,6 @@ impl Converted {
         Converted {
             value,
             problem: None,
-            note: false,
         }
     }
 
@@ -80,16 +77,11 @@ impl Converted {
         Converted {
             value,
             problem: Some(problem),
-            note: false,
         }
     }
 
-    fn note(value: Value) -> Converted {
-        Converted {
-            value,
-            problem: Some(ColumnProblem::Truncated),
-            note: true,
-        }
+    fn rounded(value: Value) -> Converted {
+        Converted::bad(value, ColumnProblem::Rounded)
     }
 }
 
@@ -109,10 +101,9 @@ pub fn assign(
         Value::Null => Converted::bad(zero_value(ty), ColumnProblem::Null),
         value => convert(ty, value, mode),
     };
-    let note = converted.note;
     match judged(&converted, mode) {
         Some(problem @ ColumnProblem::ZeroInDate { .. }) => Err(problem),
-        Some(problem) if mode.strict && !note => Err(problem),
+        Some(problem) if mode.strict && !problem.is_note() => Err(problem),
         problem => Ok((converted.value, problem)),
     }
 }
@@ -177,10 +168,9 @@ pub fn assign_text(
         Some(length) => bit::of_bytes(length, text.as_bytes(), mode),
         None => convert_text(ty, text),
     };
-    let note = converted.note;
     match judged(&converted, mode) {
         Some(problem @ ColumnProblem::ZeroInDate { .. }) => Err(problem),
-        Some(problem) if mode.strict && !note => Err(problem),
+        Some(problem) if mode.strict && !problem.is_note() => Err(problem),
         problem => {
             *into = converted.value;
             Ok(problem)
@@ -255,7 +245,6 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
                 };
                 Converted {
                     problem: Some(problem),
-                    note: false,
                     ..convert_text(ty, &valid)
                 }
             }

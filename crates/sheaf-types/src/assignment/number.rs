@@ -226,7 +226,7 @@ fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
         return Converted::bad(value, ColumnProblem::OutOfRange);
     }
     if inexact {
-        Converted::note(value)
+        Converted::rounded(value)
     } else {
         Converted::fine(value)
     }

@@ -108,9 +108,9 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
             Converted::fine(Value::Time(round_time(*micros, *fsp)))
         }
         (Value::DateTime(micros) | Value::Timestamp(micros), ColumnType::Time { fsp }) => {
-            Converted::note(Value::Time(round_time(micros.rem_euclid(DAY), *fsp)))
+            Converted::rounded(Value::Time(round_time(micros.rem_euclid(DAY), *fsp)))
         }
-        (Value::Date(_), ColumnType::Time { .. }) => Converted::note(Value::Time(0)),
+        (Value::Date(_), ColumnType::Time { .. }) => Converted::rounded(Value::Time(0)),
         (Value::Date(days), ty) if ty.is_temporal() => {
             point_in_time(ty, i64::from(*days) * DAY, false)
         }
@@ -166,7 +166,7 @@ fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool) -> Converted {
         ColumnType::Date => {
             let date = Value::Date(micros.div_euclid(DAY) as i32);
             if has_time {
-                Converted::note(date)
+                Converted::rounded(date)
             } else {
                 Converted::fine(date)
             }
@@ -200,7 +200,11 @@ fn temporal_kind(ty: &ColumnType) -> &'static str {
 
 /// Text behind a date or time is cut off.
 fn cut_behind(ty: &ColumnType, converted: Converted, trailing: bool, text: &str) -> Converted {
-    match trailing && (converted.note || converted.problem.is_none()) {
+    let is_read = converted
+        .problem
+        .as_ref()
+        .is_none_or(ColumnProblem::is_note);
+    match trailing && is_read {
         true => Converted::bad(
             converted.value,
             ColumnProblem::IncorrectTemporal {

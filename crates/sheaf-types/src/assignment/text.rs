@@ -38,7 +38,7 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
     let (kept, cut) = text.split_at(end);
     let value = Value::Text(kept.to_string());
     match cut.bytes().all(is_space) {
-        true => Converted::note(value),
+        true => Converted::rounded(value),
         false => Converted::bad(value, ColumnProblem::TooLong),
     }
 }

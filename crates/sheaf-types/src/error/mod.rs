@@ -25,6 +25,8 @@ pub enum ColumnProblem {
     TooLong,
     /// 1265: part of the value was cut off, or it is not a label of the ENUM.
     Truncated,
+    /// 1265, and no error even in strict mode: digits, spaces or a time of the day were cut off.
+    Rounded,
     /// 1366: not a number, not UTF-8, ...; `kind` is MySQL's word for the type (`integer`, `decimal`, `string`).
     IncorrectValue { kind: &'static str, value: String },
     /// 1292: not a date or time; `kind` is `date`, `datetime` or `time`.
@@ -45,7 +47,7 @@ impl ColumnProblem {
             ColumnProblem::Null => codes::BAD_NULL_ERROR,
             ColumnProblem::OutOfRange => codes::WARN_DATA_OUT_OF_RANGE,
             ColumnProblem::TooLong => codes::DATA_TOO_LONG,
-            ColumnProblem::Truncated => codes::WARN_DATA_TRUNCATED,
+            ColumnProblem::Truncated | ColumnProblem::Rounded => codes::WARN_DATA_TRUNCATED,
             ColumnProblem::IncorrectValue { .. } => codes::TRUNCATED_WRONG_VALUE_FOR_FIELD,
             ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
                 codes::TRUNCATED_WRONG_VALUE
@@ -53,6 +55,11 @@ impl ColumnProblem {
             ColumnProblem::ZeroInDate { .. } => codes::NOT_SUPPORTED_YET,
             ColumnProblem::NoDefault => codes::NO_DEFAULT_FOR_FIELD,
         }
+    }
+
+    /// True for what a note tells in every mode.
+    pub fn is_note(&self) -> bool {
+        matches!(self, ColumnProblem::Rounded)
     }
 
     /// What a warning says where an error would have said this.
@@ -96,7 +103,7 @@ impl std::fmt::Display for ColumnIssue {
                 write!(f, "Out of range value for column '{column}' at row {row}")
             }
             ColumnProblem::TooLong => write!(f, "Data too long for column '{column}' at row {row}"),
-            ColumnProblem::Truncated => {
+            ColumnProblem::Truncated | ColumnProblem::Rounded => {
                 write!(f, "Data truncated for column '{column}' at row {row}")
             }
             ColumnProblem::IncorrectValue { kind, value }

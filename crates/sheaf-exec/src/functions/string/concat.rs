@@ -100,7 +100,7 @@ fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
             return Some(());
         }
         if pad.is_empty() {
-            return Some(());
+            return None;
         }
         let missing = length - present;
         let of_pad = characters(pad);
