@@ -520,10 +520,9 @@ pub fn result_collation(
                 false => (kept, Coercibility::Coercible),
             },
             // Among columns, MySQL lets the binary collation of the same character set win.
-            Some((kept, Coercibility::Implicit))
-                if kept == Collation::Utf8mb4_bin || collation == Collation::Utf8mb4_bin =>
-            {
-                (Collation::Utf8mb4_bin, Coercibility::Implicit)
+            Some((kept, Coercibility::Implicit)) if kept.is_exact() != collation.is_exact() => {
+                let exact = if kept.is_exact() { kept } else { collation };
+                (exact, Coercibility::Implicit)
             }
             Some((_, Coercibility::Implicit | Coercibility::Mixed)) => {
                 (Collation::Utf8mb4_bin, Coercibility::Mixed)

@@ -833,6 +833,9 @@ fn decode_sort_key(sort_key: &[u8], collation: Collation, out: &mut Vec<u8>) {
     if collation.pads_spaces() {
         return decode_padded(sort_key, out);
     }
+    if collation == Collation::Utf8mb4_0900_bin {
+        return collation::decode_code_points(sort_key, out);
+    }
     let letters = collation::ascii_of_codes();
     out.extend(sort_key.iter().map(|code| letters[usize::from(*code)]));
 }
@@ -841,7 +844,10 @@ fn decode_sort_key(sort_key: &[u8], collation: Collation, out: &mut Vec<u8>) {
 pub fn text_of_sort_key(sort_key: &[u8], collation: Collation) -> Option<String> {
     let mut text = Vec::new();
     match collation {
-        Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_general_ci | Collation::Utf8mb4_bin => {
+        Collation::Utf8mb4_0900_ai_ci
+        | Collation::Utf8mb4_general_ci
+        | Collation::Utf8mb4_bin
+        | Collation::Utf8mb4_0900_bin => {
             decode_sort_key(sort_key, collation, &mut text);
         }
         // Weights are not said back.
@@ -884,6 +890,7 @@ fn payload_tag(collation: Collation, text: &[u8]) -> u8 {
         Collation::Utf8mb4_general_ci => text.is_ascii() && text.last() != Some(&b' '),
         // Weights are not said back.
         Collation::Utf8mb4_unicode_ci | Collation::Utf8mb4_unicode_520_ci => text.is_empty(),
+        Collation::Utf8mb4_0900_bin => true,
         _ => text.last() != Some(&b' '),
     };
     if !from_key {

@@ -166,9 +166,9 @@ impl KeyLayout {
         let is_exact = match part.kind {
             PartKind::Text(collation) => {
                 collation.like_prefix_into(text, limit, &mut prefix);
-                collation == Collation::Utf8mb4_bin
+                collation.is_exact()
                     && text.chars().count() <= limit
-                    && !text.ends_with(' ')
+                    && !(collation.pads_spaces() && text.ends_with(' '))
             }
             _ => {
                 let bytes = &text.as_bytes()[..text.len().min(limit)];

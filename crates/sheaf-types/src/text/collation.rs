@@ -35,6 +35,9 @@
 //! **`utf8mb4_unicode_ci`** and **`utf8mb4_unicode_520_ci`** compare primary weights of older versions of the Unicode
 //! Collation Algorithm, and are PAD SPACE (see `unicode_weights/`).
 //!
+//! **`utf8mb4_0900_bin`** compares code points, too, and trailing spaces count. A key is the UTF-8 itself, but for the
+//! two lowest characters: U+0000 is 01 01 and U+0001 is 01 02.
+//!
 //! **`binary`** is the bytes themselves.
 
 use std::cmp::Ordering;
@@ -50,6 +53,8 @@ use crate::text::{PAD_BELOW, PAD_END};
 
 /// Ends the code of a character outside of ASCII.
 const CODE_END: u8 = 0x01;
+/// Stands in front of the two lowest characters under `utf8mb4_0900_bin`, each raised by one.
+const ESCAPE: u8 = 0x01;
 /// The key of a longer text is made in pieces of so many bytes.
 const STRETCH_BYTES: usize = 64 << 10;
 /// Characters at the end of a piece among which one is sought behind which a key can be cut.
@@ -72,18 +77,21 @@ pub enum Collation {
     Utf8mb4_unicode_520_ci,
     /// By code point; trailing spaces do not count.
     Utf8mb4_bin,
+    /// By code point; trailing spaces count.
+    Utf8mb4_0900_bin,
     /// By byte.
     Binary,
 }
 
 impl Collation {
     /// All collations.
-    pub const ALL: [Collation; 6] = [
+    pub const ALL: [Collation; 7] = [
         Collation::Utf8mb4_0900_ai_ci,
         Collation::Utf8mb4_general_ci,
         Collation::Utf8mb4_unicode_ci,
         Collation::Utf8mb4_unicode_520_ci,
         Collation::Utf8mb4_bin,
+        Collation::Utf8mb4_0900_bin,
         Collation::Binary,
     ];
 
@@ -95,6 +103,7 @@ impl Collation {
             Collation::Utf8mb4_unicode_ci => "utf8mb4_unicode_ci",
             Collation::Utf8mb4_unicode_520_ci => "utf8mb4_unicode_520_ci",
             Collation::Utf8mb4_bin => "utf8mb4_bin",
+            Collation::Utf8mb4_0900_bin => "utf8mb4_0900_bin",
             Collation::Binary => "binary",
         }
     }
@@ -107,6 +116,7 @@ impl Collation {
             Collation::Utf8mb4_unicode_ci => 224,
             Collation::Utf8mb4_unicode_520_ci => 246,
             Collation::Utf8mb4_bin => 46,
+            Collation::Utf8mb4_0900_bin => 309,
             Collation::Binary => 63,
         }
     }
@@ -159,13 +169,25 @@ impl Collation {
     /// True if trailing spaces do not count (PAD SPACE).
     #[inline]
     pub fn pads_spaces(self) -> bool {
-        !matches!(self, Collation::Utf8mb4_0900_ai_ci | Collation::Binary)
+        !matches!(
+            self,
+            Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_0900_bin | Collation::Binary
+        )
+    }
+
+    /// True if strings are equal only if all of their characters are the same, but for spaces at the end.
+    #[inline]
+    pub fn is_exact(self) -> bool {
+        matches!(
+            self,
+            Collation::Utf8mb4_bin | Collation::Utf8mb4_0900_bin | Collation::Binary
+        )
     }
 
     /// True if strings that differ in case are equal.
     #[inline]
     pub fn ignores_case(self) -> bool {
-        !matches!(self, Collation::Utf8mb4_bin | Collation::Binary)
+        !self.is_exact()
     }
 
     /// Appends the sort key of `text`: memcmp on sort keys is the collation's order, equal keys are equal strings.
@@ -179,6 +201,7 @@ impl Collation {
                 self.limited_key_into(text, usize::MAX, key);
             }
             Collation::Utf8mb4_bin => padded_key(text, usize::MAX, |c| c, key),
+            Collation::Utf8mb4_0900_bin => code_points_key(text, key),
             Collation::Binary => key.extend_from_slice(text.as_bytes()),
         }
     }
@@ -254,6 +277,12 @@ impl Collation {
                 padded_key(text, limit, |c| c, key);
                 text.chars().take(limit).count()
             }
+            Collation::Utf8mb4_0900_bin => {
+                let end = text.char_indices().nth(limit);
+                let kept = end.map_or(text, |(end, _)| &text[..end]);
+                code_points_key(kept, key);
+                kept.chars().count()
+            }
             Collation::Binary => {
                 let length = text.len().min(limit);
                 key.extend_from_slice(&text.as_bytes()[..length]);
@@ -280,7 +309,8 @@ impl Collation {
 
     /// The order of two strings of any length, as [`sort_key_until`](Self::sort_key_until).
     pub fn compare_until(self, a: &str, b: &str, is_over: &dyn Fn() -> bool) -> Option<Ordering> {
-        if a.len().max(b.len()) <= STRETCH_BYTES || self == Collation::Binary {
+        let has_keys = !matches!(self, Collation::Utf8mb4_0900_bin | Collation::Binary);
+        if a.len().max(b.len()) <= STRETCH_BYTES || !has_keys {
             return Some(self.compare(a, b));
         }
         let (mut key_a, mut key_b) = (
@@ -295,7 +325,7 @@ impl Collation {
     /// The order of two strings.
     pub fn compare(self, a: &str, b: &str) -> Ordering {
         match self {
-            Collation::Binary => a.as_bytes().cmp(b.as_bytes()),
+            Collation::Binary | Collation::Utf8mb4_0900_bin => a.as_bytes().cmp(b.as_bytes()),
             Collation::Utf8mb4_0900_ai_ci if a.is_ascii() && b.is_ascii() => {
                 let codes = &weights().ascii;
                 let code = |byte: &u8| Some(codes[usize::from(*byte)]).filter(|code| *code != 0);
@@ -402,6 +432,30 @@ fn push_codes(codes: &[u8], limit: usize, key: &mut Vec<u8>) -> usize {
         count += 1;
     }
     count
+}
+
+/// Appends the key under `utf8mb4_0900_bin`.
+fn code_points_key(text: &str, key: &mut Vec<u8>) {
+    key.reserve(text.len());
+    for byte in text.bytes() {
+        match byte {
+            0..=ESCAPE => key.extend_from_slice(&[ESCAPE, byte + 1]),
+            byte => key.push(byte),
+        }
+    }
+}
+
+/// The text of such a key.
+pub fn decode_code_points(key: &[u8], text: &mut Vec<u8>) {
+    let mut bytes = key.iter();
+    while let Some(byte) = bytes.next() {
+        text.push(match *byte {
+            ESCAPE => bytes
+                .next()
+                .map_or(ESCAPE, |escaped| escaped.saturating_sub(1)),
+            byte => byte,
+        });
+    }
 }
 
 /// Appends the key of at most `limit` characters under a PAD SPACE collation.
@@ -775,6 +829,22 @@ mod tests {
                 "😀",
             ],
         );
+    }
+
+    #[test]
+    fn the_newer_bin_compares_code_points_and_spaces() {
+        let ascending = [
+            "", "\0", "\0\0", "\0\u{1}", "\u{1}", "\u{1}a", "\u{2}", "\t", " ", "A", "a", "a\0",
+            "a\u{1}", "a\t", "a ", "a  ", "a b", "ab", "b", "é", "一", "😀",
+        ];
+        assert_ascending(Utf8mb4_0900_bin, &ascending);
+        for text in ascending {
+            let sort_key = key(Utf8mb4_0900_bin, text);
+            assert!(!sort_key.contains(&0), "{text:?}");
+            let mut again = Vec::new();
+            decode_code_points(&sort_key, &mut again);
+            assert_eq!(again, text.as_bytes());
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Pattern {
         }
         // Two `%` in a row are one: an empty piece matches everywhere.
         let fold = |byte: u8| {
-            if is_exact(collation) {
+            if collation.is_exact() {
                 byte
             } else {
                 byte.to_ascii_lowercase()
@@ -108,7 +108,7 @@ impl Pattern {
         let mut effort = Effort { steps: 0, is_over };
         match &self.ascii {
             // Pieces of bytes find what they look for in any UTF-8 when bytes are compared exactly.
-            Some(pieces) if is_exact(self.collation) => {
+            Some(pieces) if self.collation.is_exact() => {
                 match_bytes(text.as_bytes(), pieces, |a, b| a == b, &mut effort)
             }
             Some(pieces) if text.is_ascii() => {
@@ -181,15 +181,11 @@ impl Effort<'_> {
     }
 }
 
-fn is_exact(collation: Collation) -> bool {
-    matches!(collation, Collation::Utf8mb4_bin | Collation::Binary)
-}
-
 fn same_character(a: char, b: char, collation: Collation) -> bool {
     if a == b {
         return true;
     }
-    if is_exact(collation) {
+    if collation.is_exact() {
         return false;
     }
     if a.is_ascii() && b.is_ascii() {

@@ -20,7 +20,6 @@ use arrow::datatypes::Field;
 use datafusion_common::Result;
 use replacement::Replacement;
 use search::{Modes, Pattern};
-use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
 use super::limits::{TextWriter, Turns};
@@ -381,7 +380,7 @@ struct Kept {
 impl Patterns {
     fn new(call: &Call<'_>, modes: Option<Argument<StringViewArray>>) -> Result<Patterns> {
         let collation = matching_collation(&call.sql_type(0), &call.sql_type(1), "regexp")?;
-        let insensitive = !matches!(collation, Collation::Utf8mb4_bin | Collation::Binary);
+        let insensitive = collation.ignores_case();
         Ok(Patterns {
             patterns: call.text(1)?,
             modes,

@@ -52,7 +52,7 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
         let is_ascii = needle.is_ascii() && haystack.is_ascii();
         let mut alike = alike.borrow_mut();
         let mut folded = |text| match collation {
-            Collation::Binary | Collation::Utf8mb4_bin => Cow::Borrowed(text),
+            collation if collation.is_exact() => Cow::Borrowed(text),
             _ if is_ascii => Cow::Owned(lowercase(text, &turns)),
             _ => Cow::Owned(turns.characters(text).map(|c| alike.first(c)).collect()),
         };

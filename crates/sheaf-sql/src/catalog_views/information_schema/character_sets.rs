@@ -1,5 +1,7 @@
 //! CHARACTER_SETS, COLLATIONS, and which collation is of which character set.
 
+use sheaf_types::Collation;
+
 use super::{NUMBER, TEXT};
 use crate::query::rows::{Cells, Rows};
 use crate::variables::{CHARACTER_SETS, COLLATIONS, character_set_of};
@@ -46,11 +48,10 @@ pub(crate) fn collations_under(headers: [&str; 7]) -> Rows {
             u64::from(id).into(),
             if is_default { "Yes" } else { "" }.into(),
             "Yes".into(),
-            u64::from(id != 255).into(),
-            if id == 255 || id == 63 {
-                "NO PAD"
-            } else {
-                "PAD SPACE"
+            u64::from(id != 255 && id != 309).into(),
+            match Collation::parse(name) {
+                Some(collation) if !collation.pads_spaces() => "NO PAD",
+                _ => "PAD SPACE",
             }
             .into(),
         ]);
