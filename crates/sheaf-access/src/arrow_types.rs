@@ -1,8 +1,8 @@
 //! Which Arrow type carries which column type.
 //!
 //! The mapping keeps widths and signs, so that a column of fixed width is a strided copy out of the rows.
-//! Types that Arrow does not know (ENUM labels, the bits of a BIT, TIME, the length of a CHAR) survive in the field's
-//! metadata: [`TYPE_KEY`] holds the SQL type text.
+//! Types that Arrow does not know (labels of ENUM and SET, the bits of a BIT, TIME, the length of a CHAR) survive in
+//! the field's metadata: [`TYPE_KEY`] holds the SQL type text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ pub fn arrow_type(ty: &ColumnType) -> DataType {
         ColumnType::Char { .. }
         | ColumnType::VarChar { .. }
         | ColumnType::Text { .. }
-        | ColumnType::Enum { .. } => DataType::Utf8View,
+        | ColumnType::Enum { .. }
+        | ColumnType::Set { .. } => DataType::Utf8View,
         ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
             DataType::Binary
         }

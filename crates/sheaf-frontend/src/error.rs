@@ -474,6 +474,20 @@ impl SqlError {
         )
     }
 
+    pub fn too_many_strings(column: &str) -> Self {
+        Self::new(
+            codes::TOO_BIG_SET,
+            format!("Too many strings for column {column} and SET"),
+        )
+    }
+
+    pub fn illegal_set_value(value: &str) -> Self {
+        Self::new(
+            codes::ILLEGAL_VALUE_FOR_TYPE,
+            format!("Illegal set '{value}' value found during parsing"),
+        )
+    }
+
     pub fn invalid_field_size(column: &str) -> Self {
         Self::new(
             codes::INVALID_FIELD_SIZE,

@@ -50,7 +50,8 @@ impl Literal<'_> {
             | Value::UInt(_)
             | Value::Decimal { .. }
             | Value::Year(_)
-            | Value::Enum(_) => Literal::Number(value.to_string()),
+            | Value::Enum(_)
+            | Value::Set(_) => Literal::Number(value.to_string()),
             Value::Text(text) => Literal::Text(text),
             Value::Bytes(bytes) => Literal::Bytes(digits_of(bytes)),
             Value::Date(_) => Literal::Moment(Moment::Date, value.to_string()),

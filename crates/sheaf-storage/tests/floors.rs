@@ -116,6 +116,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "number",
             "temporal",
             "column_type",
+            "labels",
             "value",
             "assignment",
         ],

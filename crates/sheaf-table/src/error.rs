@@ -212,8 +212,13 @@ pub enum TableError {
         "Column length too big for column '{column}' (max = {limit}); use BLOB or TEXT instead"
     )]
     ColumnTooLong { column: String, limit: u32 },
-    #[error("Column '{column}' has duplicated value '{label}' in ENUM")]
-    DuplicateLabel { column: String, label: String },
+    #[error("Column '{column}' has duplicated value '{label}' in {}", .kind.to_uppercase())]
+    DuplicateLabel {
+        column: String,
+        label: String,
+        /// ENUM or SET.
+        kind: &'static str,
+    },
     #[error(
         "Incorrect table definition; there can be only one auto column and it must be defined as a key"
     )]

@@ -73,7 +73,7 @@ fn entry(layout: &KeyLayout, row: &[Value]) -> (Vec<u8>, Vec<u8>) {
     (key, payload)
 }
 
-const TYPES: [&str; 14] = [
+const TYPES: [&str; 16] = [
     "int",
     "mediumint",
     "bigint unsigned",
@@ -88,6 +88,8 @@ const TYPES: [&str; 14] = [
     "varchar(40) collate utf8mb4_general_ci",
     "varchar(40)",
     "enum('a','b','c')",
+    "set('a','b','c')",
+    "bit(20)",
 ];
 
 /// Characters with something special about them: case, accents, expansions, escapes, spaces, other planes.
@@ -118,6 +120,8 @@ fn value(ty: &'static str) -> BoxedStrategy<Value> {
         "varbinary(40)" => vec(prop::sample::select(vec![0u8, 1, 2, 254, 255]), 0..6)
             .prop_map(Value::Bytes)
             .boxed(),
+        "set('a','b','c')" => (0u64..=7).prop_map(Value::Set).boxed(),
+        "bit(20)" => (0u64..1 << 20).prop_map(Value::UInt).boxed(),
         "enum('a','b','c')" => (0u16..=3).prop_map(Value::Enum).boxed(),
         _ => text().prop_map(Value::Text).boxed(),
     }

@@ -9,7 +9,7 @@ use sheaf_types::{Collation, ColumnType, Value};
 /// A row has room for this much, as in a page.
 const LIMIT: usize = 4000;
 
-const TYPES: [&str; 20] = [
+const TYPES: [&str; 22] = [
     "tinyint(1)",
     "tinyint unsigned",
     "smallint",
@@ -28,6 +28,8 @@ const TYPES: [&str; 20] = [
     "timestamp(6)",
     "year",
     "enum('a','b')",
+    "set('a','b')",
+    "bit(20)",
     "varchar(20)",
     "varbinary(20)",
 ];
@@ -56,6 +58,8 @@ fn value(ty: &'static str) -> BoxedStrategy<Value> {
         "datetime" => any::<i64>().prop_map(Value::DateTime).boxed(),
         "timestamp(6)" => any::<i64>().prop_map(Value::Timestamp).boxed(),
         "year" => any::<u16>().prop_map(Value::Year).boxed(),
+        "set('a','b')" => (0u64..=3).prop_map(Value::Set).boxed(),
+        "bit(20)" => (0u64..1 << 20).prop_map(Value::UInt).boxed(),
         "enum('a','b')" => any::<u16>().prop_map(Value::Enum).boxed(),
         "varchar(20)" => "\\PC{0,8}".prop_map(Value::Text).boxed(),
         _ => vec(any::<u8>(), 0..8).prop_map(Value::Bytes).boxed(),

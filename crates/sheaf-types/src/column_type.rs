@@ -29,6 +29,8 @@ pub const MAX_VARBINARY_LENGTH: u32 = 65_535;
 pub const MAX_BITS: u8 = 64;
 /// The most labels of an ENUM.
 pub const MAX_ENUM_LABELS: usize = 65_535;
+/// The most members of a SET.
+pub const MAX_SET_LABELS: usize = 64;
 /// The widest character in bytes (utf8mb4).
 pub const MAX_CHARACTER_BYTES: u32 = 4;
 
@@ -134,6 +136,11 @@ pub enum ColumnType {
     Year,
     /// One of `labels`, stored as its number (1-based; 0 is the empty error value) and ordered by it.
     Enum {
+        labels: Arc<[String]>,
+        collation: Collation,
+    },
+    /// Any of `labels`, stored as a number with a bit for each, the first one the lowest, and ordered by it.
+    Set {
         labels: Arc<[String]>,
         collation: Collation,
     },
@@ -350,6 +357,16 @@ impl ColumnType {
                 labels: input.labels()?,
                 collation: default,
             },
+            "set" => {
+                let labels = input.labels()?;
+                if labels.len() > MAX_SET_LABELS {
+                    return Err(input.fail());
+                }
+                ColumnType::Set {
+                    labels,
+                    collation: default,
+                }
+            }
             _ => {
                 let long = |suffix: &str| {
                     let size = name.strip_suffix(suffix)?;
@@ -486,6 +503,7 @@ impl ColumnType {
                 collation,
             },
             ColumnType::Enum { labels, .. } => ColumnType::Enum { labels, collation },
+            ColumnType::Set { labels, .. } => ColumnType::Set { labels, collation },
             other => other,
         }
     }
@@ -496,7 +514,8 @@ impl ColumnType {
             ColumnType::Char { collation, .. }
             | ColumnType::VarChar { collation, .. }
             | ColumnType::Text { collation, .. }
-            | ColumnType::Enum { collation, .. } => Some(*collation),
+            | ColumnType::Enum { collation, .. }
+            | ColumnType::Set { collation, .. } => Some(*collation),
             _ => None,
         }
     }
@@ -546,6 +565,7 @@ impl ColumnType {
             ColumnType::Timestamp { .. } => "timestamp",
             ColumnType::Year => "year",
             ColumnType::Enum { .. } => "enum",
+            ColumnType::Set { .. } => "set",
         }
     }
 
@@ -562,14 +582,24 @@ impl ColumnType {
             ColumnType::MediumInt { .. } => Some(24),
             ColumnType::Int { .. } => Some(32),
             ColumnType::BigInt { .. } => Some(64),
-            ColumnType::Bit { length } => Some(match *length {
-                0..=8 => 8,
-                9..=16 => 16,
-                17..=32 => 32,
-                _ => 64,
-            }),
+            ColumnType::Bit { .. } => self.stored_bits(),
             _ => None,
         }
+    }
+
+    /// What the bits of a BIT or SET are stored in: 8, 16, 32 or 64.
+    pub fn stored_bits(&self) -> Option<u32> {
+        let bits = match self {
+            ColumnType::Bit { length } => usize::from(*length),
+            ColumnType::Set { labels, .. } => labels.len(),
+            _ => return None,
+        };
+        Some(match bits {
+            0..=8 => 8,
+            9..=16 => 16,
+            17..=32 => 32,
+            _ => 64,
+        })
     }
 
     /// Smallest and largest value of an integer type and of BIT.
@@ -648,6 +678,16 @@ impl ColumnType {
         }
     }
 
+    /// The type as a statement writes it: labels are string literals, in which a backslash stands twice.
+    pub fn definition_text(&self) -> String {
+        self.to_string().replace('\\', "\\\\")
+    }
+
+    /// Whether values are texts that are stored as numbers and ordered by them: ENUM and SET.
+    pub fn has_labels(&self) -> bool {
+        matches!(self, ColumnType::Enum { .. } | ColumnType::Set { .. })
+    }
+
     /// Digits that values of a FLOAT or DOUBLE are rounded to and shown with; `None` for as many as they take.
     pub fn float_digits(&self) -> Option<FloatDigits> {
         match self {
@@ -688,7 +728,7 @@ impl fmt::Display for ColumnType {
             | ColumnType::VarChar { length, .. }
             | ColumnType::Binary { length }
             | ColumnType::VarBinary { length } => write!(f, "({length})")?,
-            ColumnType::Enum { labels, .. } => {
+            ColumnType::Enum { labels, .. } | ColumnType::Set { labels, .. } => {
                 for (i, label) in labels.iter().enumerate() {
                     write!(
                         f,
@@ -766,6 +806,7 @@ mod tests {
             "timestamp",
             "year",
             "enum('a','it''s','')",
+            "set('a','it''s')",
         ] {
             assert_eq!(ColumnType::parse(text).unwrap().to_string(), text);
         }

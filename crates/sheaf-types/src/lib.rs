@@ -6,6 +6,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`column_type`] | column types: what a column may hold, and how MySQL spells it |
+//! | [`labels`] | values of ENUM and SET: numbers that read as texts |
 //! | [`value`] | one value of a column, or a literal on its way to one |
 //! | [`number`] | numbers from text, and as text |
 //! | [`temporal`] | dates and times: the calendar, from text, and as text |
@@ -17,6 +18,7 @@
 pub mod assignment;
 pub mod column_type;
 pub mod error;
+pub mod labels;
 pub mod number;
 pub mod output;
 pub mod temporal;

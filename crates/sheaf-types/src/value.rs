@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::column_type::ColumnType;
+use crate::labels::text_of_number;
 use crate::number::{push_decimal, push_double, push_float, push_shown_double, push_shown_float};
 use crate::temporal::{push_date, push_datetime, push_time, push_year};
 
@@ -39,6 +40,8 @@ pub enum Value {
     Year(u16),
     /// 1-based number of the label; 0 is the empty error value.
     Enum(u16),
+    /// A bit for each member of a SET, the first one the lowest.
+    Set(u64),
 }
 
 impl Value {
@@ -73,8 +76,17 @@ impl Value {
     pub fn as_i128(&self) -> Option<i128> {
         match self {
             Value::Int(v) => Some(i128::from(*v)),
-            Value::UInt(v) => Some(i128::from(*v)),
+            Value::UInt(v) | Value::Set(v) => Some(i128::from(*v)),
             Value::Year(v) | Value::Enum(v) => Some(i128::from(*v)),
+            _ => None,
+        }
+    }
+
+    /// The number of a value of ENUM or SET.
+    pub fn label_number(&self) -> Option<u64> {
+        match self {
+            Value::Enum(number) => Some(u64::from(*number)),
+            Value::Set(bits) => Some(*bits),
             _ => None,
         }
     }
@@ -108,13 +120,15 @@ impl Value {
             (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
             (Value::Year(a), Value::Year(b)) => a.cmp(b),
             (Value::Enum(a), Value::Enum(b)) => a.cmp(b),
+            (Value::Set(a), Value::Set(b)) => a.cmp(b),
             _ => return None,
         })
     }
 }
 
 /// The text that MySQL shows for the value, without quotes: `1.50`, `2024-02-29`, `-838:59:59`. Fractions of a second
-/// are shown only where they are not zero. An ENUM shows its number, because its labels are with the column.
+/// are shown only where they are not zero. An ENUM and a SET show their numbers, because their labels are with the
+/// column.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -135,6 +149,7 @@ impl fmt::Display for Value {
             }
             Value::Year(year) => f.write_str(&written(|out| push_year(*year, out))),
             Value::Enum(number) => write!(f, "{number}"),
+            Value::Set(bits) => write!(f, "{bits}"),
         }
     }
 }
@@ -142,8 +157,8 @@ impl fmt::Display for Value {
 /// Digits of a second's fraction: six, or none of a whole second.
 const AS_NEEDED: u8 = u8::MAX;
 
-/// The text that MySQL shows for a value of a column: labels of ENUMs, fractions of a second with the column's digits,
-/// numbers with the zeros of ZEROFILL.
+/// The text that MySQL shows for a value of a column: labels of ENUMs and SETs, fractions of a second with the column's
+/// digits, numbers with the zeros of ZEROFILL.
 pub fn column_text(ty: &ColumnType, value: &Value) -> String {
     let text = plain_column_text(ty, value);
     match ty.zerofill() {
@@ -160,11 +175,9 @@ pub fn zero_filled(number: &str, width: usize) -> String {
 /// The same without ZEROFILL.
 fn plain_column_text(ty: &ColumnType, value: &Value) -> String {
     match (value, ty) {
-        (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
-            let label = usize::from(*number)
-                .checked_sub(1)
-                .and_then(|position| labels.get(position));
-            label.cloned().unwrap_or_default()
+        (value, ty) if ty.has_labels() && value.label_number().is_some() => {
+            let number = value.label_number().unwrap_or_default();
+            text_of_number(ty, number).into_owned()
         }
         (Value::Time(micros), ty) => written(|out| push_time(*micros, ty.fraction_digits(), out)),
         (Value::DateTime(micros) | Value::Timestamp(micros), ty) => {

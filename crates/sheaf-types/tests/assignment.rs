@@ -352,3 +352,49 @@ fn bits_are_stored_as_mysql_stores_them() {
         );
     }
 }
+
+#[test]
+fn sets_are_stored_as_mysql_stores_them() {
+    let set = "set('x','y','z','it''s')";
+    for (given, stored) in [
+        (text("x"), "1"),
+        (text("z,x"), "5"),
+        (text("X,x,y"), "3"),
+        (text("x,y "), "3"),
+        (text(""), "0"),
+        (text("7"), "7"),
+        (text(" 3"), "3"),
+        (text("0"), "0"),
+        (Value::Int(15), "15"),
+        (
+            Value::Decimal {
+                unscaled: 15,
+                scale: 1,
+            },
+            "1",
+        ),
+        (Value::Bytes(b"x".to_vec()), "1"),
+    ] {
+        let found = store(set, given.clone());
+        assert_eq!(found.as_deref(), Ok(stored), "{given:?}");
+    }
+    for (given, nearest) in [
+        (text("q"), "0"),
+        (text("x,q,y"), "3"),
+        (text("x,"), "1"),
+        (text(",x"), "1"),
+        (text("X ,y"), "2"),
+        (text("x, y"), "1"),
+        (text("16"), "0"),
+        (text("3x"), "0"),
+        (text("3 "), "0"),
+        (Value::Int(16), "0"),
+        (Value::Int(-1), "15"),
+    ] {
+        let found = store(set, given.clone()).map_err(|(code, _)| code);
+        assert_eq!(found, Err(1265), "{given:?}");
+        let (value, problem) = assign(&column(set), &given, Mode::LENIENT).unwrap();
+        assert_eq!(value.to_string(), nearest, "{given:?}");
+        assert_eq!(problem, Some(ColumnProblem::Truncated), "{given:?}");
+    }
+}

@@ -19,6 +19,7 @@ use arrow::datatypes::DataType;
 use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_table::{KeyLayout, RowView, TableError};
 use sheaf_types::ColumnType;
+use sheaf_types::labels::text_of_number;
 
 use crate::arrow_types::arrow_type;
 use crate::condition::columns::{ColumnSource, NumberKind, Place};
@@ -166,6 +167,10 @@ enum Values {
         views: Vec<u128>,
         labels: Labels,
     },
+    Set {
+        views: Views,
+        ty: ColumnType,
+    },
     Text(Views),
     Binary {
         bytes: Vec<u8>,
@@ -181,6 +186,12 @@ impl Values {
             return Self::Enum {
                 views: Vec::new(),
                 labels: Labels::new(labels),
+            };
+        }
+        if let ColumnType::Set { .. } = ty {
+            return Self::Set {
+                views: Views::default(),
+                ty: ty.clone(),
             };
         }
         match arrow_type(ty) {
@@ -234,6 +245,9 @@ impl Values {
                 values.extend(numbers.map(|number| i128::from(number as i64)))
             }
             Self::Enum { views, labels } => views.extend(numbers.map(|number| labels.view(number))),
+            Self::Set { views, ty } => {
+                numbers.for_each(|number| views.push(text_of_number(ty, number).as_bytes()));
+            }
             Self::Float32(_) | Self::Float64(_) | Self::Text(_) | Self::Binary { .. } => {
                 debug_assert!(false, "floats and strings have their own loops");
             }
@@ -276,7 +290,7 @@ impl Values {
 
     fn string_bytes(&self) -> usize {
         match self {
-            Self::Text(views) => {
+            Self::Set { views, .. } | Self::Text(views) => {
                 views.bytes.len() + views.complete.iter().map(Buffer::len).sum::<usize>()
             }
             Self::Binary { bytes, .. } => bytes.len(),
@@ -336,7 +350,7 @@ impl Values {
             Self::Enum { views, labels } => {
                 string_array(take_buffer(views), vec![labels.bytes.clone()], nulls)?
             }
-            Self::Text(views) => views.finish(nulls)?,
+            Self::Set { views, .. } | Self::Text(views) => views.finish(nulls)?,
             Self::Binary { bytes, ends } => {
                 let mut offsets = Vec::with_capacity(ends.len() + 1);
                 offsets.push(0);

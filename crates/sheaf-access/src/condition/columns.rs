@@ -136,8 +136,8 @@ fn number_kind(ty: &ColumnType) -> NumberKind {
     match arrow_type(ty) {
         DataType::Float32 | DataType::Float64 => NumberKind::Float,
         number if number.is_unsigned_integer() => NumberKind::Unsigned,
-        // The number of its label.
-        _ if matches!(ty, ColumnType::Enum { .. }) => NumberKind::Unsigned,
+        // The number of its label, or of its labels.
+        _ if ty.has_labels() => NumberKind::Unsigned,
         _ => NumberKind::Signed,
     }
 }

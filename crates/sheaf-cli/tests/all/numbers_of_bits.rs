@@ -1,7 +1,7 @@
-//! Columns whose values are numbers to the server and something else to a client: BIT, and numbers with ZEROFILL.
+//! Columns whose values are numbers to the server and something else to a client: BIT, SET, and numbers with ZEROFILL.
 
 use mysql::Value;
-use mysql::consts::ColumnType;
+use mysql::consts::{ColumnFlags, ColumnType};
 use mysql::prelude::Queryable;
 
 use crate::harness::TestServer;
@@ -90,4 +90,49 @@ fn zeros_in_front_are_texts_alone() {
     assert_eq!(text, Some(shown));
     let binary: Option<(u32, String, f32)> = connection.exec_first(select, ()).expect("a query");
     assert_eq!(binary, Some((42, "0001.50".to_owned(), 2.35)));
+}
+
+#[test]
+fn sets_are_texts_in_both_protocols() {
+    let mut server = TestServer::start();
+    let mut connection = server.connect_to_new("sets");
+    connection
+        .query_drop("CREATE TABLE t (id INT PRIMARY KEY, s SET('x','y','z') NOT NULL, KEY (s))")
+        .expect("a table of sets");
+    let insert = "INSERT INTO t VALUES (?, ?)";
+    for (id, set) in [
+        (1, Value::from("z,x")),
+        (2, Value::from(2)),
+        (3, Value::from("")),
+    ] {
+        connection
+            .exec_drop(insert, (id, set))
+            .expect("texts and numbers are sets");
+    }
+    let select = "SELECT id, s, s + 0 FROM t ORDER BY s";
+    let expected = [(3, "", 0.0), (2, "y", 2.0), (1, "x,z", 5.0)];
+    let expected = expected.map(|(id, text, number)| (id, text.to_owned(), number));
+    for round in 0..2 {
+        let text: Vec<(u8, String, f64)> = connection.query(select).expect("a query");
+        let binary: Vec<(u8, String, f64)> = connection.exec(select, ()).expect("a statement");
+        assert_eq!(
+            (&text[..], &binary[..]),
+            (&expected[..], &expected[..]),
+            "round {round}"
+        );
+        drop(connection);
+        // From the log.
+        server.restart();
+        connection = server.connect();
+        connection.query_drop("USE sets").expect("it is there");
+    }
+    let found: Vec<u8> = connection
+        .exec("SELECT id FROM t WHERE s = ?", ("x,z",))
+        .expect("a condition");
+    assert_eq!(found, [1]);
+    let result = connection.query_iter("SELECT s FROM t LIMIT 0");
+    let result = result.expect("a query");
+    let column = &result.columns().as_ref()[0].clone();
+    assert_eq!(column.column_type(), ColumnType::MYSQL_TYPE_STRING);
+    assert!(column.flags().contains(ColumnFlags::SET_FLAG));
 }

@@ -20,6 +20,7 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
+use sheaf_types::labels::number_of_text;
 use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, number, temporal, zero_filled};
 
@@ -531,18 +532,13 @@ fn null<T: Clone + 'static>(data_type: &DataType, rows: usize) -> Result<T> {
         .ok_or_else(|| exec_datafusion_err!("no null array of {data_type}"))
 }
 
-/// The number of an ENUM value's label, 0 if it has none.
+/// The number of an ENUM value's label, 0 if it has none; the bits of a SET's.
 fn enum_numbers(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
     let texts = string_view(array)?;
-    let labels = match declared_type(field) {
-        Some(sheaf_types::ColumnType::Enum { labels, .. }) => labels,
-        _ => Arc::from(Vec::new()),
-    };
+    let declared = declared_type(field);
     let number = |text: &str| {
-        labels
-            .iter()
-            .position(|label| label == text)
-            .map_or(0, |at| at as i64 + 1)
+        let number = declared.as_ref().map(|ty| number_of_text(ty, text));
+        number.unwrap_or(0) as i64
     };
     Ok(texts.iter().map(|text| text.map(number)).collect())
 }

@@ -90,6 +90,7 @@ pub enum SqlType {
     },
     /// A byte string.
     Bytes,
+    /// ENUM and SET.
     Enum {
         collation: Collation,
     },
@@ -148,7 +149,9 @@ impl SqlType {
                 fsp: fraction_digits(field),
             },
             _ => match declared_type(field) {
-                Some(ColumnType::Enum { collation, .. }) => SqlType::Enum { collation },
+                Some(ColumnType::Enum { collation, .. } | ColumnType::Set { collation, .. }) => {
+                    SqlType::Enum { collation }
+                }
                 declared => {
                     let coercibility = field.metadata().get(COERCIBILITY_KEY);
                     let collation = declared.and_then(|ty| ty.collation());

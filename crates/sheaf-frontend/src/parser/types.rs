@@ -3,7 +3,8 @@
 //! They are read here rather than by sqlparser. MySQL's types have attributes that it does not know (ZEROFILL, CHAR(n)
 //! BINARY), and a wrong length is one of MySQL's own errors, not a syntax error.
 
-use sheaf_types::column_type::Sign;
+use sheaf_types::column_type::{MAX_SET_LABELS, Sign};
+use sheaf_types::labels::SET_SEPARATOR;
 use sheaf_types::number::{FloatDigits, MAX_FLOAT_PRECISION, MAX_FLOAT_SCALE};
 use sheaf_types::{Collation, ColumnType};
 use sqlparser::tokenizer::Token;
@@ -135,6 +136,14 @@ impl StatementParser<'_> {
             .into_iter()
             .find(|size| bytes <= *size)
             .unwrap_or(MAX_LONG_BYTES))
+    }
+
+    /// The values of an ENUM or SET, without the spaces at their ends.
+    fn labels(&mut self) -> ParseResult<Vec<String>> {
+        self.expect_token(&Token::LParen)?;
+        let labels = self.list(|parser| Ok(parser.string()?.trim_end_matches(' ').to_string()))?;
+        self.expect_token(&Token::RParen)?;
+        Ok(labels)
     }
 
     /// A type, and whether it was SERIAL (BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE).
@@ -319,17 +328,24 @@ impl StatementParser<'_> {
                 self.length()?;
                 ColumnType::Year
             }
-            "ENUM" => {
-                self.expect_token(&Token::LParen)?;
-                let labels =
-                    self.list(|parser| Ok(parser.string()?.trim_end_matches(' ').to_string()))?;
-                self.expect_token(&Token::RParen)?;
-                ColumnType::Enum {
+            "SET" => {
+                let labels = self.labels()?;
+                if labels.len() > MAX_SET_LABELS {
+                    return Err(SqlError::too_many_strings(column).into());
+                }
+                if let Some(label) = labels.iter().find(|label| label.contains(SET_SEPARATOR)) {
+                    return Err(SqlError::illegal_set_value(label).into());
+                }
+                ColumnType::Set {
                     labels: labels.into(),
                     collation,
                 }
             }
-            "SET" | "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
+            "ENUM" => ColumnType::Enum {
+                labels: self.labels()?.into(),
+                collation,
+            },
+            "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
                 return Err(SqlError::not_supported_yet(format!("columns of type {name}")).into());
             }
             _ => {

@@ -13,7 +13,6 @@ use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::{Expr, ExprSchemable};
 use sheaf_access::{Fetch, IndexRef, Prices, SortKeys, arrow_type, clustered_key_position};
 use sheaf_exec::keyed_join::exec::{BoundSide, OUTER_BYTES_PER_KEY_BYTE};
-use sheaf_types::ColumnType;
 
 use crate::PlannerContext;
 use crate::access::path_cost::EntryOrder;
@@ -480,10 +479,7 @@ fn indexed_column(
     };
     let ty = &definition.ty;
     // Both sides must be compared as the index orders the column.
-    if matches!(ty, ColumnType::Enum { .. })
-        || inner.collation != ty.collation()
-        || outer_collation != ty.collation()
-    {
+    if ty.has_labels() || inner.collation != ty.collation() || outer_collation != ty.collation() {
         return Ok(None);
     }
     let column_type = arrow_type(ty);

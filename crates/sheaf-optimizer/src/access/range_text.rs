@@ -110,7 +110,7 @@ fn between(name: &str, ty: &ColumnType, lower: &Bound<Value>, upper: &Bound<Valu
 /// A value of a column as a literal. Strings are sort keys here, which say a text only for ASCII.
 fn value_text(ty: &ColumnType, value: &Value) -> String {
     match (value, ty.collation()) {
-        (Value::Bytes(key), Some(collation)) if !matches!(ty, ColumnType::Enum { .. }) => {
+        (Value::Bytes(key), Some(collation)) if !ty.has_labels() => {
             match text_of_sort_key(key, collation) {
                 Some(text) => quoted_string(&text),
                 None => literal_of(key),

@@ -16,7 +16,9 @@ use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
 use sheaf_access::{CompareOp, EncodedCondition, cancel};
 use sheaf_exec::functions::collation::{as_like_prefix, sort_key};
 use sheaf_exec::functions::in_values::as_in_values;
-use sheaf_table::TableDefinition;
+use sheaf_table::{TableDefinition, text_of_sort_key};
+use sheaf_types::assignment::{Mode, assign};
+use sheaf_types::labels::text_of_number;
 use sheaf_types::{Collation, ColumnType, Value};
 use smallvec::SmallVec;
 
@@ -277,7 +279,7 @@ fn values_of(
     table: &TableDefinition,
 ) -> Option<Vec<Option<Value>>> {
     let ty = &table.columns[column.position].ty;
-    if matches!(ty, ColumnType::Enum { .. }) || ty.collation() != column.collation {
+    if ty.has_labels() || ty.collation() != column.collation {
         return None;
     }
     let value = |row: usize| {
@@ -527,6 +529,17 @@ fn compare_with(
             None => Term::Opaque,
         };
     }
+    if let ColumnType::Set { labels, collation } = ty {
+        return match set_number(
+            ty,
+            (&labels[..], *collation),
+            column.collation,
+            (op, constant),
+        ) {
+            Some(set) => term(set),
+            None => Term::Opaque,
+        };
+    }
     // The index is in the order of the column's own collation; any other order is no range of it.
     if ty.collation() != column.collation && !constant.is_null() {
         return Term::Opaque;
@@ -580,6 +593,36 @@ fn enum_numbers(
         }
     }
     Some(ColumnSet::of_intervals(intervals, None))
+}
+
+/// A SET that is equal to a string: its number, if the string is the text of one. `None` where only the rows tell.
+fn set_number(
+    ty: &ColumnType,
+    (labels, collation): (&[String], Collation),
+    compared_under: Option<Collation>,
+    (op, constant): (Operator, &ScalarValue),
+) -> Option<ColumnSet> {
+    let is_equal = matches!(op, Operator::Eq | Operator::IsNotDistinctFrom);
+    // Other characters than ASCII's may be equal to a comma. A member without any is in no text.
+    let is_plain = |label: &String| label.is_ascii() && !label.is_empty();
+    let is_plain = labels.iter().all(is_plain);
+    if compared_under != Some(collation) || !is_equal || !is_plain {
+        return None;
+    }
+    let wanted = literal::bytes_of(constant)?;
+    let text = text_of_sort_key(wanted, collation)?;
+    if sort_key(&text, collation) != wanted {
+        return None;
+    }
+    Some(match assign(ty, &Value::Text(text), Mode::STRICT) {
+        // Its members in their order, and each of them once.
+        Ok((Value::Set(number), _))
+            if sort_key(&text_of_number(ty, number), collation) == wanted =>
+        {
+            ColumnSet::point(Value::Set(number))
+        }
+        _ => ColumnSet::of_intervals(Vec::new(), None),
+    })
 }
 
 fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {

@@ -30,6 +30,7 @@ use sheaf_access::{BatchCondition, arrow_type};
 use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_exec::operator::batch_condition::ExprCondition;
 use sheaf_table::{ColumnEstimator, PartBounds, Table, Within};
+use sheaf_types::labels::text_of_number;
 use sheaf_types::{ColumnType, Value};
 
 use crate::estimate::column_set::{ColumnSet, Interval};
@@ -239,7 +240,7 @@ impl Selectivity {
     /// Share of the rows with `smaller < greater`, two columns of one type, as if they were independent.
     fn less(&self, smaller: usize, greater: usize) -> Option<f64> {
         let definition = &self.table.definition;
-        let is_enum = matches!(definition.columns[smaller].ty, ColumnType::Enum { .. });
+        let is_enum = definition.columns[smaller].ty.has_labels();
         if definition.columns[smaller].ty != definition.columns[greater].ty || is_enum {
             return None;
         }
@@ -301,15 +302,11 @@ impl Selectivity {
 
 /// A value as a query reads it.
 fn as_read(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
-    let (Value::Enum(number), ColumnType::Enum { labels, .. }) = (value, ty) else {
+    let Some(number) = value.label_number() else {
         return literal::scalar(value, ty);
     };
-    // Number 0 is the empty error value.
-    let label = match number.checked_sub(1) {
-        Some(label) => labels.get(usize::from(label))?,
-        None => "",
-    };
-    ScalarValue::from(label).cast_to(&arrow_type(ty)).ok()
+    let label = text_of_number(ty, number);
+    ScalarValue::from(&*label).cast_to(&arrow_type(ty)).ok()
 }
 
 /// `= value`.

@@ -145,7 +145,7 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
         ColumnType::Year => integer_floor(0, 2155, Number::of(constant)?, |value| {
             u16::try_from(value).map(Value::Year).ok()
         }),
-        ColumnType::Enum { .. } => None,
+        ColumnType::Enum { .. } | ColumnType::Set { .. } => None,
         integer => {
             let (least, most) = integer.integer_range()?;
             let unsigned = integer.is_unsigned();
@@ -315,7 +315,7 @@ pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
         Value::Time(micros) => ScalarValue::DurationMicrosecond(Some(*micros)),
         Value::Text(text) => ScalarValue::Utf8View(Some(text.clone())),
         Value::Bytes(bytes) => ScalarValue::Binary(Some(bytes.clone())),
-        Value::Null | Value::Enum(_) => return None,
+        Value::Null | Value::Enum(_) | Value::Set(_) => return None,
     };
     scalar.cast_to(&data_type).ok()
 }

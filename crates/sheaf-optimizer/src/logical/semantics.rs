@@ -5,6 +5,7 @@ use datafusion_expr::Expr;
 use sheaf_exec::functions::collation::{self, COLLATION_KEY};
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_table::{Column, TableDefinition};
+use sheaf_types::column_type::MAX_SET_LABELS;
 use sheaf_types::{Collation, ColumnType};
 
 use crate::logical::literal::text_of;
@@ -54,9 +55,20 @@ pub(crate) fn compared_column(expr: &Expr) -> Option<&datafusion_common::Column>
 /// key of a string, the number of an ENUM's label.
 pub(crate) fn order_key(column: &Column, expr: Expr) -> Option<Expr> {
     match (&column.ty, column.ty.collation()) {
-        (ColumnType::Enum { .. }, _) => Some(scalar_function(ENUM_NUMBER)?.call(vec![expr])),
+        (ty, _) if ty.has_labels() => has_order_of_numbers(ty)
+            .then(|| scalar_function(ENUM_NUMBER))
+            .flatten()
+            .map(|number| number.call(vec![expr])),
         (_, Some(collation)) => Some(collation::collation_key(expr, collation)),
         (_, None) => Some(expr),
+    }
+}
+
+/// Whether an index of an ENUM or SET has the order of its numbers. To MySQL the number of 64 members is below zero.
+fn has_order_of_numbers(ty: &ColumnType) -> bool {
+    match ty {
+        ColumnType::Set { labels, .. } => labels.len() < MAX_SET_LABELS,
+        ty => ty.has_labels(),
     }
 }
 
@@ -66,9 +78,10 @@ pub(crate) fn ordered_column(expr: &Expr, table: &TableDefinition) -> Option<usi
         Expr::Column(column) => table.column_position(&column.name),
         _ => None,
     };
-    let is_enum = |column: &usize| matches!(table.columns[*column].ty, ColumnType::Enum { .. });
+    let is_enum = |column: &usize| table.columns[*column].ty.has_labels();
     if let Some([column]) = arguments(expr, ENUM_NUMBER) {
-        return position(column).filter(is_enum);
+        let is_ordered = |column: &usize| has_order_of_numbers(&table.columns[*column].ty);
+        return position(column).filter(is_ordered);
     }
     let (expr, collation) = match collation_key(expr) {
         Some((inner, collation)) => (inner, Some(collation)),

@@ -2,6 +2,7 @@
 
 use sheaf_table::{Column, DefaultValue, TableDefinition};
 use sheaf_types::column_type::{MAX_CHARACTER_BYTES, Sign};
+use sheaf_types::labels::longest_text;
 use sheaf_types::number::push_bit_literal;
 use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::{ColumnType, Value, column_text};
@@ -12,13 +13,9 @@ pub(crate) fn column_default(column: &Column) -> Option<String> {
         DefaultValue::CurrentTimestamp => Some(current_timestamp(&column.ty)),
         DefaultValue::Expression(default) => Some(default.text.clone()),
         DefaultValue::Value(Value::Null) => None,
-        DefaultValue::Value(Value::Enum(number)) => Some(match &column.ty {
-            ColumnType::Enum { labels, .. } if *number > 0 => labels
-                .get(usize::from(*number) - 1)
-                .cloned()
-                .unwrap_or_default(),
-            _ => String::new(),
-        }),
+        DefaultValue::Value(value @ (Value::Enum(_) | Value::Set(_))) => {
+            Some(column_text(&column.ty, value))
+        }
         DefaultValue::Value(Value::Bytes(bytes)) if std::str::from_utf8(bytes).is_err() => {
             Some(literal_of(bytes))
         }
@@ -140,10 +137,9 @@ pub(crate) fn octet_length(ty: &ColumnType) -> Option<u64> {
         ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
             Some(u64::from(*length) * bytes)
         }
-        ColumnType::Enum { labels, .. } => labels
-            .iter()
-            .map(|label| label.chars().count() as u64 * bytes)
-            .max(),
+        ColumnType::Enum { .. } | ColumnType::Set { .. } => {
+            longest_text(ty).map(|characters| characters * bytes)
+        }
         ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
         ColumnType::Binary { length } | ColumnType::VarBinary { length } => {
             Some(u64::from(*length))

@@ -473,7 +473,10 @@ impl Session {
             (None, None) => &[],
         };
         for (position, column) in columns.iter().enumerate() {
-            let mut row: Vec<Cell> = vec![column.name.clone().into(), column.ty.to_string().into()];
+            let mut row: Vec<Cell> = vec![
+                column.name.clone().into(),
+                column.ty.definition_text().into(),
+            ];
             if full {
                 row.push(
                     column

@@ -227,6 +227,7 @@ fn data_type(ty: &ColumnType) -> &'static str {
         ColumnType::Time { .. } => "time",
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
         ColumnType::Enum { .. } => "enum",
+        ColumnType::Set { .. } => "set",
         // Of whole numbers, that is: the others stand above.
         ty if ty.is_unsigned() => "uint",
         ty if ty.is_integer() => "int",

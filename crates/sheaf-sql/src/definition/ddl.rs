@@ -15,8 +15,9 @@ use sheaf_table::{
     CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,
     IndexSpec, QualifiedName, TableDefinition, TableError,
 };
+use sheaf_types::assignment::{Mode, names_labels};
 use sheaf_types::error::codes;
-use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
+use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
 use crate::definition::made_columns::written_items;
@@ -393,6 +394,12 @@ impl Session {
             let value = self.evaluate(Parsed::new(constant, text))?;
             return constant_default(column, &value, mode);
         };
+        // The number of a label is a default only in parentheses.
+        let is_named = value.is_null() || names_labels(&column.ty, &value.to_string());
+        let is_nested = matches!(default, ast::Expr::Nested(_));
+        if column.ty.has_labels() && !is_named && !is_nested {
+            return Err(SqlError::invalid_default(&column.name));
+        }
         constant_default(column, &value, mode)
     }
 

@@ -145,7 +145,7 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
 
 fn as_literal(value: &Value) -> Value {
     match value {
-        Value::Year(_) | Value::Enum(_) => {
+        Value::Year(_) | Value::Enum(_) | Value::Set(_) => {
             number(&value.to_string()).unwrap_or_else(|| value.clone())
         }
         Value::Float(float) => Value::Double(f64::from(*float)),

@@ -13,6 +13,7 @@ use sheaf_storage::{
     Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree, prefix_successor,
 };
 use sheaf_table::{RowView, Table, ValueRef};
+use sheaf_types::labels::text_of_number;
 use sheaf_types::{ColumnType, Value};
 
 use super::access::{Access, BoundAccess, Keys, Test};
@@ -51,6 +52,8 @@ enum Kind {
     Time,
     /// An ENUM's labels.
     Labels(Arc<[String]>),
+    /// The type of a SET.
+    Set(ColumnType),
     /// What an expression is computed to, by its number.
     Computed(usize),
 }
@@ -65,6 +68,7 @@ impl Item {
             ColumnType::Time { .. } => Kind::Time,
             ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Kind::DateTime,
             ColumnType::Enum { labels, .. } => Kind::Labels(Arc::clone(labels)),
+            ColumnType::Set { .. } => Kind::Set(ty.clone()),
             ty if ty.is_character() || ty.is_binary() => Kind::Bytes,
             ty if ty.is_unsigned() => Kind::Unsigned,
             _ => Kind::Signed,
@@ -77,6 +81,22 @@ impl Item {
         Item {
             column: usize::MAX,
             kind: Kind::Computed(number),
+        }
+    }
+
+    /// Whether its values are texts that no row and no definition holds: those of a SET.
+    pub(super) fn is_made_of_bits(&self) -> bool {
+        matches!(self.kind, Kind::Set(_))
+    }
+
+    /// The text of a SET; `None` of NULL and of other columns.
+    fn text_of_bits(&self, row: &RowView<'_>) -> Option<Vec<u8>> {
+        match &self.kind {
+            Kind::Set(ty) if !row.is_null(self.column) => {
+                let text = text_of_number(ty, row.get_u64(self.column));
+                Some(text.into_owned().into_bytes())
+            }
+            _ => None,
         }
     }
 
@@ -94,7 +114,8 @@ impl Item {
             return Cell::Null;
         }
         match &self.kind {
-            Kind::Computed(_) => Cell::Null,
+            // Those of a SET are kept beside the row.
+            Kind::Computed(_) | Kind::Set(_) => Cell::Null,
             Kind::Signed => Cell::Signed(row.get_i64(column)),
             Kind::Unsigned => Cell::Unsigned(row.get_u64(column)),
             Kind::Decimal(scale) => Cell::Decimal {
@@ -120,7 +141,7 @@ impl Item {
 pub(super) struct ResultRow<'a> {
     row: RowView<'a>,
     items: &'a [Item],
-    /// For each item its value, if the row only refers to it. Empty: the row has all values.
+    /// For each item its value, if the row only refers to it or has the bits of a SET. Empty: the row has all values.
     long: &'a [Option<Vec<u8>>],
     /// What expressions are computed to.
     computed: &'a [ArrayRef],
@@ -137,9 +158,13 @@ impl<'a> ResultRow<'a> {
     ) -> Result<ResultRow<'a>> {
         long.clear();
         let is_long = |item: &Item| item.stored().is_some_and(|column| row.is_overflow(column));
-        if items.iter().any(is_long) {
+        if items
+            .iter()
+            .any(|item| item.is_made_of_bits() || is_long(item))
+        {
             for item in items {
                 long.push(match item.stored() {
+                    Some(_) if item.is_made_of_bits() => item.text_of_bits(&row),
                     Some(column) => long_value(table, view, &row, column)?,
                     None => None,
                 });

@@ -78,7 +78,7 @@ pub(super) fn columns(
     let item = |(table, column, _): &(usize, usize, Option<&str>)| item_of(tables, *table, *column);
     let (columns, fields) = shown.iter().map(describe).unzip();
     Some(SelectList {
-        items: shown.iter().map(item).collect(),
+        items: shown.iter().map(item).collect::<Option<_>>()?,
         columns,
         fields,
     })
@@ -122,9 +122,10 @@ fn describe_computed(session: &Session, field: Field, name: &str) -> (ColumnMeta
     (meta, field.with_name(name))
 }
 
-fn item_of(tables: &[Names<'_>], table: usize, column: usize) -> TableItem {
-    let ty = &tables[table].definition().columns[column].ty;
-    (table, Item::new(column, ty))
+/// `None`: a value has no bytes in its row that a client gets.
+fn item_of(tables: &[Names<'_>], table: usize, column: usize) -> Option<TableItem> {
+    let item = Item::new(column, &tables[table].definition().columns[column].ty);
+    (!item.is_made_of_bits()).then_some((table, item))
 }
 
 /// A select list whose items are all computed: `item` makes them. `text` is the statement.
@@ -157,7 +158,7 @@ pub(super) fn grouped<A>(
         if let Some((table, column)) = column_of(tables, expr) {
             let name = Some(alias.unwrap_or(written_name(expr)?));
             let (meta, field) = describe_column(session, &tables[table], column, name);
-            let item = GroupedItem::Column(item_of(tables, table, column));
+            let item = GroupedItem::Column(item_of(tables, table, column)?);
             return Some((item, meta, field));
         }
         let (made, field) = aggregate(expr)?;

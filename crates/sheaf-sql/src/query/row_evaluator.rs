@@ -25,6 +25,7 @@ use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::physical::Batches;
 use sheaf_memory::kept_by;
 use sheaf_table::{Column, Table};
+use sheaf_types::labels::text_of_number;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
@@ -371,15 +372,9 @@ pub(crate) fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef> {
             ))
         };
     }
-    if let ColumnType::Enum { labels, .. } = ty {
-        let label = |number: u16| match number.checked_sub(1) {
-            Some(at) => labels.get(usize::from(at)).map_or("", String::as_str),
-            None => "",
-        };
-        let labels = values.iter().map(|v| match v {
-            Value::Enum(number) => Some(label(*number)),
-            _ => None,
-        });
+    if ty.has_labels() {
+        let label = |value: &&Value| Some(text_of_number(ty, value.label_number()?));
+        let labels = values.iter().map(label);
         return Ok(Arc::new(StringViewArray::from_iter(labels)));
     }
     Ok(match arrow_type(ty) {

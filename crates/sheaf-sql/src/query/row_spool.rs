@@ -140,6 +140,7 @@ fn push_value(bytes: &mut Vec<u8>, value: &Value) {
         Value::Timestamp(v) => put(11, &v.to_le_bytes()),
         Value::Year(v) => put(12, &v.to_le_bytes()),
         Value::Enum(v) => put(13, &v.to_le_bytes()),
+        Value::Set(v) => put(14, &v.to_le_bytes()),
     }
 }
 
@@ -188,6 +189,7 @@ fn take_value(tag: u8, bytes: &mut &[u8]) -> Option<Value> {
         11 => Value::Timestamp(i64::from_le_bytes(take(bytes)?)),
         12 => Value::Year(u16::from_le_bytes(take(bytes)?)),
         13 => Value::Enum(u16::from_le_bytes(take(bytes)?)),
+        14 => Value::Set(u64::from_le_bytes(take(bytes)?)),
         _ => return None,
     })
 }
@@ -218,6 +220,7 @@ mod tests {
             Value::Timestamp(number),
             Value::Year(number as u16),
             Value::Enum(7),
+            Value::Set(1 << 63),
             Value::Float(0.5),
             Value::Double(number as f64),
             Value::UInt(u64::MAX),

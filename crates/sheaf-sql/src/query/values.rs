@@ -8,6 +8,7 @@ use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
+use sheaf_types::labels::number_of_text;
 use sheaf_types::number::bit_bytes;
 use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
@@ -270,7 +271,7 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
 /// The value of an expression as a column of this type takes it:
 ///
 /// - A point in time does not know how many digits of a second its expression has. A text shows them.
-/// - An ENUM is its label to texts and dates, and the label's number to numbers.
+/// - An ENUM or SET is its label to texts and dates, and the label's number to numbers.
 /// - A string shows all digits of a FLOAT, unless it is a TEXT or BLOB. These hold what a client is shown of a column.
 pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
     let is_string = ty.is_character() || ty.is_binary();
@@ -285,11 +286,11 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
         }
         (Value::Float(_), _) if ty.is_long() => Cow::Borrowed(value),
         (Value::Float(float), _) if is_string => Cow::Owned(Value::Double(f64::from(*float))),
-        (Value::Text(label), Some(ColumnType::Enum { labels, .. })) if ty.is_number() => {
-            let position = labels.iter().position(|known| known == label);
-            Cow::Owned(Value::UInt(
-                position.map_or(0, |position| position as u64 + 1),
-            ))
+        (Value::Text(label), Some(declared))
+            if declared.has_labels()
+                && (ty.is_number() || matches!(ty, ColumnType::Bit { .. })) =>
+        {
+            Cow::Owned(Value::UInt(number_of_text(declared, label)))
         }
         _ => Cow::Borrowed(value),
     }

@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use sheaf_exec::functions::types::shown_type;
 use sheaf_table::TableDefinition;
+use sheaf_types::labels::longest_text;
 use sheaf_types::number::FloatDigits;
 use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 
@@ -515,13 +516,13 @@ impl Shape {
                 flags: column_flags::UNSIGNED | column_flags::ZEROFILL,
                 ..Shape::number(M::Year, 4, 0, true)
             },
-            ColumnType::Enum { labels, .. } => {
-                let longest = labels
-                    .iter()
-                    .map(|label| label.chars().count())
-                    .max()
-                    .unwrap_or(0);
-                Shape::text(M::String, longest as u32, column_flags::ENUM)
+            ColumnType::Enum { .. } | ColumnType::Set { .. } => {
+                let longest = longest_text(ty).unwrap_or(0);
+                let flag = match ty {
+                    ColumnType::Set { .. } => column_flags::SET,
+                    _ => column_flags::ENUM,
+                };
+                Shape::text(M::String, u32::try_from(longest).unwrap_or(u32::MAX), flag)
             }
         }
     }
@@ -608,6 +609,10 @@ mod tests {
         assert_eq!(
             shape("enum('a','long')"),
             (MysqlColumnType::String, 16, 0, 255)
+        );
+        assert_eq!(
+            shape("set('a','long')"),
+            (MysqlColumnType::String, 24, 0, 255)
         );
         assert_eq!(
             shape("varbinary(9)"),

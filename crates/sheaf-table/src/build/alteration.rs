@@ -93,12 +93,28 @@ pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
         (ColumnType::VarBinary { length: before }, ColumnType::VarBinary { length: after }) => {
             before <= after
         }
+        // Foreign keys compare the bytes of keys.
+        (ColumnType::Set { .. }, ColumnType::Set { .. })
+            if before.stored_bits() != after.stored_bits() =>
+        {
+            false
+        }
         (
             ColumnType::Enum {
                 labels: before,
                 collation: from,
             },
             ColumnType::Enum {
+                labels: after,
+                collation: to,
+            },
+        )
+        | (
+            ColumnType::Set {
+                labels: before,
+                collation: from,
+            },
+            ColumnType::Set {
                 labels: after,
                 collation: to,
             },

@@ -581,7 +581,7 @@ fn keeps_bytes(
 ) -> bool {
     let ty = &next.columns[column].ty;
     let is_shown_otherwise = ty.zerofill() != before.zerofill();
-    if ty == before || is_shown_otherwise || matches!(ty, ColumnType::Enum { .. }) {
+    if ty == before || is_shown_otherwise || ty.has_labels() {
         return true;
     }
     let mut indexes = std::iter::once(&next.primary).chain(&next.secondary);
@@ -733,6 +733,30 @@ mod tests {
         ] {
             let altered = altered_definition(&table(), &changes, 1).unwrap();
             assert_eq!(altered.work, work, "{changes:?}");
+        }
+    }
+
+    #[test]
+    fn members_behind_the_others_keep_the_rows_of_a_set() {
+        let table = {
+            let columns = vec![
+                column("id", "int"),
+                column("s", "set('1','2','3','4','5','6','7')"),
+            ];
+            resolve_table(1, CreateTable::new("d", "t", columns)).unwrap()
+        };
+        for (ty, work) in [
+            (
+                "set('1','2','3','4','5','6','7','8')",
+                AlterWork::Definition,
+            ),
+            // Two bytes.
+            ("set('1','2','3','4','5','6','7','8','9')", AlterWork::Copy),
+            ("set('0','1','2','3','4','5','6','7')", AlterWork::Copy),
+            ("enum('1','2','3','4','5','6','7')", AlterWork::Copy),
+        ] {
+            let altered = altered_definition(&table, &[change("s", column("s", ty))], 1).unwrap();
+            assert_eq!(altered.work, work, "{ty}");
         }
     }
 

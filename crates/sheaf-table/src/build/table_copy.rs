@@ -261,10 +261,7 @@ impl<'a> Conversion<'a> {
 
 /// True if both are lists of labels: a value is converted by its label, not by its number.
 fn is_label(old: &ColumnType, new: &ColumnType) -> bool {
-    matches!(
-        (old, new),
-        (ColumnType::Enum { .. }, ColumnType::Enum { .. })
-    )
+    old.has_labels() && new.has_labels()
 }
 
 /// True if both are the same type of short strings, but for their lengths.

@@ -6,7 +6,8 @@ use sheaf_types::{
     Value,
     assignment::Mode,
     column_type::{
-        ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_VARBINARY_LENGTH, MAX_VARCHAR_LENGTH,
+        ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_SET_LABELS, MAX_VARBINARY_LENGTH,
+        MAX_VARCHAR_LENGTH,
     },
 };
 
@@ -343,18 +344,23 @@ pub(crate) fn check_column(column: &mut Column) -> Result<()> {
             limit: limit.1,
         });
     }
-    if let ColumnType::Enum { labels, collation } = &column.ty {
-        if labels.is_empty() || labels.len() > MAX_ENUM_LABELS {
+    if let ColumnType::Enum { labels, collation } | ColumnType::Set { labels, collation } =
+        &column.ty
+    {
+        let most = match column.ty {
+            ColumnType::Set { .. } => MAX_SET_LABELS,
+            _ => MAX_ENUM_LABELS,
+        };
+        if labels.is_empty() || labels.len() > most {
             return Err(TableError::IncorrectColumnSpecifier { column: name() });
         }
         for (i, label) in labels.iter().enumerate() {
-            if labels[..i]
-                .iter()
-                .any(|other| collation.compare(other, label).is_eq())
-            {
+            let mut before = labels[..i].iter();
+            if let Some(first) = before.find(|other| collation.compare(other, label).is_eq()) {
                 return Err(TableError::DuplicateLabel {
                     column: name(),
-                    label: label.clone(),
+                    label: first.clone(),
+                    kind: column.ty.name(),
                 });
             }
         }

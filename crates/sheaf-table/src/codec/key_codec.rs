@@ -8,6 +8,7 @@
 //! |---|---|
 //! | integers, DATE, TIME, DATETIME, TIMESTAMP | big-endian, sign bit flipped unless unsigned, 1, 2, 3, 4 or 8 bytes |
 //! | YEAR, ENUM | big-endian, 2 bytes |
+//! | BIT, SET | big-endian, 1, 2, 4 or 8 bytes |
 //! | DECIMAL | unscaled value big-endian, sign bit flipped, as many bytes as the precision needs |
 //! | FLOAT, DOUBLE | IEEE bits big-endian; negative ones inverted, others with the sign bit flipped |
 //! | characters, utf8mb4_0900_ai_ci | [sort key](sheaf_types::text::collation) and 0x00, which no sort key contains |
@@ -61,7 +62,7 @@ const ORIGINAL: u8 = 2;
 /// How a part is encoded, after its NULL byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
-    /// Integers, BOOL, BIT, DATE (4 bytes), TIME, DATETIME, TIMESTAMP (8), YEAR, ENUM (2).
+    /// Integers, BOOL, BIT, SET, DATE (4 bytes), TIME, DATETIME, TIMESTAMP (8), YEAR, ENUM (2).
     Integer {
         width: u8,
         unsigned: bool,
@@ -116,6 +117,10 @@ impl PartKind {
             },
             ColumnType::Year | ColumnType::Enum { .. } => PartKind::Integer {
                 width: 2,
+                unsigned: true,
+            },
+            ColumnType::Set { .. } => PartKind::Integer {
+                width: (ty.stored_bits().unwrap_or(64) / 8) as u8,
                 unsigned: true,
             },
             integer => PartKind::Integer {
@@ -225,6 +230,11 @@ fn mysql_key_len(ty: &ColumnType, prefix_length: Option<u32>) -> u32 {
         ColumnType::Timestamp { fsp } => 4 + fraction(*fsp),
         ColumnType::Year => 1,
         ColumnType::Bit { length } => u32::from(*length).div_ceil(8),
+        // One to four bytes, or eight.
+        ColumnType::Set { labels, .. } => match (labels.len() as u32).div_ceil(8) {
+            bytes @ 0..=4 => bytes,
+            _ => 8,
+        },
         ColumnType::Enum { labels, .. } => {
             if labels.len() < 256 {
                 1
@@ -672,7 +682,7 @@ impl KeyLayout {
                 let integer = self.decode_i64(part, bytes).ok_or_else(short)?;
                 let is_unsigned = column.is_none_or(|column| {
                     let ty = &definition.columns[column].ty;
-                    ty.is_unsigned() && ty.integer_range().is_some()
+                    ty.stored_bits().is_some() || ty.is_integer() && ty.is_unsigned()
                 });
                 match is_unsigned {
                     true => ValueRef::UInt(integer as u64),

@@ -6,11 +6,11 @@
 //!
 //! There is a NULL bit for each nullable column (bit set: NULL), in column order. Columns of fixed width are at the
 //! same offset in every row of the table, little-endian and unaligned, so that a scan copies them with a stride; a NULL
-//! one holds zeros. Integers take 1, 2, 4 or 8 bytes (MEDIUMINT 4), BIT as many as hold it, DATE 4, TIME, DATETIME
-//! and TIMESTAMP 8, YEAR and ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value in 4, 8 or 16 bytes by precision.
-//! All strings are of variable length; for each the row says where it ends, counted from the first byte after the array
-//! of ends. The top bit of an end marks a value that is too long for the row: the row holds a reference to the table's
-//! [overflow tree](crate::codec::overflow).
+//! one holds zeros. Integers take 1, 2, 4 or 8 bytes (MEDIUMINT 4), BIT and SET as many as hold it, DATE 4, TIME,
+//! DATETIME and TIMESTAMP 8, YEAR and ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value in 4, 8 or 16 bytes by
+//! precision. All strings are of variable length; for each the row says where it ends, counted from the first byte
+//! after the array of ends. The top bit of an end marks a value that is too long for the row: the row holds a reference
+//! to the table's [overflow tree](crate::codec::overflow).
 
 use sheaf_types::column_type::Sign;
 use sheaf_types::text::text_of;
@@ -54,6 +54,7 @@ impl ValueRef<'_> {
             (ValueRef::Int(v), ColumnType::Year) => Value::Year(v as u16),
             (ValueRef::Int(v), ColumnType::Enum { .. }) => Value::Enum(v as u16),
             (ValueRef::Int(v), _) => Value::Int(v),
+            (ValueRef::UInt(v), ColumnType::Set { .. }) => Value::Set(v),
             (ValueRef::UInt(v), _) => Value::UInt(v),
             (ValueRef::Decimal(unscaled), ColumnType::Decimal { scale, .. }) => Value::Decimal {
                 unscaled,
@@ -73,7 +74,7 @@ impl<'a> From<&'a Value> for ValueRef<'a> {
         match value {
             Value::Null => ValueRef::Null,
             Value::Int(v) => ValueRef::Int(*v),
-            Value::UInt(v) => ValueRef::UInt(*v),
+            Value::UInt(v) | Value::Set(v) => ValueRef::UInt(*v),
             Value::Decimal { unscaled, .. } => ValueRef::Decimal(*unscaled),
             Value::Float(v) => ValueRef::Float(*v),
             Value::Double(v) => ValueRef::Double(*v),
@@ -119,7 +120,7 @@ impl Physical {
             ColumnType::MediumInt { .. } | ColumnType::Int { .. } => Physical::U32,
             ColumnType::BigInt { sign: Sign::Signed } => Physical::I64,
             ColumnType::BigInt { .. } => Physical::U64,
-            ColumnType::Bit { .. } => match ty.integer_bits()? {
+            ColumnType::Bit { .. } | ColumnType::Set { .. } => match ty.stored_bits()? {
                 8 => Physical::U8,
                 16 => Physical::U16,
                 32 => Physical::U32,

@@ -108,6 +108,10 @@ impl Writer {
             Value::Timestamp(v) => self.tagged(11, *v),
             Value::Year(v) => self.tagged(12, i64::from(*v)),
             Value::Enum(v) => self.tagged(13, i64::from(*v)),
+            Value::Set(v) => {
+                self.number(14);
+                self.number(*v);
+            }
         }
     }
 
@@ -301,6 +305,7 @@ impl<'a> Reader<'a> {
             11 => Value::Timestamp(self.signed()?),
             12 => Value::Year(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
             13 => Value::Enum(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
+            14 => Value::Set(self.number()?),
             _ => return Err(self.corrupt()),
         })
     }
@@ -441,7 +446,7 @@ impl<'a> Reader<'a> {
 /// Whether columns have types that programs did not know before format 6.
 pub(crate) fn has_later_types(columns: &[Column]) -> bool {
     let is_later = |column: &Column| {
-        matches!(column.ty, ColumnType::Bit { .. })
+        matches!(column.ty, ColumnType::Bit { .. } | ColumnType::Set { .. })
             || column.ty.float_digits().is_some()
             || column.ty.zerofill().is_some()
     };
@@ -629,6 +634,7 @@ mod tests {
             "double(10,3) unsigned",
             "int(5) zerofill",
             "bit(8)",
+            "set('a','b')",
         ] {
             definition.columns[2].ty = ColumnType::parse(ty).unwrap();
             let bytes = encode_definition(&definition);

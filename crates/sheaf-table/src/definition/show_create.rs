@@ -64,7 +64,12 @@ fn write_statement(
 }
 
 fn write_column(out: &mut String, definition: &TableDefinition, column: &Column) -> fmt::Result {
-    write!(out, "  {} {}", quoted_name(&column.name), column.ty)?;
+    write!(
+        out,
+        "  {} {}",
+        quoted_name(&column.name),
+        column.ty.definition_text()
+    )?;
     if let Some(collation) = column.ty.collation()
         && collation != definition.collation
     {

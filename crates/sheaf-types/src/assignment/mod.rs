@@ -15,11 +15,13 @@
 //! | [`temporal`] | DATE, TIME, DATETIME and TIMESTAMP |
 //! | [`text`] | characters and bytes |
 //! | [`enumeration`] | ENUM |
+//! | [`set`] | SET |
 //! | [`bit`] | BIT |
 
 mod bit;
 mod enumeration;
 mod number;
+mod set;
 mod temporal;
 mod text;
 
@@ -212,8 +214,20 @@ pub fn zero_value(ty: &ColumnType) -> Value {
         ColumnType::Year => Value::Year(0),
         // The first label, as MySQL's implicit default.
         ColumnType::Enum { .. } => Value::Enum(1),
+        ColumnType::Set { .. } => Value::Set(0),
         integer if integer.is_unsigned() => Value::UInt(0),
         _ => Value::Int(0),
+    }
+}
+
+/// Whether a text names a label of an ENUM or members of a SET. The number of a label names none.
+pub fn names_labels(ty: &ColumnType, text: &str) -> bool {
+    match ty {
+        ColumnType::Enum { labels, collation } => {
+            enumeration::position(labels, *collation, text).is_some()
+        }
+        ColumnType::Set { labels, collation } => set::read(labels, *collation, text).1,
+        _ => false,
     }
 }
 
@@ -222,7 +236,7 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
         return match value {
             Value::Text(text) => bit::of_bytes(length, text.as_bytes(), mode),
             Value::Bytes(bytes) => bit::of_bytes(length, bytes, mode),
-            Value::Enum(_) => bit::of_number(length, value, mode),
+            Value::Enum(_) | Value::Set(_) => bit::of_number(length, value, mode),
             number if number.is_number() => bit::of_number(length, number, mode),
             text => bit::of_bytes(length, text.to_string().as_bytes(), mode),
         };
@@ -259,11 +273,17 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
         (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
             enumeration::of_number(labels.len(), i128::from(*number))
         }
+        (Value::Set(bits), ColumnType::Set { labels, .. }) => {
+            set::of_number(labels.len(), i128::from(*bits))
+        }
         (Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_), _) => {
             temporal::of_temporal(ty, value, mode)
         }
         (value, ColumnType::Enum { labels, .. }) => {
             enumeration::of_number(labels.len(), number::parts(value).whole)
+        }
+        (value, ColumnType::Set { labels, .. }) => {
+            set::of_number(labels.len(), number::parts(value).whole)
         }
         (value, ty) if ty.is_temporal() => temporal::of_number(ty, value),
         _ => number::of_value(ty, value),
@@ -284,6 +304,7 @@ fn convert_text(ty: &ColumnType, text: &str) -> Converted {
             text::of_bytes(ty, text.as_bytes())
         }
         ColumnType::Enum { labels, collation } => enumeration::of_text(labels, *collation, text),
+        ColumnType::Set { labels, collation } => set::of_text(labels, *collation, text),
         ty if ty.is_temporal() => temporal::of_text(ty, text),
         ty => number::of_text(ty, text),
     }

@@ -2,6 +2,7 @@
 
 use sheaf_table::{Column, Index, IndexPart, Table};
 use sheaf_types::ColumnType;
+use sheaf_types::labels::longest_text;
 
 use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table, for_each_view};
 use crate::catalog_views::catalog_text::{
@@ -76,10 +77,7 @@ fn push_columns(
             (ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. }, _) => {
                 Some(u64::from(*length))
             }
-            (ColumnType::Enum { labels, .. }, _) => labels
-                .iter()
-                .map(|label| label.chars().count() as u64)
-                .max(),
+            (ty, _) if ty.has_labels() => longest_text(ty),
             (_, octets) => octets,
         };
         let generated = column.generated.as_ref();
@@ -100,7 +98,7 @@ fn push_columns(
             fraction_digits.into(),
             collation.map(|collation| collation.character_set()).into(),
             collation.map(|collation| collation.name()).into(),
-            column.ty.to_string().into(),
+            column.ty.definition_text().into(),
             key(position).into(),
             generation_extra(column).into(),
             privileges.as_str().into(),

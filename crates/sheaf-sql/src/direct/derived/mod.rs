@@ -579,7 +579,7 @@ fn type_of(field: &arrow::datatypes::Field) -> Option<ColumnType> {
     Some(match column_type_of(field) {
         ColumnType::Year => return None,
         // Its labels.
-        ColumnType::Enum { .. } => unknown,
+        ty if ty.has_labels() => unknown,
         // By what it is compared is not known here.
         ty if ty.is_character() && !is_stored => unknown,
         ty => ty,
