@@ -115,6 +115,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "text",
             "number",
             "temporal",
+            "json",
             "column_type",
             "labels",
             "value",

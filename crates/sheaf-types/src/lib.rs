@@ -10,6 +10,7 @@
 //! | [`value`] | one value of a column, or a literal on its way to one |
 //! | [`number`] | numbers from text, and as text |
 //! | [`temporal`] | dates and times: the calendar, from text, and as text |
+//! | [`json`] | JSON values: documents, paths, their order and functions of them; no column has one yet |
 //! | [`text`] | which texts are equal, and in which order they come |
 //! | [`output`] | where the text of a value is appended |
 //! | [`assignment`] | a value on its way into a column |
@@ -18,6 +19,7 @@
 pub mod assignment;
 pub mod column_type;
 pub mod error;
+pub mod json;
 pub mod labels;
 pub mod number;
 pub mod output;

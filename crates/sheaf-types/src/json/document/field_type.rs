@@ -1,0 +1,9 @@
+//! Types of SQL by their numbers in the protocol: those whose bytes a document holds as they are.
+
+/// VARBINARY.
+pub const VARCHAR: u8 = 15;
+pub const BIT: u8 = 16;
+/// The first of the BLOB types, which end with [`STRING`].
+pub const TINY_BLOB: u8 = 249;
+/// BINARY.
+pub const STRING: u8 = 254;

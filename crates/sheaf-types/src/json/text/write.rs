@@ -1,0 +1,173 @@
+//! A value as MySQL shows it: `{"a": [1, 2.0]}`, and the form of JSON_PRETTY.
+//!
+//! A double always shows that it is one, by a point or an exponent. Dates and times are strings, with six digits of a
+//! second's fraction. Bytes are a string of base64 behind the number of their type.
+
+use crate::number::{push_decimal, push_double, push_signed, push_unsigned};
+use crate::temporal::{push_date, push_datetime, push_time};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::json::document::{Json, MAX_NESTING, View};
+
+/// Digits of a second's fraction.
+const FRACTION_DIGITS: u8 = 6;
+/// Bytes of a line of base64.
+const BASE64_LINE_BYTES: usize = 57;
+/// Spaces for each level of JSON_PRETTY.
+const INDENT: usize = 2;
+
+/// The value on one line.
+pub fn to_text(value: Json<'_>) -> String {
+    let mut out = String::new();
+    push_compact(value, &mut out);
+    out
+}
+
+/// The value as JSON_PRETTY shows it.
+pub fn to_pretty(value: Json<'_>) -> String {
+    let mut out = String::new();
+    push_pretty(value, &mut out);
+    out
+}
+
+/// Appends the value on one line.
+pub fn push_compact(value: Json<'_>, out: &mut String) {
+    push(value, None, 0, out);
+}
+
+/// Appends the value with each member on a line of its own.
+pub fn push_pretty(value: Json<'_>, out: &mut String) {
+    push(value, Some(INDENT), 0, out);
+}
+
+/// `indent`: spaces of a level, if members are on lines of their own. Deeper values than documents have are damaged.
+fn push(value: Json<'_>, indent: Option<usize>, level: usize, out: &mut String) {
+    let new_line = |level: usize, out: &mut String| {
+        if let Some(indent) = indent {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent * level));
+        }
+    };
+    let separate = |position: usize, out: &mut String| {
+        if position > 0 {
+            out.push_str(if indent.is_some() { "," } else { ", " });
+        }
+        new_line(level + 1, out);
+    };
+    match value.view() {
+        View::Array(_) | View::Object(_) if level >= MAX_NESTING => out.push_str("null"),
+        View::Array(array) => {
+            out.push('[');
+            for (position, element) in array.iter().enumerate() {
+                separate(position, out);
+                push(element, indent, level + 1, out);
+            }
+            if !array.is_empty() {
+                new_line(level, out);
+            }
+            out.push(']');
+        }
+        View::Object(object) => {
+            out.push('{');
+            for (position, (key, member)) in object.iter().enumerate() {
+                separate(position, out);
+                push_quoted(key, out);
+                out.push_str(": ");
+                push(member, indent, level + 1, out);
+            }
+            if !object.is_empty() {
+                new_line(level, out);
+            }
+            out.push('}');
+        }
+        View::String(text) => push_quoted(text, out),
+        scalar => {
+            let is_string = matches!(
+                scalar,
+                View::Date(_)
+                    | View::Time(_)
+                    | View::DateTime(_)
+                    | View::Timestamp(_)
+                    | View::Opaque { .. }
+            );
+            if !is_string {
+                return push_scalar(scalar, out);
+            }
+            let mut text = String::new();
+            push_scalar(scalar, &mut text);
+            push_quoted(&text, out);
+        }
+    }
+}
+
+/// Appends a scalar without quotes. Containers are none.
+pub(crate) fn push_scalar(scalar: View<'_>, out: &mut String) {
+    match scalar {
+        View::Null => out.push_str("null"),
+        View::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+        View::Int(value) => push_signed(value, out),
+        View::UInt(value) => push_unsigned(value, out),
+        View::Double(value) => {
+            let start = out.len();
+            push_double(value, out);
+            if !out[start..].contains(['.', 'e']) {
+                out.push_str(".0");
+            }
+        }
+        View::Decimal { unscaled, scale } => push_decimal(unscaled, scale, out),
+        View::String(text) => out.push_str(text),
+        View::Date(days) => push_date(days, out),
+        View::Time(micros) => push_time(micros, FRACTION_DIGITS, out),
+        View::DateTime(micros) | View::Timestamp(micros) => {
+            push_datetime(micros, FRACTION_DIGITS, out);
+        }
+        View::Opaque { field_type, bytes } => {
+            out.push_str("base64:type");
+            push_unsigned(field_type.into(), out);
+            out.push(':');
+            push_base64(bytes, out);
+        }
+        View::Array(_) | View::Object(_) => {}
+    }
+}
+
+/// Appends base64 in lines of 76 characters, as mail has them.
+fn push_base64(bytes: &[u8], out: &mut String) {
+    for (line, bytes) in bytes.chunks(BASE64_LINE_BYTES).enumerate() {
+        if line > 0 {
+            out.push('\n');
+        }
+        STANDARD.encode_string(bytes, out);
+    }
+}
+
+/// Appends a text as a JSON string.
+pub fn push_quoted(text: &str, out: &mut String) {
+    out.push('"');
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte >= b' ' && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.push_str(&text[plain..at]);
+        plain = at + 1;
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x08 => out.push_str("\\b"),
+            0x0C => out.push_str("\\f"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            control => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                out.push_str("\\u00");
+                out.push(DIGITS[usize::from(control >> 4)].into());
+                out.push(DIGITS[usize::from(control & 0xF)].into());
+            }
+        }
+    }
+    out.push_str(&text[plain..]);
+    out.push('"');
+}
