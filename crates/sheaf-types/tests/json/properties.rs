@@ -374,3 +374,17 @@ fn members_of_damaged_documents_are_not_visited_twice() {
     assert!(json.check().is_err());
     use_all(json);
 }
+
+#[test]
+fn a_damaged_depth_is_not_counted_beyond_its_byte() {
+    let mut bytes = read("[1]").expect("JSON").into_bytes();
+    *bytes.last_mut().expect("a depth") = u8::MAX;
+    let mut builder = Builder::new();
+    builder.begin_array().expect("room");
+    builder
+        .json(Json::new(&bytes).expect("a container"))
+        .expect("room");
+    builder.end().expect("room");
+    let document = builder.finish().expect("room");
+    assert_eq!(document.as_json().depth(), usize::from(u8::MAX));
+}

@@ -373,6 +373,7 @@ impl Builder {
         }
         let members = &self.slots[open.first_slot..];
         let nesting = members.iter().map(|slot| slot.nesting).max().unwrap_or(0) + 1;
+        // Damaged bytes of a member may say any depth.
         let depth = members
             .iter()
             .map(|slot| slot.depth)
