@@ -52,6 +52,8 @@ pub fn arrow_type(ty: &ColumnType) -> DataType {
         ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
             DataType::Binary
         }
+        // The type of JSON values alone.
+        ColumnType::Json => DataType::LargeBinary,
         ColumnType::Date => DataType::Date32,
         ColumnType::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {

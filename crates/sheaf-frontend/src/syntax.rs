@@ -17,6 +17,8 @@ pub fn aggregate_name(name: &str) -> Option<&'static str> {
         "any_value" => "any_value",
         "grouping" => "grouping",
         "group_concat" => "$group_concat",
+        "json_arrayagg" => "json_arrayagg",
+        "json_objectagg" => "json_objectagg",
         "std" | "stddev" | "stddev_pop" => "stddev_pop",
         "stddev_samp" => "stddev",
         "variance" | "var_pop" => "var_pop",

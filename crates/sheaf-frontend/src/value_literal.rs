@@ -10,6 +10,8 @@
 //!                        '-> tokens   for the `?` of a statement that is still to be parsed
 //! ```
 
+use std::borrow::Cow;
+
 use sheaf_types::Value;
 use sheaf_types::text::hexadecimal::digits_of;
 use sqlparser::ast::{DataType, Expr, Ident, TimezoneInfo, TypedString, Value as Written};
@@ -23,7 +25,7 @@ enum Literal<'v> {
     Null,
     /// Digits, with a sign in front of them if they are negative.
     Number(String),
-    Text(&'v str),
+    Text(Cow<'v, str>),
     /// Digits of `_binary X'…'`. Without its introducer it would be a number where one is wanted.
     Bytes(String),
     /// `DATE '2024-02-29'`. A text alone would not be a date to arithmetic and to numbers that it is compared with.
@@ -52,7 +54,9 @@ impl Literal<'_> {
             | Value::Year(_)
             | Value::Enum(_)
             | Value::Set(_) => Literal::Number(value.to_string()),
-            Value::Text(text) => Literal::Text(text),
+            Value::Text(text) => Literal::Text(Cow::Borrowed(text)),
+            // A text of JSON, as the client would write it.
+            Value::Json(_) => Literal::Text(Cow::Owned(value.to_string())),
             Value::Bytes(bytes) => Literal::Bytes(digits_of(bytes)),
             Value::Date(_) => Literal::Moment(Moment::Date, value.to_string()),
             Value::Time(_) => Literal::Moment(Moment::Time, value.to_string()),
@@ -68,7 +72,7 @@ pub fn value_literal(value: &Value) -> Expr {
     match Literal::of(value) {
         Literal::Null => null(),
         Literal::Number(digits) => number(digits),
-        Literal::Text(written) => text(written),
+        Literal::Text(written) => text(written.as_ref()),
         Literal::Bytes(digits) => Expr::Prefixed {
             prefix: Ident::new("_binary"),
             value: Box::new(literal(Written::HexStringLiteral(digits))),

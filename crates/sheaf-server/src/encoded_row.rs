@@ -2,6 +2,7 @@
 
 use sheaf_sql::encoding::TextEncoding;
 use sheaf_sql::{Cell, ColumnMeta, SqlError};
+use sheaf_types::Value;
 
 /// The values of a row, and what its texts are for the client.
 pub struct EncodedRow<'a> {
@@ -25,6 +26,10 @@ impl<'a> EncodedRow<'a> {
                     true => Ok(Some(encoding.encode(text).into_owned())),
                     false => Err(SqlError::query_interrupted()),
                 }
+            }
+            Cell::Json(bytes) => {
+                let text = Value::Json(bytes.to_vec()).to_string();
+                Ok(Some(encoding.encode(text.as_bytes()).into_owned()))
             }
             _ => Ok(None),
         });

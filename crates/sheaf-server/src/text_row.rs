@@ -8,8 +8,8 @@ use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_sql::{
     Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers, column_flags,
 };
-use sheaf_types::number;
 use sheaf_types::temporal::{self, DAY};
+use sheaf_types::{Value, number};
 
 const NULL: u8 = 0xFB;
 /// `decimals` of a column whose values have as many digits after the point as they need.
@@ -54,6 +54,10 @@ pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) -> Re
         out.put_lenenc_str(bytes);
         return Ok(());
     }
+    if let Cell::Json(bytes) = cell {
+        let text = json_text(bytes);
+        return encode_text(Cell::Bytes(text.as_bytes()), column, out);
+    }
     // Only a DOUBLE with fixed decimals can be too long for a length of one byte.
     let start = out.len();
     out.push(0);
@@ -67,6 +71,11 @@ pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) -> Re
         out.splice(start..=start, length);
     }
     Ok(())
+}
+
+/// The text of a JSON value.
+fn json_text(bytes: &[u8]) -> String {
+    Value::Json(bytes.to_vec()).to_string()
 }
 
 /// A long value gets the room that it takes, and no more.
@@ -130,6 +139,7 @@ fn append_plain(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     match cell {
         Cell::Null => {}
         Cell::Bytes(bytes) => out.extend_from_slice(bytes),
+        Cell::Json(bytes) => out.extend_from_slice(json_text(bytes).as_bytes()),
         Cell::Signed(value) if is_year => temporal::push_year(value as u16, out),
         Cell::Unsigned(value) if is_year => temporal::push_year(value as u16, out),
         Cell::Unsigned(value) if column.type_ == MysqlColumnType::Bit => {

@@ -200,6 +200,10 @@ pub enum TableError {
     #[error("BLOB/TEXT column '{column}' used in key specification without a key length")]
     LongColumnNeedsPrefix { column: String },
     #[error(
+        "JSON column '{column}' supports indexing only via generated columns on a specified JSON path."
+    )]
+    JsonInIndex { column: String },
+    #[error(
         "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, \
          or the storage engine doesn't support unique prefix keys"
     )]
@@ -344,6 +348,7 @@ impl TableError {
             TableError::NoColumns => codes::TABLE_MUST_HAVE_COLUMNS,
             TableError::KeyTooLong { .. } => codes::TOO_LONG_KEY,
             TableError::UnknownKeyColumn { .. } => codes::KEY_COLUMN_DOES_NOT_EXITS,
+            TableError::JsonInIndex { .. } => codes::JSON_USED_AS_KEY,
             TableError::LongColumnNeedsPrefix { .. } => codes::BLOB_KEY_WITHOUT_LENGTH,
             TableError::IncorrectPrefix => codes::WRONG_SUB_KEY,
             TableError::NullablePrimaryKey => codes::PRIMARY_CANT_HAVE_NULL,

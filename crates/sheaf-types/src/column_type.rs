@@ -139,6 +139,8 @@ pub enum ColumnType {
         labels: Arc<[String]>,
         collation: Collation,
     },
+    /// A JSON value, in its binary form ([`crate::json`]).
+    Json,
     /// Any of `labels`, stored as a number with a bit for each, the first one the lowest, and ordered by it.
     Set {
         labels: Arc<[String]>,
@@ -357,6 +359,7 @@ impl ColumnType {
                 labels: input.labels()?,
                 collation: default,
             },
+            "json" => ColumnType::Json,
             "set" => {
                 let labels = input.labels()?;
                 if labels.len() > MAX_SET_LABELS {
@@ -565,6 +568,7 @@ impl ColumnType {
             ColumnType::Timestamp { .. } => "timestamp",
             ColumnType::Year => "year",
             ColumnType::Enum { .. } => "enum",
+            ColumnType::Json => "json",
             ColumnType::Set { .. } => "set",
         }
     }
@@ -659,9 +663,12 @@ impl ColumnType {
         )
     }
 
-    /// TEXT and BLOB: an index on them needs a prefix length.
+    /// TEXT, BLOB and JSON: values of any length, of which an index has at most the beginning.
     pub fn is_long(&self) -> bool {
-        matches!(self, ColumnType::Text { .. } | ColumnType::Blob { .. })
+        matches!(
+            self,
+            ColumnType::Text { .. } | ColumnType::Blob { .. } | ColumnType::Json
+        )
     }
 
     /// The most bytes a value may take, for types of variable length.
@@ -789,6 +796,7 @@ mod tests {
             "float unsigned zerofill",
             "double(8,2) unsigned zerofill",
             "double(255,30) unsigned",
+            "json",
             "char(25)",
             "varchar(25)",
             "tinytext",

@@ -10,7 +10,7 @@
 //! | [`value`] | one value of a column, or a literal on its way to one |
 //! | [`number`] | numbers from text, and as text |
 //! | [`temporal`] | dates and times: the calendar, from text, and as text |
-//! | [`json`] | JSON values: documents, paths, their order and functions of them; no column has one yet |
+//! | [`json`] | JSON values: documents, paths, their order and functions of them |
 //! | [`text`] | which texts are equal, and in which order they come |
 //! | [`output`] | where the text of a value is appended |
 //! | [`assignment`] | a value on its way into a column |

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::column_type::ColumnType;
+use crate::json::{self, Json};
 use crate::labels::text_of_number;
 use crate::number::{push_decimal, push_double, push_float, push_shown_double, push_shown_float};
 use crate::temporal::{push_date, push_datetime, push_time, push_year};
@@ -28,6 +29,8 @@ pub enum Value {
     Double(f64),
     Text(String),
     Bytes(Vec<u8>),
+    /// The binary form of a JSON value ([`crate::json`]).
+    Json(Vec<u8>),
     /// Days since 1970-01-01. [`ZERO_DATE`](crate::temporal::ZERO_DATE) is 0000-00-00.
     Date(i32),
     /// Microseconds, signed.
@@ -91,6 +94,15 @@ impl Value {
         }
     }
 
+    /// What a value takes beside the space of the value itself: the bytes of texts, byte strings and documents.
+    pub fn string_bytes(&self) -> usize {
+        match self {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) | Value::Json(bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// Order of two values of the same variant with NULL first; texts compare bytewise (collations are the business of
     /// [`crate::text::collation::Collation::compare`]). `None` when the variants differ.
     pub fn compare_same_type(&self, other: &Value) -> Option<Ordering> {
@@ -114,6 +126,7 @@ impl Value {
             (Value::Double(a), Value::Double(b)) => a.partial_cmp(b)?,
             (Value::Text(a), Value::Text(b)) => a.cmp(b),
             (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (Value::Json(a), Value::Json(b)) => json::compare::compare(json_of(a), json_of(b)),
             (Value::Date(a), Value::Date(b)) => a.cmp(b),
             (Value::Time(a), Value::Time(b)) => a.cmp(b),
             (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
@@ -142,6 +155,7 @@ impl fmt::Display for Value {
             Value::Double(v) => f.write_str(&written(|out| push_double(*v, out))),
             Value::Text(v) => f.write_str(v),
             Value::Bytes(v) => f.write_str(&String::from_utf8_lossy(v)),
+            Value::Json(bytes) => f.write_str(&json::text::to_text(json_of(bytes))),
             Value::Date(days) => f.write_str(&written(|out| push_date(*days, out))),
             Value::Time(micros) => f.write_str(&written(|out| push_time(*micros, AS_NEEDED, out))),
             Value::DateTime(micros) | Value::Timestamp(micros) => {
@@ -196,6 +210,11 @@ fn plain_column_text(ty: &ColumnType, value: &Value) -> String {
 /// Digits after the point that all values of a FLOAT or DOUBLE are shown with.
 fn shown_decimals(ty: &ColumnType) -> Option<u8> {
     ty.float_digits().map(|digits| digits.scale)
+}
+
+/// The value in bytes of a row. Damaged ones, which checksums of pages do not let through, are the null literal.
+fn json_of(bytes: &[u8]) -> Json<'_> {
+    Json::new(bytes).unwrap_or(Json::NULL)
 }
 
 fn written(append: impl FnOnce(&mut String)) -> String {

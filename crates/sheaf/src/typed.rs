@@ -243,6 +243,7 @@ fn value_of(cell: Cell<'_>, column: &ColumnMeta) -> Value {
         Cell::Bytes(bytes) if column.collation_id == BINARY_COLLATION_ID => {
             Value::Bytes(bytes.to_vec())
         }
+        Cell::Json(bytes) => Value::Json(bytes.to_vec()),
         Cell::Bytes(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
         Cell::Date(days) => Value::Date(days),
         Cell::DateTime(micros) => Value::DateTime(micros),

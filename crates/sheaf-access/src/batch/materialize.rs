@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::array::builder::{NullBufferBuilder, make_view};
 use arrow::array::{
     ArrayRef, BinaryArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
-    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringViewArray,
+    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, StringViewArray,
     TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -175,6 +175,8 @@ enum Values {
     Binary {
         bytes: Vec<u8>,
         ends: Vec<i32>,
+        /// They are JSON values.
+        are_json: bool,
     },
 }
 
@@ -213,9 +215,10 @@ impl Values {
             DataType::Date32 => Self::Date(Vec::new()),
             DataType::Duration(_) => Self::Time(Vec::new()),
             DataType::Timestamp(..) => Self::Timestamp(Vec::new()),
-            DataType::Binary => Self::Binary {
+            ty @ (DataType::Binary | DataType::LargeBinary) => Self::Binary {
                 bytes: Vec::new(),
                 ends: Vec::new(),
+                are_json: ty == DataType::LargeBinary,
             },
             // Texts. No column has any other type.
             _ => Self::Text(Views {
@@ -262,7 +265,7 @@ impl Values {
     fn push_string(&mut self, string: &[u8]) -> Result<()> {
         match self {
             Self::Text(views) => views.push(string),
-            Self::Binary { bytes, ends } => {
+            Self::Binary { bytes, ends, .. } => {
                 bytes.extend_from_slice(string);
                 ends.push(end_of(bytes)?);
             }
@@ -279,7 +282,7 @@ impl Values {
     ) -> Result<()> {
         match self {
             Self::Text(views) => views.push_long(length, append)?,
-            Self::Binary { bytes, ends } => {
+            Self::Binary { bytes, ends, .. } => {
                 append(bytes)?;
                 ends.push(end_of(bytes)?);
             }
@@ -351,7 +354,22 @@ impl Values {
                 string_array(take_buffer(views), vec![labels.bytes.clone()], nulls)?
             }
             Self::Set { views, .. } | Self::Text(views) => views.finish(nulls)?,
-            Self::Binary { bytes, ends } => {
+            Self::Binary {
+                bytes,
+                ends,
+                are_json: true,
+            } => {
+                let mut offsets = Vec::with_capacity(ends.len() + 1);
+                offsets.push(0);
+                offsets.extend(ends.drain(..).map(i64::from));
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                Arc::new(LargeBinaryArray::try_new(
+                    offsets,
+                    Buffer::from_vec(take_buffer(bytes)),
+                    nulls,
+                )?)
+            }
+            Self::Binary { bytes, ends, .. } => {
                 let mut offsets = Vec::with_capacity(ends.len() + 1);
                 offsets.push(0);
                 offsets.append(ends);

@@ -20,10 +20,16 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
+use sheaf_types::json::functions::coerce::{
+    to_datetime as datetime_of_json, to_decimal as decimal_of_json, to_double as double_of_json,
+    to_integer as integer_of_json, to_time as time_of_json,
+};
+use sheaf_types::json::text as json_text;
 use sheaf_types::labels::number_of_text;
 use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, number, temporal, zero_filled};
 
+use super::document::{is_zero, of_documents};
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::types::{
     HEX_OF_KEY, HYBRID_KEY, SqlType, bit_length, common_collation, declared_type, float_decimals,
@@ -244,7 +250,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    fn converted<A>(
+    pub(super) fn converted<A>(
         &self,
         argument: usize,
         convert: impl FnOnce(&ArrayRef, &Field) -> Result<A>,
@@ -359,6 +365,10 @@ fn plain_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
         return Ok(bytes.iter().map(|bytes| bytes.map(text)).collect());
     }
     let ty = SqlType::of(field);
+    if ty == SqlType::Json {
+        let text = |value| Some(json_text::to_text(value));
+        return Ok(of_documents(array, text).collect());
+    }
     let rows = array.len();
     let valid = |row: usize| array.is_valid(row);
     Ok(match (array.data_type(), ty) {
@@ -450,6 +460,10 @@ fn bytes_of_bits(array: &ArrayRef, length: u8) -> Result<BinaryArray> {
 
 /// Any value as bytes: byte strings as they are, those of a BIT, and everything else by its text.
 pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
+    if SqlType::of(field) == SqlType::Json {
+        let bytes = |value| Some(json_text::to_text(value).into_bytes());
+        return Ok(of_documents(array, bytes).collect());
+    }
     if let Some(length) = bit_length(field) {
         return bytes_of_bits(array, length);
     }
@@ -469,6 +483,9 @@ pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
 fn to_byte_views(array: &ArrayRef, field: &Field) -> Result<BinaryViewArray> {
     if let Some(length) = bit_length(field) {
         return Ok((&bytes_of_bits(array, length)?).into());
+    }
+    if SqlType::of(field) == SqlType::Json {
+        return Ok((&to_bytes(array, field)?).into());
     }
     Ok(match array.data_type() {
         DataType::BinaryView => array.as_binary_view().clone(),
@@ -580,6 +597,10 @@ pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
             .unary(temporal::date_as_number),
         (DataType::Timestamp(..), _) => timestamps(array)?.unary(temporal::datetime_as_integer),
         (DataType::Duration(_), _) => durations(array)?.unary(temporal::time_as_integer),
+        // The lower 64 bits.
+        (_, SqlType::Json) => {
+            of_documents(array, |value| Some(integer_of_json(value).value as i64)).collect()
+        }
         (_, SqlType::Enum { .. }) => enum_numbers(array, field)?,
         (DataType::Binary, _) if is_hybrid(field) => {
             hybrid_numbers(array).unary(|number| i64::try_from(number).unwrap_or(i64::MAX))
@@ -612,6 +633,10 @@ pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
     }
     if is_hybrid(field) && array.data_type() == &DataType::Binary {
         return Ok(hybrid_numbers(array));
+    }
+    if SqlType::of(field) == SqlType::Json {
+        let number = |value| Some(integer_of_json(value).value as u64);
+        return Ok(of_documents(array, number).collect());
     }
     if let SqlType::Text { .. } | SqlType::Bytes = SqlType::of(field) {
         let texts = to_text(array, field)?;
@@ -654,6 +679,9 @@ pub fn to_double(array: &ArrayRef, field: &Field) -> Result<Float64Array> {
             let scale = ty.fsp();
             let digits = to_decimal(array, field, scale)?;
             digits.unary(|value| number::decimal_to_double(value, scale))
+        }
+        (_, SqlType::Json) => {
+            of_documents(array, |value| Some(double_of_json(value).value)).collect()
         }
         (_, SqlType::Enum { .. }) => enum_numbers(array, field)?.unary(|value| value as f64),
         (DataType::Binary, _) if is_hybrid(field) => {
@@ -712,6 +740,11 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
         (DataType::Duration(_), _) => {
             durations(array)?.unary(|micros| temporal(temporal::time_as_number(micros), micros))
         }
+        (_, SqlType::Json) => of_documents(array, |value| {
+            let (unscaled, from) = decimal_of_json(value).value;
+            Some(fit(unscaled, from))
+        })
+        .collect(),
         (DataType::Binary, _) if is_hybrid(field) => {
             hybrid_numbers(array).unary(|number| fit(i128::from(number), 0))
         }
@@ -748,6 +781,7 @@ pub fn to_datetime(array: &ArrayRef, field: &Field) -> Result<TimestampMicroseco
             .as_primitive::<Date32Type>()
             .unary(|days| i64::from(days) * temporal::DAY),
         (DataType::Duration(_), _) => durations(array)?.unary(|micros| micros),
+        (_, SqlType::Json) => of_documents(array, |value| datetime_of_json(value).value).collect(),
         (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
             .iter()
             .map(|text| temporal::datetime_of_text(text?))
@@ -768,6 +802,7 @@ pub fn to_time(array: &ArrayRef, field: &Field) -> Result<DurationMicrosecondArr
         (DataType::Date32 | DataType::Timestamp(..), _) => {
             to_datetime(array, field)?.unary(|micros| temporal::split_datetime(micros).1)
         }
+        (_, SqlType::Json) => of_documents(array, |value| time_of_json(value).value).collect(),
         (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
             .iter()
             .map(|text| temporal::time_of_text(text?))
@@ -807,6 +842,8 @@ fn number_parts(array: &ArrayRef, field: &Field) -> Result<Vec<Option<NumberPart
 /// Any value as a condition: true if it is not zero.
 pub fn to_boolean(array: &ArrayRef, field: &Field) -> Result<BooleanArray> {
     Ok(match array.data_type() {
+        // Whatever is not the number 0.
+        DataType::LargeBinary => of_documents(array, |value| Some(!is_zero(value))).collect(),
         DataType::Boolean => array.as_boolean().clone(),
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
             to_int(array, field)?

@@ -256,6 +256,9 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     if types.iter().all(SqlType::is_temporal) {
         return Ok(field::datetime(wider(SqlType::fsp)));
     }
+    if types.iter().all(|ty| *ty == SqlType::Json) {
+        return Ok(field::json());
+    }
     if takes_bytes(fields) {
         return Ok(bytes_field(fields));
     }

@@ -22,9 +22,11 @@ pub mod control;
 pub mod date;
 pub mod date_format;
 pub mod digest;
+mod document;
 pub mod error;
 pub mod in_values;
 pub mod interval;
+pub(crate) mod json;
 pub mod keys;
 pub mod like;
 pub mod limits;
@@ -420,7 +422,8 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         uuid::FUNCTIONS,
     ];
     let mut functions = HashMap::new();
-    for function in tables.iter().chain(&string::FUNCTIONS).copied().flatten() {
+    let families = string::FUNCTIONS.iter().chain(&json::FUNCTIONS);
+    for function in tables.iter().chain(families).copied().flatten() {
         let udf = Arc::new(ScalarUDF::from(MysqlFunction::new(function)));
         let previous = functions.insert(function.name, udf);
         debug_assert!(previous.is_none(), "two functions {}", function.name);

@@ -90,6 +90,8 @@ pub enum SqlType {
     },
     /// A byte string.
     Bytes,
+    /// A JSON value.
+    Json,
     /// ENUM and SET.
     Enum {
         collation: Collation,
@@ -140,7 +142,8 @@ impl SqlType {
             }
             DataType::Float32 => SqlType::Float,
             DataType::Float64 => SqlType::Double,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => SqlType::Bytes,
+            DataType::LargeBinary => SqlType::Json,
+            DataType::Binary | DataType::BinaryView => SqlType::Bytes,
             DataType::Date32 => SqlType::Date,
             DataType::Timestamp(..) => SqlType::DateTime {
                 fsp: fraction_digits(field),
@@ -210,7 +213,7 @@ impl SqlType {
         match self {
             SqlType::Text { collation, .. } => *collation != Collation::default(),
             SqlType::DateTime { .. } | SqlType::Time { .. } => true,
-            SqlType::Enum { .. } | SqlType::Year => true,
+            SqlType::Enum { .. } | SqlType::Year | SqlType::Json => true,
             _ => false,
         }
     }
@@ -405,6 +408,10 @@ pub mod field {
         bytes().with_metadata(metadata)
     }
 
+    pub fn json() -> Field {
+        declared(DataType::LargeBinary, &ColumnType::Json)
+    }
+
     pub fn date() -> Field {
         plain(DataType::Date32)
     }
@@ -546,6 +553,8 @@ pub fn collation_of(operand: &SqlType) -> Option<(Collation, Coercibility)> {
             coercibility,
         } => Some((*collation, *coercibility)),
         SqlType::Enum { collation } => Some((*collation, Coercibility::Implicit)),
+        // The text of a JSON value.
+        SqlType::Json => Some((Collation::Utf8mb4_bin, Coercibility::Implicit)),
         _ => None,
     }
 }

@@ -10,17 +10,18 @@ use super::fold::fold;
 use super::number_operands::{number_of_hybrid, number_of_moment, numbers_of};
 use super::rule::Rule;
 use crate::aggregates::GROUP_CONCAT;
-use crate::functions::call;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::{SqlType, bit_length, field, float_decimals};
+use crate::functions::{EvaluationError, call};
 
 /// The sort key of a string; other values as they are, DECIMALs as they are shown.
 pub fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let ty = type_of(&expr, schema)?;
     Ok(match (key_collation(&ty), ty) {
         (Some(collation), _) => collation_key(expr, collation),
+        (None, SqlType::Json) => call("$json_key", vec![expr]),
         (None, SqlType::Decimal { .. }) => choose::as_shown(expr, schema)?,
         // An ENUM is ordered by the number of its label.
         (None, SqlType::Enum { .. }) => call("$enum_number", vec![expr]),
@@ -75,6 +76,9 @@ pub(super) fn aggregate_arguments(
         })
     };
     match name {
+        "min" | "max" if type_of(&args[0], schema)? == SqlType::Json => Err(
+            EvaluationError::not_supported_yet("MIN and MAX of JSON values over a window").into(),
+        ),
         "count" if distinct => keys_of(args, schema),
         "$sum" => args.into_iter().map(summand).collect(),
         // The value of another row, or the default: of the type that both are.

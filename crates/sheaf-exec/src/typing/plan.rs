@@ -20,10 +20,10 @@ use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, lit};
 use super::choose::{as_shown, with_metadata};
 use super::{Texts, literal, type_of};
 use crate::aggregates::aggregate_function;
-use crate::functions::as_function;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;
+use crate::functions::{as_function, call};
 use crate::group_keys::has_doubtful_keys;
 
 /// The columns that a node's expressions may name: those of its inputs, or of its table.
@@ -89,6 +89,9 @@ pub fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if let SqlType::Decimal { .. } = ty {
         let shown = as_shown(expr.clone(), schema)?;
         return Ok((shown != *expr).then_some(shown));
+    }
+    if ty == SqlType::Json {
+        return Ok(Some(call("$json_key", vec![expr.clone()])));
     }
     Ok(key_collation(&ty).map(|collation| collation_key(expr.clone(), collation)))
 }

@@ -10,6 +10,7 @@ use datafusion_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFun
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
 use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::types::SqlType;
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::column_type::MAX_FRACTION_DIGITS;
@@ -40,6 +41,19 @@ use crate::load_file::load_file_function;
 use crate::sleep::sleep_function;
 use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
 use crate::value_literal::value_literal;
+
+/// Whether arguments of a function behind the first ones come in pairs.
+fn takes_pairs(function: &str) -> bool {
+    matches!(
+        function,
+        "json_object"
+            | "json_set"
+            | "json_insert"
+            | "json_replace"
+            | "json_array_append"
+            | "json_array_insert"
+    )
+}
 
 impl Binder<'_> {
     fn no_such_function(&self, name: &str) -> SqlError {
@@ -103,11 +117,16 @@ impl Binder<'_> {
         };
         let count = arguments.values.len();
         if let Some(function) = as_function(&udf)
-            && (count < function.least_arguments || count > function.most_arguments)
+            && (count < function.least_arguments
+                || count > function.most_arguments
+                || count % 2 != function.least_arguments % 2 && takes_pairs(&name))
         {
             return Err(wrong_argument_count(&written));
         }
-        let arguments = self.operands(&arguments.values)?;
+        let arguments = match name.starts_with("json_") {
+            true => self.json_operands(&arguments.values)?,
+            false => self.operands(&arguments.values)?,
+        };
         Ok(self.typing().call_function(udf, arguments)?)
     }
 
@@ -157,6 +176,9 @@ impl Binder<'_> {
         }
         if let Some(told) = self.told_of_type(name, values)? {
             return Ok(Some(told));
+        }
+        if name == "json_value" {
+            return self.json_value(values).map(Some);
         }
         if name == "weight_string" {
             return unsupported("WEIGHT_STRING");
@@ -329,6 +351,7 @@ impl Binder<'_> {
         if name == "any_value" && operands[0].as_literal().is_some() {
             return Ok(operands[0].clone());
         }
+        let (name, operands) = self.extreme_of_json(name, operands)?;
         let distinct = arguments.distinct && name != "$group_concat";
         // One that names columns of queries around alone belongs to the innermost query whose columns it names. If that
         // one may have no aggregates here, to the innermost between that may. Where none may, to its own.
@@ -433,6 +456,9 @@ impl Binder<'_> {
         if arguments.star || arguments.values.is_empty() {
             return Err(SqlError::parse_error(")", 1));
         }
+        if matches!(name, "json_arrayagg" | "json_objectagg") {
+            return self.json_collected(name, arguments);
+        }
         let mut operands = self.operands(&arguments.values)?;
         if arguments.distinct && !matches!(name, "max" | "min") {
             operands = self.as_stored(operands)?;
@@ -532,6 +558,50 @@ impl Binder<'_> {
         ])
     }
 
+    /// The bytes that JSON_ARRAYAGG and JSON_OBJECTAGG collect of each row, as arguments of `$group_concat`.
+    fn json_collected(&mut self, name: &str, arguments: &Arguments) -> Bound<Vec<Scalar>> {
+        /// More bytes than a document may have.
+        const MOST_BYTES: i64 = 1 << 30;
+        if arguments.distinct || !arguments.order_by.is_empty() {
+            return Err(SqlError::parse_error(name, 1));
+        }
+        let (part, count) = match name {
+            "json_arrayagg" => ("$json_element", 1),
+            _ => ("$json_member", 2),
+        };
+        if arguments.values.len() != count {
+            return Err(SqlError::parse_error(name, 1));
+        }
+        let operands = self.json_operands(&arguments.values)?;
+        let none = Scalar::literal(ScalarValue::Null);
+        Ok(vec![
+            self.call(part, operands)?,
+            self.text("")?,
+            self.integer(MOST_BYTES),
+            none.clone(),
+            none,
+        ])
+    }
+
+    /// MIN and MAX of JSON values are those of bytes in the same order.
+    fn extreme_of_json<'n>(
+        &self,
+        name: &'n str,
+        operands: Vec<Scalar>,
+    ) -> Bound<(&'n str, Vec<Scalar>)> {
+        let name = match name {
+            "min" => "$json_min",
+            "max" => "$json_max",
+            _ => return Ok((name, operands)),
+        };
+        match operands.first() {
+            Some(operand) if operand.sql_type() == SqlType::Json => {
+                Ok((name, vec![self.call("$json_ordered", operands)?]))
+            }
+            _ => Ok((&name["$json_".len()..], operands)),
+        }
+    }
+
     fn aggregate_of(&mut self, name: &str, operands: Vec<Scalar>, distinct: bool) -> Bound<Scalar> {
         let column =
             |this: &mut Self, name: &str| this.aggregate_column(name, operands.clone(), distinct);
@@ -559,6 +629,18 @@ impl Binder<'_> {
             "avg" => {
                 let arguments = vec![column(self, "$sum")?, column(self, "count")?];
                 self.call("$average", arguments)
+            }
+            "$json_min" | "$json_max" => {
+                let extreme = column(self, &name["$json_".len()..])?;
+                self.call("$json_of_ordered", vec![extreme])
+            }
+            "json_arrayagg" => {
+                let collected = column(self, "$group_concat")?;
+                self.call("$json_array_of", vec![collected])
+            }
+            "json_objectagg" => {
+                let collected = column(self, "$group_concat")?;
+                self.call("$json_object_of", vec![collected])
             }
             // Squares of huge numbers leave the range of doubles.
             "stddev_pop" | "stddev" | "var_pop" | "var" => {
@@ -606,7 +688,11 @@ impl Binder<'_> {
         if name == "$group_concat" {
             return Err(group_concat_over_window());
         }
-        if matches!(name, "grouping" | "any_value") || arguments.distinct {
+        let has_no_window = matches!(
+            name,
+            "grouping" | "any_value" | "json_arrayagg" | "json_objectagg"
+        );
+        if has_no_window || arguments.distinct {
             return unsupported(format!("{name} over a window"));
         }
         let arguments = match arguments.star {

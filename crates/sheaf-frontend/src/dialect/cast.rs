@@ -69,7 +69,11 @@ pub(super) fn parse_convert(parser: &mut Parser) -> Result<Expr, ParserError> {
     parse_collation_of(parser, converted(expr, data_type, charset))
 }
 
-fn converted(expr: Box<Expr>, data_type: Option<DataType>, charset: Option<ObjectName>) -> Expr {
+pub(super) fn converted(
+    expr: Box<Expr>,
+    data_type: Option<DataType>,
+    charset: Option<ObjectName>,
+) -> Expr {
     Expr::Convert {
         is_try: false,
         expr,
@@ -81,7 +85,9 @@ fn converted(expr: Box<Expr>, data_type: Option<DataType>, charset: Option<Objec
 }
 
 /// What a value is made of by CAST and CONVERT: a type, and of characters their character set.
-fn parse_type_of_cast(parser: &mut Parser) -> Result<(DataType, Option<ObjectName>), ParserError> {
+pub(super) fn parse_type_of_cast(
+    parser: &mut Parser,
+) -> Result<(DataType, Option<ObjectName>), ParserError> {
     let is_characters = matches!(
         &parser.peek_token_ref().token,
         Token::Word(word) if matches!(word.keyword, Keyword::CHAR | Keyword::CHARACTER)

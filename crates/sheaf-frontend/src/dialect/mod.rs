@@ -17,6 +17,7 @@ pub(crate) mod ahead;
 mod cast;
 mod infix;
 mod interval;
+mod json_value;
 mod long_list;
 mod name;
 mod string;
@@ -40,6 +41,7 @@ use infix::{
     parse_regexp, parse_sounds_like,
 };
 use interval::{is_interval, parse_interval, parse_moved_by_interval};
+use json_value::parse_json_value;
 use long_list::long_list;
 use name::{is_plain_name, is_string, parse_collation_of, parse_literal, parse_name};
 use string::{
@@ -342,6 +344,11 @@ impl Dialect for SheafDialect {
                     }
                     Keyword::INTERVAL => Some(parse_interval(parser)),
                     Keyword::TRIM => parse_trim_of_spaces(parser).transpose(),
+                    _ if word.value.eq_ignore_ascii_case("json_value")
+                        && parser.peek_nth_token_ref(1).token == Token::LParen =>
+                    {
+                        Some(parse_json_value(parser))
+                    }
                     Keyword::NoKeyword => parse_name(parser),
                     Keyword::CASE => {
                         parser.advance_token();

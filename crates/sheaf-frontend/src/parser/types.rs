@@ -345,7 +345,8 @@ impl StatementParser<'_> {
                 labels: self.labels()?.into(),
                 collation,
             },
-            "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
+            "JSON" => ColumnType::Json,
+            "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "VECTOR" => {
                 return Err(SqlError::not_supported_yet(format!("columns of type {name}")).into());
             }
             _ => {

@@ -125,6 +125,8 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
         | ColumnType::Binary { .. }
         | ColumnType::VarBinary { .. }
         | ColumnType::Blob { .. } => Some(exactly(Value::Bytes(bytes_of(constant)?.to_vec()))),
+        // No index has JSON values.
+        ColumnType::Json => None,
         ColumnType::Date => match constant {
             ScalarValue::Date32(Some(days)) => Some(exactly(Value::Date(*days))),
             ScalarValue::TimestampMicrosecond(Some(micros), None) => {
@@ -315,6 +317,7 @@ pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
         Value::Time(micros) => ScalarValue::DurationMicrosecond(Some(*micros)),
         Value::Text(text) => ScalarValue::Utf8View(Some(text.clone())),
         Value::Bytes(bytes) => ScalarValue::Binary(Some(bytes.clone())),
+        Value::Json(bytes) => ScalarValue::LargeBinary(Some(bytes.clone())),
         Value::Null | Value::Enum(_) | Value::Set(_) => return None,
     };
     scalar.cast_to(&data_type).ok()

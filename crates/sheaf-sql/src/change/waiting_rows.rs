@@ -21,12 +21,7 @@ pub(crate) struct WaitingRows {
 
 impl WaitingRows {
     pub(crate) fn push(&mut self, row: &[Value]) {
-        let length = |value: &Value| match value {
-            Value::Text(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            _ => 0,
-        };
-        self.bytes += row.iter().map(length).sum::<usize>();
+        self.bytes += row.iter().map(Value::string_bytes).sum::<usize>();
         match self.rows.get_mut(self.count) {
             Some(kept) => kept.clone_from_slice(row),
             None => self.rows.push(row.to_vec()),

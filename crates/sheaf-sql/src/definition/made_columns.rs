@@ -218,7 +218,8 @@ pub(crate) fn column_type_of(field: &Field) -> ColumnType {
         DataType::Date32 | DataType::Date64 => ColumnType::Date,
         DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
         DataType::Duration(_) => ColumnType::Time { fsp: 6 },
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => ColumnType::Blob {
+        DataType::LargeBinary => ColumnType::Json,
+        DataType::Binary | DataType::BinaryView => ColumnType::Blob {
             max_bytes: 4_294_967_295,
         },
         _ => ColumnType::Text {

@@ -392,14 +392,12 @@ struct JoinedRow<'a> {
 
 impl CellRow for JoinedRow<'_> {
     fn cell(&self, column: usize) -> Cell<'_> {
+        let (place, item) = &self.items[column];
         match self.long.get(column) {
-            Some(Some(bytes)) => Cell::Bytes(bytes),
-            _ => {
-                let (place, item) = &self.items[column];
-                self.rows[*place]
-                    .as_ref()
-                    .map_or(Cell::Null, |row| item.cell(row))
-            }
+            Some(Some(bytes)) => item.cell_beside(bytes),
+            _ => self.rows[*place]
+                .as_ref()
+                .map_or(Cell::Null, |row| item.cell(row)),
         }
     }
 }
@@ -416,7 +414,7 @@ struct GroupRow<'a> {
 impl CellRow for GroupRow<'_> {
     fn cell(&self, column: usize) -> Cell<'_> {
         match (&self.items[column], self.long.get(column)) {
-            (_, Some(Some(bytes))) => Cell::Bytes(bytes),
+            (GroupItem::Column(_, item), Some(Some(bytes))) => item.cell_beside(bytes),
             (GroupItem::Column(place, item), _) => item.cell(&self.rows[*place]),
             (GroupItem::Aggregate(number), _) => self.totals[*number].cell(),
         }

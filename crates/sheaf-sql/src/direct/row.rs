@@ -54,6 +54,7 @@ enum Kind {
     Labels(Arc<[String]>),
     /// The type of a SET.
     Set(ColumnType),
+    Json,
     /// What an expression is computed to, by its number.
     Computed(usize),
 }
@@ -69,6 +70,7 @@ impl Item {
             ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Kind::DateTime,
             ColumnType::Enum { labels, .. } => Kind::Labels(Arc::clone(labels)),
             ColumnType::Set { .. } => Kind::Set(ty.clone()),
+            ColumnType::Json => Kind::Json,
             ty if ty.is_character() || ty.is_binary() => Kind::Bytes,
             ty if ty.is_unsigned() => Kind::Unsigned,
             _ => Kind::Signed,
@@ -100,6 +102,14 @@ impl Item {
         }
     }
 
+    /// A value that is kept beside the row.
+    pub(super) fn cell_beside<'a>(&self, bytes: &'a [u8]) -> Cell<'a> {
+        match self.kind {
+            Kind::Json => Cell::Json(bytes),
+            _ => Cell::Bytes(bytes),
+        }
+    }
+
     /// The column of the table; `None` if it is computed.
     pub(super) fn stored(&self) -> Option<usize> {
         match self.kind {
@@ -116,6 +126,7 @@ impl Item {
         match &self.kind {
             // Those of a SET are kept beside the row.
             Kind::Computed(_) | Kind::Set(_) => Cell::Null,
+            Kind::Json => Cell::Json(row.get_bytes(column)),
             Kind::Signed => Cell::Signed(row.get_i64(column)),
             Kind::Unsigned => Cell::Unsigned(row.get_u64(column)),
             Kind::Decimal(scale) => Cell::Decimal {
@@ -183,7 +194,7 @@ impl CellRow for ResultRow<'_> {
     fn cell(&self, column: usize) -> Cell<'_> {
         let item = &self.items[column];
         match self.long.get(column) {
-            Some(Some(bytes)) => Cell::Bytes(bytes),
+            Some(Some(bytes)) => item.cell_beside(bytes),
             _ => match item.kind {
                 Kind::Computed(number) => cell_of(&self.computed[number]),
                 _ => item.cell(&self.row),

@@ -560,7 +560,7 @@ pub(super) fn is_aggregate(item: &ast::SelectItem) -> bool {
 
 /// Whether a function, by its name in small letters, is one of several rows.
 pub(super) fn is_aggregate_name(name: &str) -> bool {
-    const NAMES: [&str; 19] = [
+    const NAMES: [&str; 20] = [
         "count",
         "sum",
         "avg",
@@ -580,6 +580,7 @@ pub(super) fn is_aggregate_name(name: &str) -> bool {
         "bit_or",
         "bit_xor",
         "json_arrayagg",
+        "json_objectagg",
     ];
     NAMES.contains(&name)
 }

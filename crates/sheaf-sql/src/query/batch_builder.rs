@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::array::{
     ArrayRef, BinaryBuilder, Date32Builder, Decimal128Builder, DurationMicrosecondBuilder,
     Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder, Int64Builder,
-    StringViewBuilder, TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder,
-    UInt64Builder,
+    LargeBinaryBuilder, StringViewBuilder, TimestampMicrosecondBuilder, UInt8Builder,
+    UInt16Builder, UInt32Builder, UInt64Builder,
 };
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
@@ -46,7 +46,7 @@ impl BatchBuilder {
         for (position, column) in self.columns.iter_mut().enumerate() {
             let cell = row.cell(position);
             bytes += VALUE_BYTES;
-            if let Cell::Bytes(string) = &cell {
+            if let Cell::Bytes(string) | Cell::Json(string) = &cell {
                 bytes += string.len();
             }
             column.append(cell)?;
@@ -102,6 +102,7 @@ column_builders! {
     Double(Float64Builder),
     Text(StringViewBuilder),
     Bytes(BinaryBuilder),
+    Json(LargeBinaryBuilder),
     Date(Date32Builder),
     DateTime(TimestampMicrosecondBuilder),
     Time(DurationMicrosecondBuilder),
@@ -125,6 +126,7 @@ impl ColumnBuilder {
             DataType::Float64 => ColumnBuilder::Double(Float64Builder::new()),
             DataType::Utf8View => ColumnBuilder::Text(StringViewBuilder::new()),
             DataType::Binary => ColumnBuilder::Bytes(BinaryBuilder::new()),
+            DataType::LargeBinary => ColumnBuilder::Json(LargeBinaryBuilder::new()),
             DataType::Date32 => ColumnBuilder::Date(Date32Builder::new()),
             DataType::Timestamp(TimeUnit::Microsecond, None) => {
                 ColumnBuilder::DateTime(TimestampMicrosecondBuilder::new())
@@ -175,6 +177,7 @@ impl ColumnBuilder {
                 column.append_value(String::from_utf8_lossy(bytes))
             }
             (ColumnBuilder::Bytes(column), Cell::Bytes(bytes)) => column.append_value(bytes),
+            (ColumnBuilder::Json(column), Cell::Json(bytes)) => column.append_value(bytes),
             (ColumnBuilder::Date(column), Cell::Date(days)) => column.append_value(days),
             (ColumnBuilder::DateTime(column), Cell::DateTime(micros)) => {
                 column.append_value(micros)

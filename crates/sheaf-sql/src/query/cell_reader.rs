@@ -156,7 +156,7 @@ impl<'a> CellReader<'a> {
             Values::LargeUtf8(values) => Cell::Bytes(values.value(row).as_bytes()),
             Values::Utf8View(values) => Cell::Bytes(values.value(row).as_bytes()),
             Values::Binary(values) => Cell::Bytes(values.value(row)),
-            Values::LargeBinary(values) => Cell::Bytes(values.value(row)),
+            Values::LargeBinary(values) => Cell::Json(values.value(row)),
             Values::BinaryView(values) => Cell::Bytes(values.value(row)),
             Values::FixedSizeBinary(values) => Cell::Bytes(values.value(row)),
             Values::Date32(values) => Cell::Date(values.value(row)),

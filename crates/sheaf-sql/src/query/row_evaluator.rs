@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BinaryArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
-    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch, RecordBatchOptions,
-    StringViewArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, RecordBatch,
+    RecordBatchOptions, StringViewArray, TimestampMicrosecondArray, UInt8Array, UInt16Array,
+    UInt32Array, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::config::ConfigOptions;
@@ -422,6 +423,13 @@ pub(crate) fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef> {
             Value::Bytes(bytes) => Some(bytes.as_slice()),
             _ => None,
         }))),
+        DataType::LargeBinary => {
+            let documents = values.iter().map(|v| match v {
+                Value::Json(document) => Some(document.as_slice()),
+                _ => None,
+            });
+            Arc::new(LargeBinaryArray::from_iter(documents))
+        }
         // Texts. No column has any other type.
         _ => Arc::new(StringViewArray::from_iter(values.iter().map(|v| match v {
             Value::Text(text) => Some(text.as_str()),

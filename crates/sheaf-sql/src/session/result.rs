@@ -178,6 +178,8 @@ pub enum Cell<'a> {
     Float(f32),
     Double(f64),
     Bytes(&'a [u8]),
+    /// A JSON value in its binary form.
+    Json(&'a [u8]),
     /// Days since 1970-01-01.
     Date(i32),
     /// Microseconds since 1970-01-01, without a zone.
@@ -507,6 +509,9 @@ impl Shape {
             ColumnType::VarBinary { length } => Shape::bytes(M::VarString, *length, 0),
             ColumnType::Blob { max_bytes } => {
                 Shape::bytes(M::Blob, long_bytes(*max_bytes), column_flags::BLOB)
+            }
+            ColumnType::Json => {
+                Shape::text(M::Json, u32::MAX, column_flags::BLOB | column_flags::BINARY)
             }
             ColumnType::Date => Shape::temporal(M::Date, 10, 0),
             ColumnType::Time { fsp } => Shape::temporal(M::Time, 10, *fsp),

@@ -38,12 +38,15 @@ impl UserVariables {
         value.cloned().unwrap_or(Value::Null)
     }
 
-    /// Sets a variable; `name` in lower case. Returns what it was before. Dates and times become texts, as in MySQL.
+    /// Sets a variable; `name` in lower case. Returns what it was before. Dates, times and JSON values become texts, as
+    /// in MySQL.
     pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<Option<Value>> {
         let value = match value {
-            Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
-                Value::Text(value.to_string())
-            }
+            Value::Date(_)
+            | Value::Time(_)
+            | Value::DateTime(_)
+            | Value::Timestamp(_)
+            | Value::Json(_) => Value::Text(value.to_string()),
             value => value,
         };
         if self.values.len() >= MAX_USER_VARIABLES && !self.values.contains_key(name) {
@@ -52,15 +55,15 @@ impl UserVariables {
             )));
         }
         let others = self.values.iter().filter(|(other, _)| *other != name);
-        let bytes: usize = others.map(|(_, value)| bytes_of(value)).sum();
-        if bytes + bytes_of(&value) > MAX_USER_VARIABLE_BYTES {
+        let bytes: usize = others.map(|(_, value)| value.string_bytes()).sum();
+        if bytes + value.string_bytes() > MAX_USER_VARIABLE_BYTES {
             return Err(SqlError::out_of_memory(&format!(
                 "the user variables of a session have at most {MAX_USER_VARIABLE_BYTES} bytes"
             )));
         }
         let is_new = !self.values.contains_key(name);
         let count = self.values.len() + usize::from(is_new);
-        if !self.resize_share(count * VARIABLE_BYTES + bytes + bytes_of(&value)) {
+        if !self.resize_share(count * VARIABLE_BYTES + bytes + value.string_bytes()) {
             return Err(sessions_keep_too_much(&self.budget));
         }
         Ok(self.values.insert(name.to_string(), value))
@@ -84,7 +87,7 @@ impl UserVariables {
             Some(value) => self.values.insert(name, value),
             None => self.values.remove(&name),
         };
-        let bytes: usize = self.values.values().map(bytes_of).sum();
+        let bytes: usize = self.values.values().map(Value::string_bytes).sum();
         // Where another session has taken what it was counted with, the next assignment counts it.
         self.resize_share(self.values.len() * VARIABLE_BYTES + bytes);
     }
@@ -102,13 +105,4 @@ pub(crate) fn sessions_keep_too_much(budget: &Budget) -> SqlError {
          raise --memory",
         budget.limit_bytes()
     ))
-}
-
-/// What a value takes beside the space of the value itself.
-fn bytes_of(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    }
 }

@@ -230,9 +230,14 @@ pub(crate) fn resolve_parts(
 /// The prefix of a column that an index has; `None`: the whole column.
 ///
 /// # Errors
-/// `LongColumnNeedsPrefix`, `IncorrectPrefix`.
+/// `JsonInIndex`, `LongColumnNeedsPrefix`, `IncorrectPrefix`.
 pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Result<Option<u32>> {
     let ty = &column.ty;
+    if *ty == ColumnType::Json {
+        return Err(TableError::JsonInIndex {
+            column: column.name.clone(),
+        });
+    }
     let Some(length) = prefix_length else {
         return match ty.is_long() {
             true => Err(TableError::LongColumnNeedsPrefix {

@@ -104,7 +104,8 @@ impl PartKind {
             | ColumnType::Text { .. }
             | ColumnType::Binary { .. }
             | ColumnType::VarBinary { .. }
-            | ColumnType::Blob { .. } => PartKind::Bytes,
+            | ColumnType::Blob { .. }
+            | ColumnType::Json => PartKind::Bytes,
             ColumnType::Date => PartKind::Integer {
                 width: 4,
                 unsigned: false,

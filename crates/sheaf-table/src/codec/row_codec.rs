@@ -64,6 +64,7 @@ impl ValueRef<'_> {
             (ValueRef::Float(v), _) => Value::Float(v),
             (ValueRef::Double(v), _) => Value::Double(v),
             (ValueRef::Bytes(v), ty) if ty.is_character() => Value::Text(text_of(v).into_owned()),
+            (ValueRef::Bytes(v), ColumnType::Json) => Value::Json(v.to_vec()),
             (ValueRef::Bytes(v), _) => Value::Bytes(v.to_vec()),
         }
     }
@@ -79,7 +80,7 @@ impl<'a> From<&'a Value> for ValueRef<'a> {
             Value::Float(v) => ValueRef::Float(*v),
             Value::Double(v) => ValueRef::Double(*v),
             Value::Text(v) => ValueRef::Bytes(v.as_bytes()),
-            Value::Bytes(v) => ValueRef::Bytes(v),
+            Value::Bytes(v) | Value::Json(v) => ValueRef::Bytes(v),
             Value::Date(v) => ValueRef::Int(i64::from(*v)),
             Value::Time(v) | Value::DateTime(v) | Value::Timestamp(v) => ValueRef::Int(*v),
             Value::Year(v) | Value::Enum(v) => ValueRef::Int(i64::from(*v)),

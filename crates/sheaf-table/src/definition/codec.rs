@@ -112,6 +112,10 @@ impl Writer {
                 self.number(14);
                 self.number(*v);
             }
+            Value::Json(v) => {
+                self.number(15);
+                self.bytes(v);
+            }
         }
     }
 
@@ -306,6 +310,7 @@ impl<'a> Reader<'a> {
             12 => Value::Year(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
             13 => Value::Enum(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
             14 => Value::Set(self.number()?),
+            15 => Value::Json(self.bytes()?.to_vec()),
             _ => return Err(self.corrupt()),
         })
     }
@@ -446,8 +451,10 @@ impl<'a> Reader<'a> {
 /// Whether columns have types that programs did not know before format 6.
 pub(crate) fn has_later_types(columns: &[Column]) -> bool {
     let is_later = |column: &Column| {
-        matches!(column.ty, ColumnType::Bit { .. } | ColumnType::Set { .. })
-            || column.ty.float_digits().is_some()
+        matches!(
+            column.ty,
+            ColumnType::Bit { .. } | ColumnType::Set { .. } | ColumnType::Json
+        ) || column.ty.float_digits().is_some()
             || column.ty.zerofill().is_some()
     };
     columns.iter().any(is_later)

@@ -95,7 +95,9 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
         Some(DefaultValue::CurrentTimestamp) => write!(out, " DEFAULT {now}")?,
         Some(DefaultValue::Expression(default)) => write!(out, " DEFAULT ({})", default.text)?,
         Some(DefaultValue::Value(Value::Null)) | None => {
-            let silent = !column.nullable || column.ty.is_long() || column.generated.is_some();
+            let silent = !column.nullable
+                || column.ty.is_long() && column.ty != ColumnType::Json
+                || column.generated.is_some();
             if !silent {
                 out.push_str(" DEFAULT NULL");
             }

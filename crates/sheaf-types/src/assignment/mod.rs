@@ -17,8 +17,10 @@
 //! | [`enumeration`] | ENUM |
 //! | [`set`] | SET |
 //! | [`bit`] | BIT |
+//! | [`document`] | JSON |
 
 mod bit;
+mod document;
 mod enumeration;
 mod number;
 mod set;
@@ -27,6 +29,7 @@ mod text;
 
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
+use crate::json::Document;
 use crate::temporal::{ZERO_DATE, ZERO_DATETIME};
 use crate::value::Value;
 
@@ -104,7 +107,7 @@ pub fn assign(
         value => convert(ty, value, mode),
     };
     match judged(&converted, mode) {
-        Some(problem @ ColumnProblem::ZeroInDate { .. }) => Err(problem),
+        Some(problem) if problem.is_refused() => Err(problem),
         Some(problem) if mode.strict && !problem.is_note() => Err(problem),
         problem => Ok((converted.value, problem)),
     }
@@ -171,7 +174,7 @@ pub fn assign_text(
         None => convert_text(ty, text),
     };
     match judged(&converted, mode) {
-        Some(problem @ ColumnProblem::ZeroInDate { .. }) => Err(problem),
+        Some(problem) if problem.is_refused() => Err(problem),
         Some(problem) if mode.strict && !problem.is_note() => Err(problem),
         problem => {
             *into = converted.value;
@@ -215,6 +218,7 @@ pub fn zero_value(ty: &ColumnType) -> Value {
         // The first label, as MySQL's implicit default.
         ColumnType::Enum { .. } => Value::Enum(1),
         ColumnType::Set { .. } => Value::Set(0),
+        ColumnType::Json => Value::Json(Document::null().into_bytes()),
         integer if integer.is_unsigned() => Value::UInt(0),
         _ => Value::Int(0),
     }
@@ -242,6 +246,7 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
         };
     }
     match (value, ty) {
+        (value, ColumnType::Json) => document::of_value(value),
         (Value::Text(text), _) => convert_text(ty, text),
         (Value::Bytes(bytes), ty) if ty.is_binary() => text::of_bytes(ty, bytes),
         (Value::Bytes(bytes), _) => match std::str::from_utf8(bytes) {
@@ -305,6 +310,7 @@ fn convert_text(ty: &ColumnType, text: &str) -> Converted {
         }
         ColumnType::Enum { labels, collation } => enumeration::of_text(labels, *collation, text),
         ColumnType::Set { labels, collation } => set::of_text(labels, *collation, text),
+        ColumnType::Json => document::of_text(text),
         ty if ty.is_temporal() => temporal::of_text(ty, text),
         ty => number::of_text(ty, text),
     }

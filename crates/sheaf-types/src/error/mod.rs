@@ -36,6 +36,13 @@ pub enum ColumnProblem {
     TemporalOutOfRange { kind: &'static str, value: String },
     /// 1235: a date with a month or day of 0, where the session allows it.
     ZeroInDate { kind: &'static str, value: String },
+    /// 3140: the text is not JSON.
+    JsonText {
+        message: &'static str,
+        position: usize,
+    },
+    /// The value is no JSON value of a column, for another reason.
+    Json { code: ErrorCode, message: String },
     /// 1364: the statement gives no value and the column has no default.
     NoDefault,
 }
@@ -53,8 +60,20 @@ impl ColumnProblem {
                 codes::TRUNCATED_WRONG_VALUE
             }
             ColumnProblem::ZeroInDate { .. } => codes::NOT_SUPPORTED_YET,
+            ColumnProblem::JsonText { .. } => codes::INVALID_JSON_TEXT,
+            ColumnProblem::Json { code, .. } => *code,
             ColumnProblem::NoDefault => codes::NO_DEFAULT_FOR_FIELD,
         }
+    }
+
+    /// True for what is an error in every mode.
+    pub fn is_refused(&self) -> bool {
+        matches!(
+            self,
+            ColumnProblem::ZeroInDate { .. }
+                | ColumnProblem::JsonText { .. }
+                | ColumnProblem::Json { .. }
+        )
     }
 
     /// True for what a note tells in every mode.
@@ -118,6 +137,11 @@ impl std::fmt::Display for ColumnIssue {
                 f,
                 "This version of Sheaf doesn't yet support 'dates with a month or day of 0, as {value} for column {column}'"
             ),
+            ColumnProblem::JsonText { message, position } => write!(
+                f,
+                "Invalid JSON text: \"{message}\" at position {position} in value for column '{column}'."
+            ),
+            ColumnProblem::Json { message, .. } => f.write_str(message),
             ColumnProblem::NoDefault => write!(f, "Field '{column}' doesn't have a default value"),
         }
     }

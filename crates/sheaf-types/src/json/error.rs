@@ -7,15 +7,6 @@ use crate::error::codes::{self, ErrorCode};
 /// An error with MySQL's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// 3140: the text for a column is not JSON.
-    #[error(
-        "Invalid JSON text: \"{message}\" at position {position} in value for column '{column}'."
-    )]
-    TextInColumn {
-        message: &'static str,
-        position: usize,
-        column: String,
-    },
     /// 3141: the text of an argument is not JSON.
     #[error(
         "Invalid JSON text in argument {argument} to function {function}: \"{message}\" at position {position}."
@@ -104,7 +95,6 @@ impl JsonError {
     /// The number and SQLSTATE of the error.
     pub fn code(&self) -> ErrorCode {
         match self {
-            JsonError::TextInColumn { .. } => codes::INVALID_JSON_TEXT,
             JsonError::TextInArgument { .. } => codes::INVALID_JSON_TEXT_IN_PARAM,
             JsonError::Damaged => codes::INVALID_JSON_BINARY_DATA,
             JsonError::Path { .. } => codes::INVALID_JSON_PATH,

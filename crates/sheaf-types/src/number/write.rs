@@ -24,8 +24,25 @@ pub fn push_double(value: f64, out: &mut impl Output) {
     let mut rest = &mut scientific[..];
     // The buffer is long enough, so writing into it cannot fail.
     let _ = write!(rest, "{value:e}");
-    let length = SCIENTIFIC_BYTES - rest.len();
+    let mut length = SCIENTIFIC_BYTES - rest.len();
+    if may_lie_half_way(value) {
+        let digits = scientific[..length].iter();
+        let digits = digits.take_while(|byte| **byte != b'e');
+        let digits = digits.filter(|byte| byte.is_ascii_digit()).count();
+        let mut rest = &mut scientific[..];
+        let _ = write!(rest, "{value:.precision$e}", precision = digits - 1);
+        length = SCIENTIFIC_BYTES - rest.len();
+    }
     plain_or_scientific(&scientific[..length], out);
+}
+
+/// Whether a DOUBLE may lie half way between two numbers of the fewest digits that tell it: 23716577603924.0625. The
+/// standard library takes the upper one of them, and MySQL the even one, as the form of so many digits is rounded. Only
+/// large numbers with a fraction of few bits do.
+fn may_lie_half_way(value: f64) -> bool {
+    const LEAST: f64 = 1e9;
+    const BITS_OF_FRACTION: f64 = 65536.0;
+    value.abs() >= LEAST && value.fract() != 0.0 && (value * BITS_OF_FRACTION).fract() == 0.0
 }
 
 /// Appends a FLOAT.
@@ -231,6 +248,19 @@ mod tests {
         let mut out = Vec::new();
         append(&mut out);
         String::from_utf8(out).expect("numbers are ASCII")
+    }
+
+    #[test]
+    fn doubles_half_way_between_two_numbers_take_the_even_one() {
+        for (value, expected) in [
+            (23_716_577_603_924.0 + 0.0625, "23716577603924.062"),
+            (-23_716_577_603_924.0 - 0.0625, "-23716577603924.062"),
+            (11_858_288_801_962.0 + 0.0625, "11858288801962.062"),
+            (70_368_744_177_664.0 + 0.0625, "70368744177664.06"),
+            (2_147_483_648.5, "2147483648.5"),
+        ] {
+            assert_eq!(text(|out| push_double(value, out)), expected);
+        }
     }
 
     #[test]

@@ -153,6 +153,15 @@ impl Sides<'_> {
     }
 }
 
+/// What a value is compared by that stands beside a JSON value: it is one itself, a text a JSON string.
+fn json_key(operand: Operand, schema: &DFSchema) -> Expr {
+    let value = match operand.ty {
+        SqlType::Json => operand.expr,
+        _ => fold(call("$json_value", vec![operand.expr]), schema),
+    };
+    fold(call("$json_key", vec![value]), schema)
+}
+
 fn compare_sides(
     op: Operator,
     left: Expr,
@@ -169,6 +178,14 @@ fn compare_sides(
     }
     let Sides { schema, rule, .. } = sides;
     let (left, right) = (Operand::new(left, schema)?, Operand::new(right, schema)?);
+    let (known_left, known_right) = (left.ty != SqlType::Null, right.ty != SqlType::Null);
+    if known_left && known_right && (left.ty == SqlType::Json || right.ty == SqlType::Json) {
+        return Ok(binary_expr(
+            json_key(left, schema),
+            op,
+            json_key(right, schema),
+        ));
+    }
     let is_constant = |operand: &Operand| literal(&operand.expr).is_some();
     let are_constant = is_constant(&left) && is_constant(&right);
     // Of two constants the text is the literal, so that it is compared digit by digit, as with a column.

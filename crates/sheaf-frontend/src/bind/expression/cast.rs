@@ -19,7 +19,12 @@ impl Binder<'_> {
 
     /// `CONVERT(value USING name)`.
     /// `gives_way`: it is a literal, or made of numbers, and gives way to texts that are columns.
-    pub(super) fn using(&self, value: Scalar, name: &str, gives_way: bool) -> Bound<Scalar> {
+    pub(in crate::bind) fn using(
+        &self,
+        value: Scalar,
+        name: &str,
+        gives_way: bool,
+    ) -> Bound<Scalar> {
         match known_character_set(name)? {
             BINARY => self.call("$cast_binary", vec![value]),
             name => {
@@ -41,7 +46,7 @@ impl Binder<'_> {
     }
 
     /// CAST(value AS type).
-    pub(super) fn cast(&self, value: Scalar, data_type: &DataType) -> Bound<Scalar> {
+    pub(in crate::bind) fn cast(&self, value: Scalar, data_type: &DataType) -> Bound<Scalar> {
         let digits = |digits: &Option<u64>| self.integer(digits.unwrap_or(0) as i64);
         let length = |length: &Option<CharacterLength>| match length {
             Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
@@ -73,6 +78,7 @@ impl Binder<'_> {
                 let arguments = vec![value, self.integer(precision), self.integer(scale)];
                 self.call("$cast_decimal", arguments)
             }
+            DataType::JSON => self.call("$cast_json", vec![value]),
             DataType::Double(_)
             | DataType::DoublePrecision
             | DataType::Real

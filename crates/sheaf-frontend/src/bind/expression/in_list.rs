@@ -3,6 +3,7 @@
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::in_values::IN_NUMBERS;
+use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::Expr;
 
 use super::constant::{plain_constant, value_of_member};
@@ -46,6 +47,11 @@ impl Binder<'_> {
             return self.call("$row_in", arguments);
         }
         let value = self.value(&expr)?;
+        if value.sql_type() == SqlType::Json {
+            let mut arguments = vec![value];
+            arguments.extend(self.json_operands(list)?);
+            return self.call("$in", arguments);
+        }
         let mut arguments = vec![self.compared(value)?];
         if let Some(constants) = self.constants(list) {
             let typing = self.typing();

@@ -19,7 +19,9 @@ use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::Truth;
 use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::types::SqlType;
-use sqlparser::ast::{Expr, TrimWhereField, Value as Literal};
+use sqlparser::ast::{
+    BinaryOperator, DataType, Expr, TrimWhereField, UnaryOperator, Value as Literal,
+};
 
 use super::arguments::unit_name;
 use super::character_set::introduced;
@@ -96,6 +98,22 @@ impl Binder<'_> {
         exprs: impl IntoIterator<Item = &'e Expr>,
     ) -> Bound<Vec<Scalar>> {
         exprs.into_iter().map(|expr| self.operand(expr)).collect()
+    }
+
+    /// A value that becomes a JSON value or stands beside one, as `expr` is written: what is true or false is that there,
+    /// and no number.
+    pub(super) fn value_in_json(&self, value: Scalar, expr: &Expr) -> Bound<Scalar> {
+        match says_whether(expr) {
+            true => Ok(self.typing().condition(value)?),
+            false => Ok(value),
+        }
+    }
+
+    pub(super) fn json_operands(&mut self, exprs: &[Expr]) -> Bound<Vec<Scalar>> {
+        let values = self.operands(exprs)?.into_iter().zip(exprs);
+        values
+            .map(|(value, expr)| self.value_in_json(value, expr))
+            .collect()
     }
 
     pub(super) fn call(&self, name: &str, arguments: Vec<Scalar>) -> Bound<Scalar> {
@@ -202,6 +220,9 @@ impl Binder<'_> {
                 self.cast(value, &data_type)
             }
             Expr::BinaryOp { left, op, right } => self.binary_operator(left, op, right),
+            Expr::MemberOf(member) => {
+                self.call_on_values("$member_of", [&*member.value, &*member.array])
+            }
             Expr::UnaryOp { op, expr } => self.unary_operator(*op, expr),
             Expr::IsNull(inner) => self.null_test(inner, false),
             Expr::IsNotNull(inner) => self.null_test(inner, true),
@@ -289,7 +310,13 @@ impl Binder<'_> {
                         let text = self.cast(value, data_type)?;
                         self.using(text, &object_text(charset), false)
                     }
-                    (Some(data_type), None) => self.cast(value, data_type),
+                    (Some(data_type), None) => {
+                        let value = match data_type {
+                            DataType::JSON => self.value_in_json(value, expr)?,
+                            _ => value,
+                        };
+                        self.cast(value, data_type)
+                    }
                     (None, Some(charset)) => {
                         self.using(value, &object_text(charset), is_char(expr))
                     }
@@ -299,7 +326,10 @@ impl Binder<'_> {
             Expr::Cast {
                 expr, data_type, ..
             } => {
-                let value = self.value(expr)?;
+                let mut value = self.value(expr)?;
+                if *data_type == DataType::JSON {
+                    value = self.value_in_json(value, expr)?;
+                }
                 self.cast(value, data_type)
             }
             Expr::Extract { field, expr, .. } => {
@@ -399,6 +429,49 @@ fn is_char(expr: &Expr) -> bool {
 pub(super) fn is_repeatable(scalar: &Scalar) -> bool {
     let may_be_parameter = scalar.field().data_type() == &ArrowType::Null;
     scalar.as_column().is_some() || (!scalar.varies() && !may_be_parameter)
+}
+
+/// Whether an expression says whether something is so, and is a number only where a number is wanted.
+fn says_whether(expr: &Expr) -> bool {
+    const FUNCTIONS: [&str; 6] = [
+        "isnull",
+        "json_contains",
+        "json_contains_path",
+        "json_overlaps",
+        "json_valid",
+        "regexp_like",
+    ];
+    match inside(expr) {
+        Expr::Value(literal) => matches!(literal.value, Literal::Boolean(_)),
+        Expr::BinaryOp { op, .. } => {
+            comparison_of(op).is_some()
+                || matches!(
+                    op,
+                    BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor
+                )
+        }
+        Expr::UnaryOp { op, .. } => matches!(op, UnaryOperator::Not | UnaryOperator::BangNot),
+        Expr::Function(call) => {
+            let name = object_text(&call.name);
+            FUNCTIONS.iter().any(|known| is_same(&name, known))
+        }
+        Expr::MemberOf(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::InList { .. }
+        | Expr::InSubquery { .. }
+        | Expr::Exists { .. }
+        | Expr::Between { .. }
+        | Expr::Like { .. }
+        | Expr::RLike { .. } => true,
+        _ => false,
+    }
 }
 
 /// Whether this is MIN or MAX, over a window or not.

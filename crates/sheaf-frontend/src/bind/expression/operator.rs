@@ -3,6 +3,7 @@
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::Comparison;
+use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::{
     BinaryOperator, Expr, Interval, UnaryOperator, Value as Literal, ValueWithSpan,
 };
@@ -11,6 +12,7 @@ use super::row::{width, with_row};
 use crate::bind::arguments::unit_name;
 use crate::bind::subquery::operand_columns;
 use crate::bind::{Binder, Bound, unsupported};
+use crate::error::SqlError;
 
 impl Binder<'_> {
     pub(super) fn binary_operator(
@@ -42,8 +44,14 @@ impl Binder<'_> {
                     let other = self.row_of_subquery(other, one.len())?;
                     self.compare_rows(one, operator, other)
                 }
-                (left, right) => {
-                    let (left, right) = (self.value(left)?, self.value(right)?);
+                (one, other) => {
+                    let (left, right) = (self.value(one)?, self.value(other)?);
+                    let is_json = |side: &Scalar| side.sql_type() == SqlType::Json;
+                    let (left, right) = match (is_json(&left), is_json(&right)) {
+                        (true, false) => (left, self.value_in_json(right, other)?),
+                        (false, true) => (self.value_in_json(left, one)?, right),
+                        _ => (left, right),
+                    };
                     self.comparison(operator, left, right)
                 }
             };
@@ -71,6 +79,9 @@ impl Binder<'_> {
             }
             _ => {}
         }
+        if matches!(op, Op::Arrow | Op::LongArrow) {
+            check_path_of_column(left, op, right)?;
+        }
         let name = match op {
             Op::Assignment => return self.assignment(left, right),
             Op::And => {
@@ -87,6 +98,11 @@ impl Binder<'_> {
             Op::Xor => {
                 let (left, right) = (self.condition(left)?, self.condition(right)?);
                 return Ok(Scalar::comparison(Comparison::NotEqual, left, right));
+            }
+            Op::Arrow => "json_extract",
+            Op::LongArrow => {
+                let found = self.call_on_values("json_extract", [left, right])?;
+                return self.call("json_unquote", vec![found]);
             }
             Op::Plus => "$add",
             Op::Minus => "$subtract",
@@ -171,4 +187,24 @@ pub(in crate::bind) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> 
         BinaryOperator::Spaceship => Comparison::NullSafeEqual,
         _ => return None,
     })
+}
+
+/// `column -> 'path'`: what stands beside the arrow is nothing else.
+///
+/// # Errors
+/// 1064
+fn check_path_of_column(left: &Expr, op: &BinaryOperator, right: &Expr) -> Bound<()> {
+    let is_column = matches!(left, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let path = match right {
+        Expr::Value(ValueWithSpan { value, .. }) => Some(value),
+        _ => None,
+    };
+    let is_path = matches!(
+        path,
+        Some(Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_))
+    );
+    match is_column && is_path {
+        true => Ok(()),
+        false => Err(SqlError::parse_error(&format!("{op} {right}"), 1)),
+    }
 }

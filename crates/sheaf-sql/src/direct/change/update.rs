@@ -143,11 +143,7 @@ impl Update {
                 NewValue::Given(number) => &inputs.given[*number].0,
                 _ => return false,
             };
-            match value {
-                Value::Text(text) => text.len() > MAX_ENTRY_BYTES,
-                Value::Bytes(bytes) => bytes.len() > MAX_ENTRY_BYTES,
-                _ => false,
-            }
+            value.string_bytes() > MAX_ENTRY_BYTES
         })
     }
 

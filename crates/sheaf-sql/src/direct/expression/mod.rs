@@ -253,11 +253,7 @@ impl ExpressionVisitor for Substitution<'_> {
 }
 
 fn is_long(value: &Value) -> bool {
-    match value {
-        Value::Text(text) => text.len() > MAX_KEPT_VALUE_BYTES,
-        Value::Bytes(bytes) => bytes.len() > MAX_KEPT_VALUE_BYTES,
-        _ => false,
-    }
+    value.string_bytes() > MAX_KEPT_VALUE_BYTES
 }
 
 /// What an expression was planned for, of one of its inputs.
@@ -813,6 +809,7 @@ pub(super) fn cell_of(array: &ArrayRef) -> Cell<'_> {
         }
         DataType::Utf8View => Cell::Bytes(array.as_string_view().value(0).as_bytes()),
         DataType::Binary => Cell::Bytes(array.as_binary::<i32>().value(0)),
+        DataType::LargeBinary => Cell::Json(array.as_binary::<i64>().value(0)),
         _ => Cell::Null,
     }
 }
@@ -830,5 +827,6 @@ fn has_cells(ty: &DataType) -> bool {
                 | DataType::Duration(TimeUnit::Microsecond)
                 | DataType::Utf8View
                 | DataType::Binary
+                | DataType::LargeBinary
         )
 }

@@ -401,7 +401,7 @@ impl OverRows {
                 }
             };
             let row: Vec<Value> = self.read.iter().map(of_column).collect::<Result<_>>()?;
-            bytes += row.iter().map(string_bytes).sum::<usize>();
+            bytes += row.iter().map(Value::string_bytes).sum::<usize>();
             if bytes > MAX_SORTED_BYTES && !values.is_empty() {
                 return Ok(None);
             }
@@ -431,13 +431,5 @@ impl OverRows {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let schema = Arc::clone(schema);
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
-    }
-}
-
-fn string_bytes(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
     }
 }

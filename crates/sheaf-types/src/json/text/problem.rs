@@ -31,18 +31,6 @@ impl TextProblem {
             TextProblem::Limit(error) => error,
         }
     }
-
-    /// The error for a value of a column.
-    pub fn in_column(self, column: &str) -> JsonError {
-        match self {
-            TextProblem::Syntax { message, position } => JsonError::TextInColumn {
-                message,
-                position,
-                column: column.to_string(),
-            },
-            TextProblem::Limit(error) => error,
-        }
-    }
 }
 
 impl From<JsonError> for TextProblem {

@@ -1,0 +1,30 @@
+//! JSON values in arrays, of which a JSON value is its binary form.
+
+use arrow::array::{ArrayRef, AsArray};
+use sheaf_types::json::{Json, View};
+
+/// A JSON value of a column or an expression. Damaged bytes, which checksums of pages do not let through, are the null
+/// literal.
+pub(crate) fn json_of(bytes: &[u8]) -> Json<'_> {
+    Json::new(bytes).unwrap_or(Json::NULL)
+}
+
+/// Whether a value is equal to the number 0.
+pub(crate) fn is_zero(value: Json<'_>) -> bool {
+    match value.view() {
+        View::Int(number) => number == 0,
+        View::UInt(number) => number == 0,
+        View::Double(number) => number == 0.0,
+        View::Decimal { unscaled, .. } => unscaled == 0,
+        _ => false,
+    }
+}
+
+/// What is computed of each document of an array.
+pub(crate) fn of_documents<'a, T>(
+    array: &'a ArrayRef,
+    mut compute: impl FnMut(Json<'a>) -> Option<T> + 'a,
+) -> impl Iterator<Item = Option<T>> + 'a {
+    let documents = array.as_binary::<i64>().iter();
+    documents.map(move |bytes| compute(json_of(bytes?)))
+}

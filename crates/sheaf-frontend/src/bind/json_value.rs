@@ -1,0 +1,109 @@
+//! JSON_VALUE, as [`crate::dialect`] writes it: one value of a document, as an SQL type.
+
+use datafusion_common::ScalarValue;
+use sheaf_algebra::Scalar;
+use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr};
+
+use super::arguments::wrong_argument_count;
+use super::{Binder, Bound, unsupported};
+use crate::syntax::object_text;
+
+/// Characters of a result whose type is not written.
+const CHARACTERS: i64 = 512;
+
+impl Binder<'_> {
+    pub(super) fn json_value(&mut self, arguments: &[Expr]) -> Bound<Scalar> {
+        let [
+            document,
+            path,
+            returning,
+            on_empty,
+            for_empty,
+            on_error,
+            for_error,
+        ] = arguments
+        else {
+            return Err(wrong_argument_count("json_value"));
+        };
+        let (data_type, charset) = match returning {
+            Expr::Cast { data_type, .. } => (Some(data_type), None),
+            Expr::Convert {
+                data_type, charset, ..
+            } => (data_type.as_ref(), charset.as_ref()),
+            _ => (None, None),
+        };
+        let (word, length, decimals) = returned(data_type)?;
+        let number = |number: Option<i64>| match number {
+            Some(number) => self.integer(number),
+            None => Scalar::literal(ScalarValue::Null),
+        };
+        let (length, decimals) = (number(length), number(decimals));
+        let mut given = vec![self.value(document)?, self.value(path)?];
+        given.extend([self.text(word)?, length, decimals]);
+        for (what, default) in [(on_empty, for_empty), (on_error, for_error)] {
+            let what = self.value(what)?;
+            let mut default = self.value(default)?;
+            if let Some(data_type) = data_type.filter(|_| word != "text" && word != "bytes") {
+                default = self.cast(default, data_type)?;
+            }
+            let default = self.call("$json_value", vec![default])?;
+            given.extend([what, default]);
+        }
+        let found = self.call("$json_returned", given)?;
+        let Some(data_type) = data_type.filter(|_| word != "text" && word != "bytes") else {
+            let text = self.call("$json_value_text", vec![found])?;
+            return match (word, charset) {
+                (_, Some(charset)) => self.using(text, &object_text(charset), false),
+                ("bytes", _) => self.call("$cast_binary", vec![text]),
+                _ => Ok(text),
+            };
+        };
+        match data_type {
+            DataType::JSON => Ok(found),
+            _ => self.cast(found, data_type),
+        }
+    }
+}
+
+/// A type as the function knows it: its word, length and decimals.
+fn returned(data_type: Option<&DataType>) -> Bound<(&'static str, Option<i64>, Option<i64>)> {
+    let characters = |length: &Option<CharacterLength>| match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => i64::try_from(*length).ok(),
+        _ => None,
+    };
+    Ok(match data_type {
+        None => ("text", Some(CHARACTERS), None),
+        Some(data_type) => match data_type {
+            DataType::JSON => ("json", None, None),
+            DataType::Signed | DataType::SignedInteger => ("signed", None, None),
+            DataType::Unsigned | DataType::UnsignedInteger => ("unsigned", None, None),
+            DataType::Decimal(info) | DataType::Dec(info) => match info {
+                ExactNumberInfo::None => ("decimal", Some(10), Some(0)),
+                ExactNumberInfo::Precision(digits) => {
+                    ("decimal", i64::try_from(*digits).ok(), Some(0))
+                }
+                ExactNumberInfo::PrecisionAndScale(digits, decimals) => {
+                    ("decimal", i64::try_from(*digits).ok(), Some(*decimals))
+                }
+            },
+            DataType::Float(_) => ("float", None, None),
+            DataType::Double(_) | DataType::DoublePrecision | DataType::Real => {
+                ("double", None, None)
+            }
+            DataType::Char(length) | DataType::Character(length) => {
+                ("text", characters(length), None)
+            }
+            DataType::Binary(length) => {
+                let length = length.and_then(|length| i64::try_from(length).ok());
+                ("bytes", length, None)
+            }
+            DataType::Date => ("date", None, None),
+            DataType::Time(..) => ("time", None, None),
+            DataType::Datetime(_) => ("datetime", None, None),
+            DataType::Custom(name, _) if object_text(name).eq_ignore_ascii_case("year") => {
+                ("year", None, None)
+            }
+            other => return unsupported(format!("JSON_VALUE RETURNING {other}")),
+        },
+    })
+}
