@@ -13,9 +13,6 @@ pub(crate) fn column_default(column: &Column) -> Option<String> {
         DefaultValue::CurrentTimestamp => Some(current_timestamp(&column.ty)),
         DefaultValue::Expression(default) => Some(default.text.clone()),
         DefaultValue::Value(Value::Null) => None,
-        DefaultValue::Value(value @ (Value::Enum(_) | Value::Set(_))) => {
-            Some(column_text(&column.ty, value))
-        }
         DefaultValue::Value(Value::Bytes(bytes)) if std::str::from_utf8(bytes).is_err() => {
             Some(literal_of(bytes))
         }
@@ -24,8 +21,7 @@ pub(crate) fn column_default(column: &Column) -> Option<String> {
             push_bit_literal(*bits, &mut literal);
             Some(literal)
         }
-        DefaultValue::Value(value) if value.is_number() => Some(column_text(&column.ty, value)),
-        DefaultValue::Value(value) => Some(value.to_string()),
+        DefaultValue::Value(value) => Some(column_text(&column.ty, value)),
     }
 }
 

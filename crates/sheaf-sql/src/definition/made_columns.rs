@@ -7,28 +7,36 @@
 //!   'abc'  varchar(3)     1  int     concat(v, 'x')  varchar(4)     d * 2  decimal(11,2)     upper(t)  mediumtext
 //! ```
 //!
-//! What is not known keeps the widest type of its kind. Two things are told by how an item is written, since what is
-//! computed of constants is a constant by then: the length that CAST declares, and whether values may be NULL. As in
-//! MySQL that is what the item is made by: most functions that make texts may give NULL, whatever they are given.
+//! What is not known keeps the widest type of its kind. Three things are told by how an item is written, since what is
+//! computed of constants is a constant by then: the [digits of numbers](super::constant_numbers), the length that CAST
+//! declares, and whether values may be NULL. As in MySQL that is what the item is made by: most functions that make
+//! texts may give NULL, whatever they are given.
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_access::TYPE_KEY;
 use sheaf_exec::functions::types::shown_type;
 use sheaf_table::Column;
+use sheaf_table::convert::to_column;
 use sheaf_table::schema::{DefaultValue, same_name};
+use sheaf_types::assignment::Mode;
 use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, Sign};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{
-    CharacterLength, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Query, SelectItem, SetExpr, Value as Literal,
+    BinaryOperator, CharacterLength, DataType as SqlType, Expr, Query, SelectItem, SetExpr,
 };
 
+use crate::definition::constant_numbers::{arguments, constant_number, function_name, is_null};
 use crate::query::value_extent::Extent;
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, is_of_any_length};
 
 /// Longer texts and byte strings become TEXT and BLOB.
 const MAX_LENGTH: u32 = 512;
+/// Functions of numbers that MySQL takes for NULL in doubt, whatever they are given.
+const NULL_IN_DOUBT: [&str; 17] = [
+    "acos", "asin", "atan", "atan2", "cos", "cot", "exp", "ln", "log", "log10", "log2", "mod",
+    "pow", "power", "sin", "sqrt", "tan",
+];
 /// What TEXT and BLOB, and their kinds of other lengths, hold.
 const LONG_BYTES: [u64; 3] = [65_535, 16_777_215, 4_294_967_295];
 
@@ -66,6 +74,7 @@ impl Session {
                 ..column
             },
             None => {
+                let number = written.and_then(constant_number);
                 let declared = written.and_then(declared_length);
                 let extent = match (extent, declared) {
                     (Some(Extent::Null), Some(declared)) => Some(Extent::Text(declared)),
@@ -74,12 +83,34 @@ impl Session {
                     }
                     (extent, _) => extent,
                 };
-                let ty = made_type(field, extent);
+                let ty = number.and_then(|number| type_of_constant(field, number.extent));
+                let ty = ty.unwrap_or_else(|| made_type(field, extent));
                 let may_be_null = |written| makes_null(written, &ty);
-                let nullable = nullable || written.is_some_and(may_be_null);
-                Column::new(meta.name.clone(), ty, nullable)
+                let nullable = match number {
+                    Some(number) => number.may_be_null,
+                    None => nullable || written.is_some_and(may_be_null),
+                };
+                let column = Column::new(meta.name.clone(), ty, nullable);
+                Column {
+                    default: self.made_default(&column),
+                    ..column
+                }
             }
         }
+    }
+
+    /// A computed column that is never NULL has the zero of its type as its default: 0, the empty text. Dates have one
+    /// where `sql_mode` allows zero dates.
+    fn made_default(&self, column: &Column) -> Option<DefaultValue> {
+        let has_zero = match &column.ty {
+            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+                !self.variables.sql_mode().contains("NO_ZERO_DATE")
+            }
+            ty => !is_of_any_length(ty),
+        };
+        let zero = || to_column(column, &Value::Null, Mode::LENIENT).ok();
+        let (zero, _) = (!column.nullable && has_zero).then(zero).flatten()?;
+        Some(DefaultValue::Value(zero))
     }
 }
 
@@ -135,7 +166,6 @@ fn declared_length(written: &Expr) -> Option<u32> {
 
 /// Whether an item may be NULL by how it is written, although the values that it is given are not.
 fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
-    let is_null = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Literal::Null);
     let is_string = ty.is_character() || ty.is_binary();
     match written {
         Expr::Nested(inner) => makes_null(inner, ty),
@@ -153,10 +183,15 @@ fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
             else_result.as_deref().is_none_or(is_null) || results.any(is_null)
         }
         Expr::Cast { .. } | Expr::Convert { .. } => is_string || ty.is_temporal(),
+        // By zero it is NULL.
+        Expr::BinaryOp {
+            op: BinaryOperator::Divide | BinaryOperator::MyIntegerDivide | BinaryOperator::Modulo,
+            ..
+        } => true,
         Expr::Function(function) => {
-            let name = function.name.0.last().and_then(|part| part.as_ident());
-            let name = name.map_or(String::new(), |name| name.value.to_ascii_lowercase());
+            let name = function_name(function);
             match name.as_str() {
+                name if NULL_IN_DOUBT.contains(&name) => true,
                 "if" => arguments(function).skip(1).any(is_null),
                 "ifnull" | "coalesce" | "greatest" | "least" => false,
                 _ => is_string,
@@ -164,17 +199,6 @@ fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
         }
         _ => is_string,
     }
-}
-
-fn arguments(function: &Function) -> impl Iterator<Item = &Expr> {
-    let list = match &function.args {
-        FunctionArguments::List(list) => list.args.as_slice(),
-        _ => &[],
-    };
-    list.iter().filter_map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    })
 }
 
 fn zero_of(ty: &ColumnType) -> Value {
@@ -226,6 +250,37 @@ pub(crate) fn column_type_of(field: &Field) -> ColumnType {
             max_bytes: 4_294_967_295,
             collation,
         },
+    }
+}
+
+/// The type of a column with a number of so many digits; `None` where the number is of another kind.
+fn type_of_constant(field: &Field, known: Extent) -> Option<ColumnType> {
+    match (column_type_of(field), known) {
+        (
+            ColumnType::Decimal { scale, sign, .. },
+            Extent::Decimal {
+                precision,
+                scale: known,
+            },
+        ) if known == u32::from(scale) => {
+            let precision = u8::try_from(precision).ok()?;
+            Some(ColumnType::Decimal {
+                precision,
+                scale,
+                sign,
+            })
+        }
+        (ColumnType::Decimal { scale: 0, sign, .. }, Extent::Integer { .. }) => {
+            Some(ColumnType::BigInt { sign })
+        }
+        (
+            ColumnType::BigInt { sign } | ColumnType::Int { sign },
+            Extent::Integer { is_narrow, .. },
+        ) => Some(match is_narrow {
+            true => ColumnType::Int { sign },
+            false => ColumnType::BigInt { sign },
+        }),
+        _ => None,
     }
 }
 

@@ -9,10 +9,12 @@
 //! | [`views`] | views |
 //! | [`temporary_tables`] | temporary tables |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
+//! | [`constant_numbers`] | the digits of numbers that are computed of constants |
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
 
 pub(crate) mod alter_table;
 pub(crate) mod column_statistics;
+mod constant_numbers;
 pub(crate) mod databases;
 pub(crate) mod ddl;
 pub(crate) mod made_columns;

@@ -48,6 +48,8 @@ const SIGN_AND_POINT: u32 = 2;
 const DIGITS_OF_SUM: u32 = 22;
 /// Digits behind the point that a division adds.
 const DIGITS_OF_DIVISION: u32 = 4;
+/// What is computed of a whole number has so many digits before the point, at least, whatever the number.
+const DIGITS_OF_ANY_INTEGER: u32 = 19;
 /// Whole numbers of so many digits, with their sign, are not computed as INT.
 const DIGITS_OF_BIGINT: u32 = 10;
 
@@ -96,7 +98,7 @@ impl Extent {
     }
 
     /// A computed whole number.
-    fn of_digits(digits: u32) -> Extent {
+    pub(crate) fn of_digits(digits: u32) -> Extent {
         Extent::integer(digits, digits.saturating_add(1) < DIGITS_OF_BIGINT)
     }
 
@@ -105,7 +107,7 @@ impl Extent {
         Extent::integer(DIGITS_OF_BIGINT, true)
     }
 
-    fn widened(self) -> Extent {
+    pub(crate) fn widened(self) -> Extent {
         match self {
             Extent::Integer { digits, shown, .. } => Extent::Integer {
                 digits,
@@ -117,7 +119,7 @@ impl Extent {
     }
 
     /// Digits in all, and behind the point; `None` of what is no exact number.
-    fn digits(self) -> Option<(u32, u32)> {
+    pub(crate) fn digits(self) -> Option<(u32, u32)> {
         match self {
             Extent::Integer { digits, .. } => Some((digits, 0)),
             Extent::Decimal { precision, scale } => Some((precision, scale)),
@@ -136,8 +138,17 @@ impl Extent {
         }
     }
 
+    /// What a division by another makes.
+    pub(crate) fn divided_by(self, divisor: Extent) -> Option<Extent> {
+        let ((one, scale), (_, other_scale)) = (self.digits()?, divisor.digits()?);
+        Some(Extent::Decimal {
+            precision: one.saturating_add(other_scale + DIGITS_OF_DIVISION),
+            scale: scale.saturating_add(DIGITS_OF_DIVISION),
+        })
+    }
+
     /// What is one of two values, neither of them a text.
-    fn or(self, other: Extent) -> Option<Extent> {
+    pub(crate) fn or(self, other: Extent) -> Option<Extent> {
         Some(match (self, other) {
             (Extent::Null, known) | (known, Extent::Null) => known,
             (
@@ -533,13 +544,7 @@ impl<'a> Extents<'a> {
                 let scale = scale.saturating_add(other_scale);
                 Extent::exact(one.saturating_add(other).saturating_sub(scale), scale)
             }
-            "$divide" => {
-                let ((one, scale), (_, other_scale)) = (digits(0)?, digits(1)?);
-                Extent::Decimal {
-                    precision: one.saturating_add(other_scale + DIGITS_OF_DIVISION),
-                    scale: scale.saturating_add(DIGITS_OF_DIVISION),
-                }
-            }
+            "$divide" => argument(0)?.divided_by(argument(1)?)?,
             "$average" => {
                 let (sum, scale) = digits(0)?;
                 Extent::Decimal {
@@ -548,9 +553,11 @@ impl<'a> Extents<'a> {
                 }
             }
             "$integer_divide" => Extent::of_digits(whole(0)?),
+            // It is less than the divisor, and no longer than the dividend.
             "mod" => {
-                let (scale, other_scale) = (digits(0)?.1, digits(1)?.1);
-                Extent::exact(whole(0)?.max(whole(1)?), scale.max(other_scale))
+                let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);
+                let scale = scale.max(other_scale);
+                Extent::exact(one.max(other).checked_sub(scale)?, scale)
             }
             // Rounding may carry.
             "round" if matches!(ty, DataType::Decimal128(..)) && args.len() == 2 => {
@@ -690,12 +697,18 @@ fn of_literal(value: &ScalarValue) -> Option<Extent> {
         ScalarValue::Binary(Some(bytes))
         | ScalarValue::LargeBinary(Some(bytes))
         | ScalarValue::BinaryView(Some(bytes)) => Extent::Bytes(length(bytes.len())?),
-        ScalarValue::Decimal128(Some(number), _, scale) => {
+        ScalarValue::Decimal128(Some(number), precision, scale) => {
             let scale = u32::try_from(*scale).ok()?;
             let digits = length(number.unsigned_abs().to_string().len())?;
+            let declared = u32::from(*precision);
+            let precision = match declared.saturating_sub(scale) >= DIGITS_OF_ANY_INTEGER {
+                true => digits,
+                // What is computed of DECIMALs may have more digits than its value.
+                false => digits.max(declared),
+            };
             Extent::Decimal {
                 // At least the 0 before the point.
-                precision: digits.max(scale + 1),
+                precision: precision.max(scale + 1),
                 scale,
             }
         }
