@@ -364,6 +364,14 @@ impl SqlError {
         )
     }
 
+    /// 3586: a bound of a window's frame that is no distance.
+    pub fn illegal_frame() -> Self {
+        Self::new(
+            codes::WINDOW_FRAME_ILLEGAL,
+            "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type",
+        )
+    }
+
     /// 1221: two clauses that do not go together.
     pub fn wrong_usage(first: &str, second: &str) -> Self {
         Self::new(

@@ -149,11 +149,8 @@ pub fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
     Ok(frame)
 }
 
-const FRAME_ILLEGAL: &str =
-    "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type";
-
 fn check_bounds(frame: &WindowFrame) -> Result<()> {
-    let illegal = || Err(SqlError::new(codes::WINDOW_FRAME_ILLEGAL, FRAME_ILLEGAL));
+    let illegal = || Err(SqlError::illegal_frame());
     let end = frame.end_bound.as_ref();
     if matches!(frame.start_bound, WindowFrameBound::Following(None)) {
         let text = "Window '<unnamed window>': frame start cannot be UNBOUNDED FOLLOWING.";
@@ -210,7 +207,7 @@ fn frame_interval(interval: &Interval) -> Result<Interval> {
     };
     let amount = amount.trim().parse::<i64>().map_err(|_| unsupported())?;
     if amount < 0 {
-        return Err(SqlError::new(codes::WINDOW_FRAME_ILLEGAL, FRAME_ILLEGAL));
+        return Err(SqlError::illegal_frame());
     }
     let (amount, unit) = match &interval.leading_field {
         Some(DateTimeField::Quarter) => (amount.saturating_mul(3), DateTimeField::Month),

@@ -1,6 +1,7 @@
 //! Values in the places of `?`, as tokens.
 
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -62,18 +63,21 @@ pub fn substitute(
             substituted.push(token);
             continue;
         }
-        let wants_number = || in_frames.contains(&at) || follows_limit(&substituted);
+        let wanted = || match in_frames.contains(&at) {
+            true => Some(Wanted::FrameBound),
+            false => wanted_behind(&substituted),
+        };
         let literal = match parameters {
             Parameters::Values(values) => {
                 let value = values
                     .get(count)
                     .ok_or_else(|| SqlError::wrong_arguments("EXECUTE"))?;
-                match row_count(value).filter(|_| wants_number()) {
-                    Some(number) => vec![number],
+                match wanted() {
+                    Some(wanted) => number_tokens(value, wanted)?,
                     None => value_tokens(value),
                 }
             }
-            _ if wants_number() => vec![Token::Number("1".into(), false)],
+            _ if wanted().is_some() => vec![Token::Number("1".into(), false)],
             _ => vec![null_token()],
         };
         count += 1;
@@ -104,22 +108,77 @@ fn is_frame_bound(behind: &[TokenWithSpan]) -> bool {
     matches!(next, Some(Token::Word(word)) if matches!(word.keyword, Keyword::PRECEDING | Keyword::FOLLOWING))
 }
 
-/// True behind LIMIT, OFFSET, and the comma of `LIMIT n, n`, and behind `NTILE(`.
-fn follows_limit(tokens: &[TokenWithSpan]) -> bool {
+/// Where only a number can stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Behind LIMIT, OFFSET, and the comma of `LIMIT n, n`.
+    RowCount,
+    /// In front of PRECEDING and FOLLOWING.
+    FrameBound,
+    /// In NTILE.
+    Buckets,
+}
+
+/// What is wanted behind these tokens.
+fn wanted_behind(tokens: &[TokenWithSpan]) -> Option<Wanted> {
     let mut words = tokens
         .iter()
         .rev()
         .map(|token| &token.token)
         .filter(|token| !matches!(token, Token::Whitespace(_)));
     let is_limit = |token: Option<&Token>| matches!(token, Some(Token::Word(word)) if matches!(word.keyword, Keyword::LIMIT | Keyword::OFFSET));
-    match words.next() {
+    let is_behind_limit = match words.next() {
         Some(Token::Comma) => {
             matches!(words.next(), Some(Token::Number(..))) && is_limit(words.next())
         }
         Some(Token::LParen) => {
-            matches!(words.next(), Some(Token::Word(word)) if word.value.eq_ignore_ascii_case("ntile"))
+            let word = words.next();
+            let is_ntile =
+                matches!(word, Some(Token::Word(word)) if word.value.eq_ignore_ascii_case("ntile"));
+            return is_ntile.then_some(Wanted::Buckets);
         }
         last => is_limit(last),
+    };
+    is_behind_limit.then_some(Wanted::RowCount)
+}
+
+/// The value in a place where only a number can stand.
+///
+/// # Errors
+/// 1690 for a negative number of rows, 3586 for a bound of a frame that is negative or NULL, and 1210 for what is no
+/// whole number otherwise.
+fn number_tokens(value: &Value, wanted: Wanted) -> Result<Vec<Token>> {
+    if let Some(number) = row_count(value) {
+        return Ok(vec![number]);
+    }
+    let is_negative = match value {
+        Value::Int(number) => *number < 0,
+        Value::Decimal { unscaled, .. } => *unscaled < 0,
+        Value::Float(number) => *number < 0.0,
+        Value::Double(number) => *number < 0.0,
+        _ => false,
+    };
+    match (value, wanted) {
+        // No rows.
+        (Value::Null, Wanted::RowCount) => Ok(value_tokens(value)),
+        (Value::Int(_), Wanted::RowCount) if is_negative => {
+            let message = "unsigned integer value is out of range in 'EXECUTE'";
+            Err(SqlError::new(codes::DATA_OUT_OF_RANGE, message))
+        }
+        (Value::Null | Value::Int(_), Wanted::FrameBound) if is_negative || value.is_null() => {
+            Err(SqlError::illegal_frame())
+        }
+        (Value::Null | Value::Int(_), Wanted::Buckets) if is_negative || value.is_null() => {
+            Err(SqlError::wrong_arguments("ntile"))
+        }
+        (Value::Int(_) | Value::UInt(_), _) => Ok(value_tokens(value)),
+        // A frame of RANGE may have a fraction.
+        (Value::Decimal { .. } | Value::Float(_) | Value::Double(_), Wanted::FrameBound)
+            if !is_negative =>
+        {
+            Ok(value_tokens(value))
+        }
+        _ => Err(SqlError::wrong_arguments("EXECUTE")),
     }
 }
 
