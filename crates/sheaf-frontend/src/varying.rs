@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{Expr, Function, FunctionArguments, Ident, Query};
 
 use crate::error::NotKept;
+use crate::function_names::without_parenthesis;
 use crate::parser::check_text::column_names;
 use crate::syntax::object_text;
 use crate::walk::{ExpressionVisitor, walk_expression};
@@ -55,6 +56,10 @@ const VARYING: &[&str] = &[
 /// The name of the function, if the value of this call does not depend on its operands alone.
 pub fn varying_call(function: &Function) -> Option<String> {
     let called = object_text(&function.name).to_ascii_uppercase();
+    // It is none, and shown as it is written.
+    if let Some(name) = without_parenthesis(&called) {
+        return Some(format!("`{}`", name.to_ascii_lowercase()));
+    }
     // UNIX_TIMESTAMP of the present.
     let takes_now = called == "UNIX_TIMESTAMP"
         && matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty());

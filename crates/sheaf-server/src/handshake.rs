@@ -158,6 +158,7 @@ pub fn greet<T: Transport>(
         multi_statements: capabilities.contains(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         local_infile: capabilities.contains(CapabilityFlags::CLIENT_LOCAL_FILES),
         found_rows: capabilities.contains(CapabilityFlags::CLIENT_FOUND_ROWS),
+        ignore_space: capabilities.contains(CapabilityFlags::CLIENT_IGNORE_SPACE),
         collation_id: response.collation().into(),
         compressed: capabilities.contains(CapabilityFlags::CLIENT_COMPRESS),
         encryption,

@@ -202,6 +202,7 @@ const ORDER: &[(&str, &[&str])] = &[
         &[
             "error",
             "reserved",
+            "function_names",
             "syntax",
             "value_literal",
             "packed_list",

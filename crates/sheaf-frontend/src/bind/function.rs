@@ -37,6 +37,7 @@ use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::benchmark::benchmark_function;
 use crate::column_default::{column_of_default, default_expression};
 use crate::error::SqlError;
+use crate::function_names::{needs_parenthesis, without_parenthesis};
 use crate::load_file::load_file_function;
 use crate::sleep::sleep_function;
 use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
@@ -58,10 +59,21 @@ fn takes_pairs(function: &str) -> bool {
 impl Binder<'_> {
     fn no_such_function(&self, name: &str) -> SqlError {
         let database = self.context.session.current_database();
+        let qualified = name.rsplit_once('.').map(|(_, last)| last);
+        let without_parenthesis = without_parenthesis(name);
+        let is_word = without_parenthesis.is_some() || qualified.is_some_and(needs_parenthesis);
+        let name = without_parenthesis.unwrap_or(name);
         let name = match database {
-            Some(database) => format!("{database}.{name}"),
-            None => name.to_string(),
+            Some(database) if qualified.is_none() => format!("{database}.{name}"),
+            _ => name.to_string(),
         };
+        if is_word {
+            let message = format!(
+                "FUNCTION {name} does not exist. Check the 'Function Name Parsing and Resolution' section in the \
+                 Reference Manual"
+            );
+            return SqlError::new(codes::FUNC_INEXISTENT_NAME_COLLISION, message);
+        }
         SqlError::new(
             codes::SP_DOES_NOT_EXIST,
             format!("FUNCTION {name} does not exist"),

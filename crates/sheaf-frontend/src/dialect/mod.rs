@@ -32,6 +32,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+pub use crate::function_names::SpacesOfFunctions;
+use crate::function_names::missing_function;
 use crate::reserved::is_reserved;
 use crate::syntax::chain;
 use ahead::Ahead;
@@ -79,6 +81,8 @@ pub struct SheafDialect {
     pub ansi_quotes: bool,
     /// `NOT a` binds like `!` (sql_mode HIGH_NOT_PRECEDENCE).
     pub high_not_precedence: bool,
+    /// `COUNT (*)` is a call (sql_mode IGNORE_SPACE).
+    pub spaces_of_functions: SpacesOfFunctions,
 }
 
 const MYSQL: MySqlDialect = MySqlDialect {};
@@ -305,6 +309,11 @@ impl Dialect for SheafDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if self.spaces_of_functions != SpacesOfFunctions::Free
+            && let Some(call) = missing_function(parser)
+        {
+            return Some(call);
+        }
         let (op, precedence) = match &parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, binding::UNARY - 1),
             Token::Plus => (UnaryOperator::Plus, binding::UNARY - 1),

@@ -58,6 +58,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
+use crate::function_names;
 use crate::walk::walk_query;
 use error_place::error_at;
 pub use foreign::wildcard_option;
@@ -102,11 +103,13 @@ pub fn parse_with_parameters(
         Parameters::Numbered => plain_tokens::plain_tokens(text, room),
         _ => None,
     };
-    let tokens = match plain {
+    let mut tokens = match plain {
         Some(tokens) => tokens,
         None => tokens_of(text, dialect, room)?,
     };
     scan::check_nesting(&tokens)?;
+    function_names::told_apart(&mut tokens, dialect.spaces_of_functions)
+        .map_err(|place| error_at(text, place))?;
     if let Some(place) = row_limit::wrong_row_count(&tokens) {
         return Err(error_at(text, place));
     }

@@ -28,6 +28,8 @@ pub struct SessionInfo {
     pub local_infile: bool,
     /// Affected rows of UPDATE are the rows found (CLIENT_FOUND_ROWS).
     pub found_rows: bool,
+    /// Spaces may stand behind the names of functions (CLIENT_IGNORE_SPACE).
+    pub ignore_space: bool,
     /// TLS, if the connection has it.
     pub encryption: Option<Encryption>,
     /// The connection uses the compressed protocol.
@@ -46,6 +48,7 @@ impl Default for SessionInfo {
             multi_statements: false,
             local_infile: true,
             found_rows: false,
+            ignore_space: false,
             encryption: None,
             compressed: false,
             collation_id: 255,

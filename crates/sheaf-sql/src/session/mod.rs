@@ -72,7 +72,7 @@ use sheaf_memory::Share;
 use sheaf_types::error::codes;
 
 use crate::accounts::Client;
-use crate::dialect::SheafDialect;
+use crate::dialect::{SheafDialect, SpacesOfFunctions};
 use crate::direct::{
     Cached, ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES, Spelled, StatementCache,
 };
@@ -248,6 +248,11 @@ impl Session {
             "pseudo_thread_id",
             VariableValue::Integer(self.handle.id().into()),
         );
+        if self.client.info.ignore_space {
+            let mode = self.variables.sql_mode().with_flag("IGNORE_SPACE");
+            self.variables
+                .set_internally("sql_mode", VariableValue::Text(mode.to_string()));
+        }
         match self.client.info.database.clone() {
             Some(database) => self.set_database(&database),
             None => {
@@ -533,6 +538,10 @@ impl Session {
             pipes_as_concat: mode.contains("PIPES_AS_CONCAT"),
             ansi_quotes: mode.contains("ANSI_QUOTES"),
             high_not_precedence: mode.contains("HIGH_NOT_PRECEDENCE"),
+            spaces_of_functions: match mode.contains("IGNORE_SPACE") {
+                true => SpacesOfFunctions::Ignored,
+                false => SpacesOfFunctions::Separate,
+            },
         }
     }
 

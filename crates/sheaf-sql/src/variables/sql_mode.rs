@@ -106,6 +106,12 @@ impl SqlMode {
         }
     }
 
+    /// This mode and one more flag.
+    pub(crate) fn with_flag(mut self, flag: &str) -> SqlMode {
+        self.add_all(flag);
+        self
+    }
+
     pub fn contains(self, flag: &str) -> bool {
         FLAGS
             .iter()
