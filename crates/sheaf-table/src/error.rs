@@ -129,6 +129,13 @@ pub enum TableError {
     ColumnNeededByGenerated { column: String },
     #[error("'{what}' is not supported for generated columns.")]
     UnsupportedOnGenerated { what: &'static str },
+    #[error(
+        "This version of Sheaf doesn't yet support 'a unique key on a prefix of the column {column}, whose collation is {collation}'"
+    )]
+    UniquePrefix {
+        column: String,
+        collation: &'static str,
+    },
     #[error("Foreign key '{name}' uses virtual column '{column}' which is not supported.")]
     ForeignKeyOfVirtualColumn { name: String, column: String },
     #[error("Cannot define foreign key with {clause} clause on a generated column.")]
@@ -322,7 +329,9 @@ impl TableError {
             TableError::ForeignKeyChangesGenerated { .. } => {
                 codes::WRONG_FK_OPTION_FOR_GENERATED_COLUMN
             }
-            TableError::ForeignKeyChangesBase { .. } => codes::NOT_SUPPORTED_YET,
+            TableError::ForeignKeyChangesBase { .. } | TableError::UniquePrefix { .. } => {
+                codes::NOT_SUPPORTED_YET
+            }
             TableError::CannotAddForeignKey => codes::CANNOT_ADD_FOREIGN,
             TableError::ColumnNeededByCheck { .. } => codes::DEPENDENT_BY_CHECK_CONSTRAINT,
             TableError::ColumnNeededByDefault { .. } => codes::DEPENDENT_BY_DEFAULT_GENERATED_VALUE,

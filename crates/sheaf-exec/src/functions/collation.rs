@@ -213,7 +213,9 @@ pub fn prefix_range(prefix: &str, collation: Collation) -> (Vec<u8>, Option<Vec<
         key.pop();
         key
     } else {
-        sort_key(prefix, collation)
+        let mut key = Vec::new();
+        collation.like_prefix_into(prefix, usize::MAX, &mut key);
+        key
     };
     let mut upper = lower.clone();
     while let Some(last) = upper.last_mut() {

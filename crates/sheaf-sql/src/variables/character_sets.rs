@@ -21,9 +21,9 @@ pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
     ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
 ];
 
-/// Collations that clients name, with MySQL's ids. Columns have seven of them (see [`sheaf_types::Collation`]); a
+/// Collations that clients name, with MySQL's ids. Columns have nine of them (see [`sheaf_types::Collation`]); a
 /// connection may ask for the others and gets the nearest.
-pub const COLLATIONS: [(u16, &str); 20] = [
+pub const COLLATIONS: [(u16, &str); 22] = [
     (8, "latin1_swedish_ci"),
     (11, "ascii_general_ci"),
     (33, "utf8mb3_general_ci"),
@@ -43,6 +43,8 @@ pub const COLLATIONS: [(u16, &str); 20] = [
     (224, "utf8mb4_unicode_ci"),
     (246, "utf8mb4_unicode_520_ci"),
     (255, "utf8mb4_0900_ai_ci"),
+    (278, "utf8mb4_0900_as_cs"),
+    (305, "utf8mb4_0900_as_ci"),
     (309, "utf8mb4_0900_bin"),
 ];
 

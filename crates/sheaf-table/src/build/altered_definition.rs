@@ -15,7 +15,7 @@ use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
 use crate::build::altered_generated::{check_alterations, computed_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
-    index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
+    check_unique_prefixes, index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
 };
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
@@ -143,6 +143,7 @@ pub(crate) fn altered_definition(
         }
     }
     check_key_lengths(&next)?;
+    check_unique_prefixes(&next)?;
     check_auto_increment(&next)?;
     check_row_length(&next)?;
     next.order_indexes();

@@ -126,6 +126,7 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
     generated_column::check_primary_key(&definition)?;
     generated_column::check_foreign_keys(&definition)?;
     check_key_lengths(&definition)?;
+    check_unique_prefixes(&definition)?;
     check_auto_increment(&definition)?;
     check_row_length(&definition)?;
     Ok(definition)
@@ -259,6 +260,29 @@ pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Res
     }
     // A prefix as long as the column is no prefix.
     Ok(Some(length).filter(|length| ty.is_long() || u64::from(*length) < longest))
+}
+
+/// The key of a beginning does not tell accents and cases apart, although these collations do.
+///
+/// # Errors
+/// `UniquePrefix`.
+pub(crate) fn check_unique_prefixes(definition: &TableDefinition) -> Result<()> {
+    let secondary = definition.secondary.iter().filter(|index| index.unique);
+    for part in std::iter::once(&definition.primary)
+        .chain(secondary)
+        .flat_map(|index| &index.parts)
+    {
+        let column = &definition.columns[part.column];
+        if let (Some(_), Some(collation)) = (part.prefix_length, column.ty.collation())
+            && collation.has_levels()
+        {
+            return Err(TableError::UniquePrefix {
+                column: column.name.clone(),
+                collation: collation.name(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// MySQL's limit on declared lengths. Characters outside of ASCII may take more bytes in a key than in a row; a key

@@ -17,9 +17,10 @@ use sheaf_storage::{KeyRange, prefix_successor};
 use sheaf_types::{Collation, Value};
 
 use crate::codec::key_codec::{
-    KeyLayout, KeyPart, NOT_NULL, NULL, PartKind, TEXT_END, encode_escaped, text_of_sort_key,
+    KeyLayout, KeyPart, NOT_NULL, NULL, PartKind, TEXT_END, encode_escaped,
 };
 use crate::codec::row_codec::ValueRef;
+use crate::codec::sort_key_text::text_of_sort_key;
 
 /// Bounds on the part after the equal ones. Values are of the column's type and never NULL: a bound implies IS NOT
 /// NULL.
@@ -223,6 +224,8 @@ impl KeyLayout {
         match (part.kind, value) {
             // Trailing spaces of a beginning are lost, so that the beginning of 'a  x' has the key of 'a'.
             (PartKind::Text(collation), _) if collation.pads_spaces() => true,
+            // So are accents and cases.
+            (PartKind::Text(collation), _) if collation.has_levels() => true,
             (PartKind::Text(collation), Value::Text(text)) => elements(text, collation) >= limit,
             (PartKind::Text(collation), Value::Bytes(sort_key)) => {
                 let text = text_of_sort_key(sort_key, collation);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`key_codec`] | index keys as bytes in memcmp order |
 //! | [`key_range`] | ranges of encoded keys: what a condition on the leading parts of an index selects |
+//! | `sort_key_text` | the texts that sort keys say back |
 //! | [`row_codec`] | rows as bytes, made so that a column is read without the others |
 //! | [`overflow`] | long values outside of their rows |
 
@@ -11,3 +12,4 @@ pub mod key_codec;
 pub mod key_range;
 pub(crate) mod overflow;
 pub mod row_codec;
+pub(crate) mod sort_key_text;

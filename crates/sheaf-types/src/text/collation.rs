@@ -5,22 +5,12 @@
 //! are written to disk, so the schemes below are part of the file format.
 //!
 //! Each scheme encodes character by character, because index prefixes and `LIKE 'abc%'` need the key of a string's
-//! beginning to be the beginning of the string's key.
+//! beginning to be the beginning of the string's key. Where accents or cases are compared last, that holds for the
+//! primary weights, and a beginning has nothing else.
 //!
 //! **`utf8mb4_0900_ai_ci`** compares primary weights of the Unicode Collation Algorithm: no case, no accents, trailing
-//! spaces count. The weights are ICU's (root collation, punctuation not ignored). Written plainly they would take two
-//! to four bytes. But nearly all text is nearly all ASCII, whose characters fall into 74 classes of equal weight. So
-//! class number r of ASCII has the one-byte code 3 + 2r. Any other character takes the even code of the gap in which
-//! its weight lies, ICU's weight bytes (all above 0x01), and 0x01:
-//!
-//! ```text
-//!   weight order   ...  9     a     (ɐ)            b    ...  z     (α)            (一)
-//!   code                3+2r  5+2r  6+2r w w 01    7+2r      95    96 w w 01      96 w w w 01
-//! ```
-//!
-//! Characters without a primary weight (controls, combining accents) have no code. A character whose weights are those
-//! of several others has their codes: `é` those of `e`, `ß` those of `ss`, `æ` those of `ae`. No code contains 0x00, so
-//! that byte can end a key part. Codes outside of ASCII are computed once per block of 256 characters and kept.
+//! spaces count (see `unicode_primary.rs`). Where these are equal, **`utf8mb4_0900_as_ci`** compares accents, and
+//! **`utf8mb4_0900_as_cs`** accents and then cases (see `unicode_weights/levels.rs`).
 //!
 //! **`utf8mb4_bin`** compares code points, **`utf8mb4_general_ci`** characters without accent and in upper case; both
 //! encode as UTF-8. They are PAD SPACE: strings compare as if followed by spaces without end, so the end of a string
@@ -41,27 +31,18 @@
 //! **`binary`** is the bytes themselves.
 
 use std::cmp::Ordering;
-use std::sync::OnceLock;
 
-use icu_collator::options::{CollatorOptions, Strength};
-use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
-use icu_normalizer::DecomposingNormalizerBorrowed;
-use icu_normalizer::properties::{CanonicalDecompositionBorrowed, Decomposed};
+use crate::text::PAD_END;
+use crate::text::padded::{general_weight, padded_key};
+use crate::text::unicode_primary::{compare_ascii, unicode_key};
+use crate::text::unicode_weights::{Levels, Version, Weights as TableWeights};
 
-use crate::text::unicode_weights::{Version, Weights as TableWeights};
-use crate::text::{PAD_BELOW, PAD_END};
-
-/// Ends the code of a character outside of ASCII.
-const CODE_END: u8 = 0x01;
 /// Stands in front of the two lowest characters under `utf8mb4_0900_bin`, each raised by one.
 const ESCAPE: u8 = 0x01;
 /// The key of a longer text is made in pieces of so many bytes.
 const STRETCH_BYTES: usize = 64 << 10;
 /// Characters at the end of a piece among which one is sought behind which a key can be cut.
 const MOST_LOOKED_AT: usize = 1024;
-/// Code of the first class of ASCII characters; the gap before it is one less.
-const FIRST_CODE: u8 = 3;
-
 /// The order of a string column.
 #[allow(non_camel_case_types, reason = "the names are MySQL's own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -69,6 +50,10 @@ pub enum Collation {
     /// Case- and accent-insensitive by the Unicode Collation Algorithm; trailing spaces count. The default.
     #[default]
     Utf8mb4_0900_ai_ci,
+    /// The same, and then by accents.
+    Utf8mb4_0900_as_ci,
+    /// The same, then by accents, and then by cases.
+    Utf8mb4_0900_as_cs,
     /// Case- and accent-insensitive character by character; trailing spaces do not count.
     Utf8mb4_general_ci,
     /// Case- and accent-insensitive by version 4.0.0 of the Unicode Collation Algorithm; trailing spaces do not count.
@@ -85,8 +70,10 @@ pub enum Collation {
 
 impl Collation {
     /// All collations.
-    pub const ALL: [Collation; 7] = [
+    pub const ALL: [Collation; 9] = [
         Collation::Utf8mb4_0900_ai_ci,
+        Collation::Utf8mb4_0900_as_ci,
+        Collation::Utf8mb4_0900_as_cs,
         Collation::Utf8mb4_general_ci,
         Collation::Utf8mb4_unicode_ci,
         Collation::Utf8mb4_unicode_520_ci,
@@ -99,6 +86,8 @@ impl Collation {
     pub fn name(self) -> &'static str {
         match self {
             Collation::Utf8mb4_0900_ai_ci => "utf8mb4_0900_ai_ci",
+            Collation::Utf8mb4_0900_as_ci => "utf8mb4_0900_as_ci",
+            Collation::Utf8mb4_0900_as_cs => "utf8mb4_0900_as_cs",
             Collation::Utf8mb4_general_ci => "utf8mb4_general_ci",
             Collation::Utf8mb4_unicode_ci => "utf8mb4_unicode_ci",
             Collation::Utf8mb4_unicode_520_ci => "utf8mb4_unicode_520_ci",
@@ -112,6 +101,8 @@ impl Collation {
     pub fn id(self) -> u16 {
         match self {
             Collation::Utf8mb4_0900_ai_ci => 255,
+            Collation::Utf8mb4_0900_as_ci => 305,
+            Collation::Utf8mb4_0900_as_cs => 278,
             Collation::Utf8mb4_general_ci => 45,
             Collation::Utf8mb4_unicode_ci => 224,
             Collation::Utf8mb4_unicode_520_ci => 246,
@@ -171,7 +162,11 @@ impl Collation {
     pub fn pads_spaces(self) -> bool {
         !matches!(
             self,
-            Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_0900_bin | Collation::Binary
+            Collation::Utf8mb4_0900_ai_ci
+                | Collation::Utf8mb4_0900_as_ci
+                | Collation::Utf8mb4_0900_as_cs
+                | Collation::Utf8mb4_0900_bin
+                | Collation::Binary
         )
     }
 
@@ -187,12 +182,32 @@ impl Collation {
     /// True if strings that differ in case are equal.
     #[inline]
     pub fn ignores_case(self) -> bool {
-        !self.is_exact()
+        !self.is_exact() && self != Collation::Utf8mb4_0900_as_cs
+    }
+
+    /// What is compared behind the primary weights.
+    fn levels(self) -> Option<Levels> {
+        match self {
+            Collation::Utf8mb4_0900_as_ci => Some(Levels::Accents),
+            Collation::Utf8mb4_0900_as_cs => Some(Levels::AccentsAndCases),
+            _ => None,
+        }
+    }
+
+    /// True if the key of a beginning says less of it than the key of a text: strings that differ may have beginnings
+    /// with one key.
+    #[inline]
+    pub fn has_levels(self) -> bool {
+        self.levels().is_some()
     }
 
     /// Appends the sort key of `text`: memcmp on sort keys is the collation's order, equal keys are equal strings.
     pub fn sort_key_into(self, text: &str, key: &mut Vec<u8>) {
         match self {
+            Collation::Utf8mb4_0900_as_ci | Collation::Utf8mb4_0900_as_cs => {
+                unicode_key(text, usize::MAX, key);
+                self.push_levels(text, key, &|| false);
+            }
             Collation::Utf8mb4_0900_ai_ci => {
                 unicode_key(text, usize::MAX, key);
             }
@@ -213,6 +228,10 @@ impl Collation {
         key: &mut Vec<u8>,
         is_over: &dyn Fn() -> bool,
     ) -> Option<()> {
+        if self.has_levels() {
+            Collation::Utf8mb4_0900_ai_ci.sort_key_until(text, key, is_over)?;
+            return self.push_levels(text, key, is_over);
+        }
         let mut rest = text;
         while rest.len() > STRETCH_BYTES {
             if is_over() {
@@ -231,6 +250,14 @@ impl Collation {
         }
         self.sort_key_into(rest, key);
         Some(())
+    }
+
+    /// Appends what stands behind the primary weights.
+    fn push_levels(self, text: &str, key: &mut Vec<u8>, is_over: &dyn Fn() -> bool) -> Option<()> {
+        match self.levels() {
+            Some(levels) => levels.key_into(text, key, is_over),
+            None => Some(()),
+        }
     }
 
     /// The last place in a text where its key can be cut: the keys of what lies before and behind are its key together,
@@ -259,10 +286,13 @@ impl Collation {
     /// Appends the sort key of the first `limit` elements of `text` and returns how many there were. Elements are codes
     /// and weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal
     /// beginnings, though `æ` is one character and `ae` are two), otherwise characters. [`Collation::Binary`] is not
-    /// for text with a limit and counts bytes.
+    /// for text with a limit and counts bytes. Accents and cases have no elements: a beginning is ordered by the
+    /// primary weights only.
     pub fn limited_key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         match self {
-            Collation::Utf8mb4_0900_ai_ci => unicode_key(text, limit, key),
+            Collation::Utf8mb4_0900_ai_ci
+            | Collation::Utf8mb4_0900_as_ci
+            | Collation::Utf8mb4_0900_as_cs => unicode_key(text, limit, key),
             Collation::Utf8mb4_unicode_ci => {
                 TableWeights::of(Version::V400).key_into(text, limit, key)
             }
@@ -326,14 +356,8 @@ impl Collation {
     pub fn compare(self, a: &str, b: &str) -> Ordering {
         match self {
             Collation::Binary | Collation::Utf8mb4_0900_bin => a.as_bytes().cmp(b.as_bytes()),
-            Collation::Utf8mb4_0900_ai_ci if a.is_ascii() && b.is_ascii() => {
-                let codes = &weights().ascii;
-                let code = |byte: &u8| Some(codes[usize::from(*byte)]).filter(|code| *code != 0);
-                a.as_bytes()
-                    .iter()
-                    .filter_map(code)
-                    .cmp(b.as_bytes().iter().filter_map(code))
-            }
+            Collation::Utf8mb4_0900_ai_ci if a.is_ascii() && b.is_ascii() => compare_ascii(a, b),
+            _ if a == b => Ordering::Equal,
             _ => {
                 let (mut key_a, mut key_b) = (
                     Vec::with_capacity(a.len() + 8),
@@ -345,93 +369,6 @@ impl Collation {
             }
         }
     }
-}
-
-/// For each byte of the sort key of ASCII text, a character of that code in lower case; 0: not such a byte.
-#[inline]
-pub fn ascii_of_codes() -> &'static [u8; 256] {
-    &weights().ascii_of_code
-}
-
-/// True if the sort key of `text` is one code per character, so that it says the text except for the case.
-#[inline]
-pub fn is_plain_ascii(text: &[u8]) -> bool {
-    let codes = &weights().ascii;
-    text.iter()
-        .all(|byte| *byte < 128 && codes[usize::from(*byte)] != 0)
-}
-
-/// Whether one of the bytes is 0.
-fn has_zero(bytes: [u8; 8]) -> bool {
-    let (ones, tops) = (u64::MAX / 255, u64::MAX / 255 * 128);
-    let word = u64::from_ne_bytes(bytes);
-    word.wrapping_sub(ones) & !word & tops != 0
-}
-
-/// Appends the codes of `text` under `utf8mb4_0900_ai_ci`, at most `limit` of them; returns how many.
-fn unicode_key(text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
-    let weights = weights();
-    let mut count = 0;
-    key.reserve(text.len());
-    let mut rest = text;
-    while count < limit {
-        // Runs of ASCII need no decoding of UTF-8. Eight bytes at a time, while each of them has a code.
-        let mut length = 0;
-        while let Some(bytes) = rest.as_bytes()[length..].first_chunk::<8>()
-            && limit - count >= 8
-            && bytes.is_ascii()
-        {
-            let codes = bytes.map(|byte| weights.ascii[usize::from(byte & 0x7f)]);
-            if has_zero(codes) {
-                break;
-            }
-            key.extend_from_slice(&codes);
-            length += 8;
-            count += 8;
-        }
-        let run = rest.as_bytes()[length..]
-            .iter()
-            .take(limit - count)
-            .take_while(|byte| byte.is_ascii());
-        for byte in run {
-            length += 1;
-            let code = weights.ascii[usize::from(*byte)];
-            if code != 0 {
-                key.push(code);
-                count += 1;
-            }
-        }
-        rest = &rest[length..];
-        let mut characters = rest.chars();
-        let Some(character) = characters.next() else {
-            break;
-        };
-        if !character.is_ascii() {
-            rest = characters.as_str();
-            count += push_codes(weights.codes(character), limit - count, key);
-        }
-    }
-    count
-}
-
-/// Appends at most `limit` of the codes in `codes`; returns how many.
-fn push_codes(codes: &[u8], limit: usize, key: &mut Vec<u8>) -> usize {
-    let mut count = 0;
-    let mut rest = codes;
-    while count < limit && !rest.is_empty() {
-        // Odd bytes are codes of ASCII classes, even ones begin a longer code.
-        let length = match rest[0] % 2 {
-            1 => 1,
-            _ => rest
-                .iter()
-                .position(|byte| *byte == CODE_END)
-                .map_or(rest.len(), |end| end + 1),
-        };
-        key.extend_from_slice(&rest[..length]);
-        rest = &rest[length..];
-        count += 1;
-    }
-    count
 }
 
 /// Appends the key under `utf8mb4_0900_bin`.
@@ -458,219 +395,10 @@ pub fn decode_code_points(key: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-/// Appends the key of at most `limit` characters under a PAD SPACE collation.
-fn padded_key(text: &str, limit: usize, weight: impl Fn(char) -> char, key: &mut Vec<u8>) {
-    let mut spaces = 0;
-    key.reserve(text.len() + 1);
-    for character in text.chars().take(limit) {
-        let character = weight(character);
-        if character == ' ' {
-            spaces += 1;
-            continue;
-        }
-        if character < ' ' {
-            key.push(PAD_BELOW);
-        }
-        key.resize(key.len() + spaces, b' ');
-        spaces = 0;
-        if character.is_ascii() {
-            key.push(character as u8);
-        } else {
-            key.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-    }
-    key.push(PAD_END);
-}
-
-/// What a character compares as under `utf8mb4_general_ci`: its base letter in upper case.
-/// All characters beyond the Basic Multilingual Plane are equal.
-fn general_weight(character: char) -> char {
-    if character.is_ascii() {
-        return character.to_ascii_uppercase();
-    }
-    let mut base = character;
-    if !('\u{ac00}'..='\u{d7a3}').contains(&base) {
-        while let Decomposed::Singleton(next) | Decomposed::Expansion(next, _) =
-            CanonicalDecompositionBorrowed::new().decompose(base)
-        {
-            base = next;
-        }
-    }
-    if base == 'ß' {
-        return 'S';
-    }
-    let mut upper = base.to_uppercase();
-    let weight = match (upper.next(), upper.next()) {
-        (Some(single), None) => single,
-        _ => base,
-    };
-    if weight > '\u{ffff}' {
-        '\u{fffd}'
-    } else {
-        weight
-    }
-}
-
-/// Codes of the characters `block * 256 ..` under `utf8mb4_0900_ai_ci`.
-struct CodeBlock {
-    /// Where the codes of each character begin in `codes`, and the end.
-    starts: [u16; 257],
-    codes: Box<[u8]>,
-}
-
-/// All characters are below this; so many blocks cover them.
-const BLOCKS: usize = 0x11_0000 / 256;
-
-/// The weights of `utf8mb4_0900_ai_ci`.
-struct Weights {
-    /// Code of each ASCII character; 0: ignored.
-    ascii: [u8; 128],
-    ascii_of_code: [u8; 256],
-    /// ICU's weights of the classes of ASCII, ascending, and one character of each.
-    classes: Vec<(Vec<u8>, char)>,
-    collator: CollatorBorrowed<'static>,
-    blocks: Box<[OnceLock<CodeBlock>]>,
-}
-
-#[inline]
-fn weights() -> &'static Weights {
-    static WEIGHTS: OnceLock<Weights> = OnceLock::new();
-    WEIGHTS.get_or_init(Weights::new)
-}
-
-impl Weights {
-    fn new() -> Weights {
-        let mut options = CollatorOptions::default();
-        options.strength = Some(Strength::Primary);
-        let collator = Collator::try_new(CollatorPreferences::default(), options)
-            .expect("the root collation is compiled into the program");
-
-        let ascii_keys: Vec<Vec<u8>> = (0..128u8)
-            .map(|byte| icu_key(&collator, &char::from(byte).to_string()))
-            .collect();
-        let mut classes: Vec<(Vec<u8>, char)> = Vec::new();
-        // Lower case last, so that a class is represented by its small letter.
-        for byte in 0..128u8 {
-            let key = &ascii_keys[usize::from(byte)];
-            if key.is_empty() {
-                continue;
-            }
-            match classes.iter_mut().find(|(class, _)| class == key) {
-                Some(class) => class.1 = char::from(byte),
-                None => classes.push((key.clone(), char::from(byte))),
-            }
-        }
-        classes.sort();
-        let mut ascii = [0; 128];
-        let mut ascii_of_code = [0; 256];
-        for (rank, (class, representative)) in classes.iter().enumerate() {
-            let code = class_code(rank);
-            ascii_of_code[usize::from(code)] = *representative as u8;
-            for byte in 0..128 {
-                if ascii_keys[byte] == *class {
-                    ascii[byte] = code;
-                }
-            }
-        }
-        let blocks = (0..BLOCKS).map(|_| OnceLock::new()).collect();
-        Weights {
-            ascii,
-            ascii_of_code,
-            classes,
-            collator,
-            blocks,
-        }
-    }
-
-    /// The codes of a character outside of ASCII.
-    fn codes(&self, character: char) -> &[u8] {
-        let (block, at) = (character as usize / 256, character as usize % 256);
-        let block = self.blocks[block].get_or_init(|| self.code_block(block as u32));
-        &block.codes[usize::from(block.starts[at])..usize::from(block.starts[at + 1])]
-    }
-
-    fn code_block(&self, block: u32) -> CodeBlock {
-        let mut starts = [0; 257];
-        let mut codes = Vec::new();
-        for at in 0..256 {
-            // Surrogates are no characters and have no codes.
-            if let Some(character) = char::from_u32(block * 256 + at) {
-                self.push_character(character, &mut codes);
-            }
-            starts[at as usize + 1] = codes.len() as u16;
-        }
-        CodeBlock {
-            starts,
-            codes: codes.into(),
-        }
-    }
-
-    fn push_character(&self, character: char, codes: &mut Vec<u8>) {
-        if character.is_ascii() {
-            let code = self.ascii[character as usize];
-            if code != 0 {
-                codes.push(code);
-            }
-            return;
-        }
-        let key = icu_key(&self.collator, character.encode_utf8(&mut [0; 4]));
-        if key.is_empty() {
-            return;
-        }
-        if let Some(text) = self.as_ascii(&key) {
-            codes.extend(text.bytes().map(|byte| self.ascii[usize::from(byte)]));
-            return;
-        }
-        let decomposed = DecomposingNormalizerBorrowed::new_nfkd()
-            .normalize(character.encode_utf8(&mut [0; 4]))
-            .into_owned();
-        let is_itself = decomposed.chars().eq([character]);
-        if !is_itself && icu_key(&self.collator, &decomposed) == key {
-            for part in decomposed.chars() {
-                self.push_character(part, codes);
-            }
-            return;
-        }
-        let rank = self.classes.partition_point(|(class, _)| *class < key);
-        codes.push(class_code(rank) - 1);
-        codes.extend_from_slice(&key);
-        codes.push(CODE_END);
-    }
-
-    /// ASCII text with the weights `key`, if there is one.
-    fn as_ascii(&self, key: &[u8]) -> Option<String> {
-        let mut text = String::new();
-        let mut rest = key;
-        while !rest.is_empty() {
-            // Weights are prefix-free: at most one class matches.
-            let (class, representative) = self
-                .classes
-                .iter()
-                .find(|(class, _)| rest.starts_with(class))?;
-            text.push(*representative);
-            rest = &rest[class.len()..];
-        }
-        (icu_key(&self.collator, &text) == key).then_some(text)
-    }
-}
-
-fn class_code(rank: usize) -> u8 {
-    FIRST_CODE + 2 * rank as u8
-}
-
-/// ICU's primary weights of a text, without terminator.
-fn icu_key(collator: &CollatorBorrowed<'static>, text: &str) -> Vec<u8> {
-    let mut key = Vec::new();
-    let Ok(_) = collator.write_sort_key_to(text, &mut key);
-    while key.last().is_some_and(|byte| *byte <= CODE_END) {
-        key.pop();
-    }
-    key
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::unicode_primary::{ascii_of_codes, is_plain_ascii};
     use Collation::*;
 
     fn key(collation: Collation, text: &str) -> Vec<u8> {
@@ -722,6 +450,30 @@ mod tests {
             assert_equal(Utf8mb4_0900_ai_ci, a, b);
         }
         assert_ascending(Utf8mb4_0900_ai_ci, &["", " ", "a", "a ", "a b", "ab"]);
+    }
+
+    #[test]
+    fn accents_and_cases_count_where_all_else_is_equal() {
+        assert_equal(Utf8mb4_0900_as_ci, "CAFÉ", "cafe\u{301}");
+        assert_equal(Utf8mb4_0900_as_cs, "café", "cafe\u{301}");
+        assert_equal(Utf8mb4_0900_as_cs, "a\u{0}b", "ab");
+        assert_ascending(
+            Utf8mb4_0900_as_ci,
+            &[
+                "", " ", "a", "á", "à", "a ", "ab", "áb", "ac", "ae", "æ", "z",
+            ],
+        );
+        assert_ascending(
+            Utf8mb4_0900_as_cs,
+            &[
+                "a", "A", "á", "Á", "à", "ab", "aB", "Ab", "AB", "áb", "ac", "z", "Z",
+            ],
+        );
+        let small = "brand#45, in person";
+        assert_eq!(
+            key(Utf8mb4_0900_as_cs, small),
+            key(Utf8mb4_0900_ai_ci, small)
+        );
     }
 
     #[test]

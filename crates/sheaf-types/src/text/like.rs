@@ -41,10 +41,10 @@ impl Pattern {
         }
         // Two `%` in a row are one: an empty piece matches everywhere.
         let fold = |byte: u8| {
-            if collation.is_exact() {
-                byte
-            } else {
+            if collation.ignores_case() {
                 byte.to_ascii_lowercase()
+            } else {
+                byte
             }
         };
         let ascii = pieces
@@ -109,6 +109,9 @@ impl Pattern {
         match &self.ascii {
             // Pieces of bytes find what they look for in any UTF-8 when bytes are compared exactly.
             Some(pieces) if self.collation.is_exact() => {
+                match_bytes(text.as_bytes(), pieces, |a, b| a == b, &mut effort)
+            }
+            Some(pieces) if text.is_ascii() && !self.collation.ignores_case() => {
                 match_bytes(text.as_bytes(), pieces, |a, b| a == b, &mut effort)
             }
             Some(pieces) if text.is_ascii() => {
@@ -189,7 +192,7 @@ fn same_character(a: char, b: char, collation: Collation) -> bool {
         return false;
     }
     if a.is_ascii() && b.is_ascii() {
-        return a.eq_ignore_ascii_case(&b);
+        return collation.ignores_case() && a.eq_ignore_ascii_case(&b);
     }
     let (mut left, mut right) = ([0; 4], [0; 4]);
     // Under PAD SPACE, a space would equal the empty text; characters never do.

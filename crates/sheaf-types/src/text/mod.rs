@@ -5,15 +5,19 @@
 //! | [`collation`] | sort keys of texts |
 //! | [`hexadecimal`] | bytes as digits |
 //! | [`like`] | patterns of LIKE |
+//! | `padded` | sort keys of `utf8mb4_bin` and `utf8mb4_general_ci` |
 //! | [`quoting`] | names and strings in a statement |
-//! | `unicode_weights` | sort keys of the older Unicode collations |
+//! | [`unicode_primary`] | sort keys of `utf8mb4_0900_ai_ci` |
+//! | `unicode_weights` | sort keys of the older Unicode collations, and weights of accents and cases |
 
 use std::borrow::Cow;
 
 pub mod collation;
 pub mod hexadecimal;
 pub mod like;
+mod padded;
 pub mod quoting;
+pub mod unicode_primary;
 pub(crate) mod unicode_weights;
 
 /// Ends the key of a PAD SPACE collation.

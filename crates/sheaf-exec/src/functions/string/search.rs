@@ -53,6 +53,7 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
         let mut alike = alike.borrow_mut();
         let mut folded = |text| match collation {
             collation if collation.is_exact() => Cow::Borrowed(text),
+            collation if is_ascii && !collation.ignores_case() => Cow::Borrowed(text),
             _ if is_ascii => Cow::Owned(lowercase(text, &turns)),
             _ => Cow::Owned(turns.characters(text).map(|c| alike.first(c)).collect()),
         };

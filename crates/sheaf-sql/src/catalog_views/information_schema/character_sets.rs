@@ -48,7 +48,7 @@ pub(crate) fn collations_under(headers: [&str; 7]) -> Rows {
             u64::from(id).into(),
             if is_default { "Yes" } else { "" }.into(),
             "Yes".into(),
-            u64::from(id != 255 && id != 309).into(),
+            u64::from(!matches!(id, 255 | 278 | 305)).into(),
             match Collation::parse(name) {
                 Some(collation) if !collation.pads_spaces() => "NO PAD",
                 _ => "PAD SPACE",

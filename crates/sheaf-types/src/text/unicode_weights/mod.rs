@@ -1,10 +1,10 @@
 //! Primary weights of the Unicode Collation Algorithm in versions 4.0.0 and 5.2.0, and the sort keys of the collations
 //! `utf8mb4_unicode_ci` and `utf8mb4_unicode_520_ci` that are made of them.
 //!
-//! The newer collation `utf8mb4_0900_ai_ci` takes its weights from ICU (see `text/collation.rs`). These two are older
-//! than what ICU has: in 4.0.0 `æ`, `ø` and `ł` are letters of their own, in 5.2.0 they are `ae`, `o` and `l`. So their
-//! weights are kept as tables, made from Unicode's default table of each version (`allkeys.txt`), as MySQL uses it:
-//! contractions are left out, and of 4.0.0 all characters beyond the Basic Multilingual Plane are equal.
+//! The newer collation `utf8mb4_0900_ai_ci` takes its weights from ICU (see `text/unicode_primary.rs`). These two are
+//! older than what ICU has: in 4.0.0 `æ`, `ø` and `ł` are letters of their own, in 5.2.0 they are `ae`, `o` and `l`. So
+//! their weights are kept as tables, made from Unicode's default table of each version (`allkeys.txt`), as MySQL uses
+//! it: contractions are left out, and of 4.0.0 all characters beyond the Basic Multilingual Plane are equal.
 //!
 //! A table says the characters that have no implicit weight, ascending. Numbers are LEB128 varints:
 //!
@@ -17,9 +17,13 @@
 //! are two bytes from 0x21 on, of which none is 0x00 or 0x01. Characters without weights (controls, accents) leave no
 //! trace.
 
+mod levels;
+
 use std::sync::OnceLock;
 
 use crate::text::{PAD_BELOW, PAD_END};
+
+pub(crate) use levels::Levels;
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
