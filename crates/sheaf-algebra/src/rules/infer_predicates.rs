@@ -137,7 +137,10 @@ impl<'a> Classes<'a> {
     fn equal(&self, expression: &Scalar, to: &ColumnSet) -> Option<Scalar> {
         let mut classes = self.classes.iter();
         let class = classes.find(|class| class.contains(&expression))?;
-        let other = class.iter().find(|one| is_of(one, to));
+        // How many digits of a second there are says of what type functions of it are.
+        let digits = expression.sql_type().fsp();
+        let is_like = |one: &&&Scalar| is_of(one, to) && one.sql_type().fsp() == digits;
+        let other = class.iter().find(is_like);
         other.map(|one| (*one).clone())
     }
 
