@@ -117,10 +117,10 @@ impl SqlError {
         )
     }
 
-    /// 1235: TIMESTAMP columns hold UTC, and are not shown in another time zone yet.
-    pub fn timestamp_in_time_zone(table: &str) -> Self {
+    /// 1235: values of VIRTUAL columns are stored, and would be others in each time zone.
+    pub fn virtual_in_time_zone(table: &str, column: &str) -> Self {
         Self::not_supported_yet(format!(
-            "TIMESTAMP columns under a time_zone other than UTC, as in table {table}"
+            "VIRTUAL columns of TIMESTAMP under a time_zone other than UTC, as {table}.{column}"
         ))
     }
 

@@ -17,7 +17,7 @@ use sheaf_table::{
     AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, CreateTable,
     IndexPartSpec, IndexSpec, NoProgress, RowWriteGuard, Table, TableError,
 };
-use sheaf_types::{ColumnType, Value};
+use sheaf_types::{ColumnType, Value, temporal::TimeZone};
 
 use crate::machine::{Machine, Stop, Workload};
 
@@ -482,7 +482,9 @@ impl Tables {
             };
             let progress = Arc::new(NoProgress);
             let mut load = match request {
-                Some(request) => BulkLoad::of_new_table(catalog, request, options, progress)?,
+                Some(request) => {
+                    BulkLoad::of_new_table(catalog, request, TimeZone::UTC, options, progress)?
+                }
                 None => {
                     let guard = catalog.open_for_write(DATABASE, name, NO_WAIT)?;
                     BulkLoad::new(catalog, guard, options, progress)?

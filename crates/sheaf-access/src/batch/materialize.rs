@@ -20,6 +20,7 @@ use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_table::{KeyLayout, RowView, TableError};
 use sheaf_types::ColumnType;
 use sheaf_types::labels::text_of_number;
+use sheaf_types::temporal::TimeZone;
 
 use crate::arrow_types::arrow_type;
 use crate::condition::columns::{ColumnSource, NumberKind, Place};
@@ -162,7 +163,12 @@ enum Values {
     },
     Date(Vec<i32>),
     Time(Vec<i64>),
-    Timestamp(Vec<i64>),
+    DateTime(Vec<i64>),
+    /// Wall clocks of the zone, of the UTC that is appended.
+    Timestamp {
+        values: Vec<i64>,
+        zone: TimeZone,
+    },
     Enum {
         views: Vec<u128>,
         labels: Labels,
@@ -183,7 +189,7 @@ enum Values {
 impl Values {
     /// Without room: a plan of a thousand scans starts all of them before the first one reads a row. After its first
     /// batch a scan has [room](take_buffer) for another one like that.
-    fn new(ty: &ColumnType) -> Self {
+    fn new(ty: &ColumnType, zone: TimeZone) -> Self {
         if let ColumnType::Enum { labels, .. } = ty {
             return Self::Enum {
                 views: Vec::new(),
@@ -214,7 +220,11 @@ impl Values {
             DataType::Float64 => Self::Float64(Vec::new()),
             DataType::Date32 => Self::Date(Vec::new()),
             DataType::Duration(_) => Self::Time(Vec::new()),
-            DataType::Timestamp(..) => Self::Timestamp(Vec::new()),
+            DataType::Timestamp(..) if zone.is_utc() => Self::DateTime(Vec::new()),
+            DataType::Timestamp(..) => Self::Timestamp {
+                values: Vec::new(),
+                zone,
+            },
             ty @ (DataType::Binary | DataType::LargeBinary) => Self::Binary {
                 bytes: Vec::new(),
                 ends: Vec::new(),
@@ -237,8 +247,12 @@ impl Values {
             Self::Int32(values) | Self::Date(values) => {
                 values.extend(numbers.map(|number| number as i32))
             }
-            Self::Int64(values) | Self::Time(values) | Self::Timestamp(values) => {
+            Self::Int64(values) | Self::Time(values) | Self::DateTime(values) => {
                 values.extend(numbers.map(|number| number as i64));
+            }
+            Self::Timestamp { values, zone } => {
+                let zone = *zone;
+                values.extend(numbers.map(|number| zone.local(number as i64)));
             }
             Self::UInt8(values) => values.extend(numbers.map(|number| number as u8)),
             Self::UInt16(values) => values.extend(numbers.map(|number| number as u16)),
@@ -338,10 +352,9 @@ impl Values {
                 take_buffer(values).into(),
                 nulls,
             )?),
-            Self::Timestamp(values) => Arc::new(TimestampMicrosecondArray::try_new(
-                take_buffer(values).into(),
-                nulls,
-            )?),
+            Self::DateTime(values) | Self::Timestamp { values, .. } => Arc::new(
+                TimestampMicrosecondArray::try_new(take_buffer(values).into(), nulls)?,
+            ),
             Self::Decimal {
                 values,
                 precision,
@@ -396,7 +409,7 @@ pub(crate) struct ColumnBuilder {
 impl ColumnBuilder {
     /// A builder for batches of about `rows`.
     pub(crate) fn new(source: ColumnSource, rows: usize) -> Self {
-        let values = Values::new(&source.ty);
+        let values = Values::new(&source.ty, source.time_zone);
         Self {
             source,
             values,

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 use sheaf_table::{KeyLayout, PartKind, Table};
-use sheaf_types::ColumnType;
+use sheaf_types::{ColumnType, temporal::TimeZone};
 
 use crate::arrow_types::{CLUSTERED_KEY_TYPE, arrow_type};
 use crate::condition::index_entries::value_width;
@@ -55,6 +55,8 @@ pub(crate) struct ColumnSource {
     pub(crate) column: usize,
     pub(crate) ty: ColumnType,
     pub(crate) nullable: bool,
+    /// Of a TIMESTAMP: the zone of values in conditions and batches. It is UTC in rows and entries.
+    pub(crate) time_zone: TimeZone,
     pub(crate) place: Place,
     /// In rows: byte and mask of the NULL bit.
     pub(crate) null_bit: Option<(usize, u8)>,
@@ -71,6 +73,7 @@ impl ColumnSource {
                 column,
                 ty: CLUSTERED_KEY_TYPE,
                 nullable: false,
+                time_zone: TimeZone::UTC,
                 place: Place::ClusteredKey,
                 null_bit: None,
             });
@@ -100,6 +103,7 @@ impl ColumnSource {
             column,
             ty: definition.ty.clone(),
             nullable: definition.nullable,
+            time_zone: definition.time_zone,
             place,
             null_bit,
         })

@@ -254,7 +254,14 @@ fn column_test(table: &Table, column: usize, operand: Operand<'_>) -> Result<Tes
 
 /// A constant as a number in units of the column.
 pub(crate) fn number(table: &Table, source: &ColumnSource, value: &Value) -> Result<Number> {
-    Number::of(value, scale_of(&source.ty)).ok_or_else(|| mismatch(table, source.column))
+    let number = match value {
+        Value::Timestamp(micros) => {
+            let stored = Value::Timestamp(source.time_zone.utc(*micros));
+            Number::of(&stored, 0)
+        }
+        value => Number::of(value, scale_of(&source.ty)),
+    };
+    number.ok_or_else(|| mismatch(table, source.column))
 }
 
 /// The constants of a list that are not NULL: `x IN (..., NULL)` is never true because of the NULL.

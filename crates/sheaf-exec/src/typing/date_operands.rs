@@ -110,6 +110,24 @@ pub(super) fn moments_of(
     Ok(args)
 }
 
+/// Arguments of a function, where constants with an offset that are to be dates or times are wall clocks.
+pub(super) fn wall_clocks(function: &str, mut args: Vec<Expr>, rule: Rule<'_>) -> Vec<Expr> {
+    let moments = match (function, dates_among(function, &args)) {
+        (_, Some(dates)) => dates,
+        ("$date_add" | "$date_subtract", None) => 0..1,
+        ("$extract", None) => 1..2,
+        ("timediff", None) => 0..2,
+        (function, None) if OF_A_TIME.contains(&function) => 0..1,
+        _ => return args,
+    };
+    for argument in args.get_mut(moments).into_iter().flatten() {
+        if let Some(wall_clock) = rule.wall_clock(argument) {
+            *argument = wall_clock;
+        }
+    }
+    args
+}
+
 /// A text is watched, unless it is a constant that is a date or a time.
 pub(super) fn moment_of(
     operand: Expr,
@@ -221,6 +239,7 @@ pub(super) fn refuses_zero_of(
 
 /// A value that is to be a date, watched where it is shown, and whether the zero date is NULL then.
 fn made_date(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<(Expr, bool)> {
+    let value = rule.wall_clock(&value).unwrap_or(value);
     let value = day_of_year(value, schema)?;
     let refuses_zero = refuses_zero_of(Some(&value), schema, rule)?;
     let kind = match refuses_zero {

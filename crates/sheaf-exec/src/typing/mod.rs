@@ -191,6 +191,7 @@ fn resolve_call(
                 true => numbers_of_moments(args, schema)?,
                 false => args,
             };
+            let args = date_operands::wall_clocks(name, args, rule);
             let args = date_operands::days_of_years(name, args, schema)?;
             let args = match wanted {
                 // Conditions that stand in front of operands hold for what is watched in them now, too.

@@ -10,6 +10,7 @@ use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{Expr, Operator, binary_expr, lit};
 use sheaf_types::Collation;
+use sheaf_types::temporal::{TimeZone, wall_clock_text};
 
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, field};
@@ -23,6 +24,8 @@ pub struct Texts {
     pub(super) truncated: TruncatedTexts,
     /// The day on which a TIME is a point in time, counted from 1970-01-01.
     today: i32,
+    /// That of the session.
+    time_zone: TimeZone,
     /// Some are values of parameters.
     pub(super) are_parameters: bool,
     /// What is made of texts and numbers is no zero date (`sql_mode` NO_ZERO_DATE).
@@ -38,6 +41,7 @@ impl Texts {
             literal_metadata: is_told.then(|| FieldMetadata::from(field.metadata())),
             truncated,
             today: 0,
+            time_zone: TimeZone::UTC,
             are_parameters: false,
             refuses_zero_dates: false,
         }
@@ -47,6 +51,7 @@ impl Texts {
     pub fn of_collation(&self, collation: Collation) -> Texts {
         Texts {
             today: self.today,
+            time_zone: self.time_zone,
             are_parameters: self.are_parameters,
             refuses_zero_dates: self.refuses_zero_dates,
             ..Texts::of(collation, self.truncated.clone())
@@ -92,6 +97,22 @@ impl Texts {
     /// The statement runs on this day, counted from 1970-01-01.
     pub fn on_day(self, today: i32) -> Texts {
         Texts { today, ..self }
+    }
+
+    /// The statement's session has this time zone.
+    pub fn in_time_zone(self, time_zone: TimeZone) -> Texts {
+        Texts { time_zone, ..self }
+    }
+
+    /// A constant that gives a moment with an offset, `'2024-01-01 10:00:00+02:00'`, as the session's wall clock;
+    /// `None` for all else. Texts that rows have are not read so.
+    pub(super) fn wall_clock(&self, operand: &Expr) -> Option<Expr> {
+        let Expr::Literal(value, metadata) = operand else {
+            return None;
+        };
+        let wall_clock = wall_clock_text(value.try_as_str().flatten()?, self.time_zone)?;
+        let wall_clock = ScalarValue::Utf8View(Some(wall_clock));
+        Some(Expr::Literal(wall_clock, metadata.clone()))
     }
 
     /// A TIME as a point in time with so many fraction digits.

@@ -424,8 +424,10 @@ impl Binder<'_> {
         let opened = self.tables_by_name().table(database, table);
         let opened = opened.map_err(SqlError::from)?;
         let definition = &opened.definition;
-        if self.context.session.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
-            return Err(SqlError::timestamp_in_time_zone(table));
+        if self.context.session.time_zone_offset_seconds() != 0
+            && let Some(column) = definition.virtual_column_of_time_zone()
+        {
+            return Err(SqlError::virtual_in_time_zone(table, &column.name));
         }
         let exists = |index: &str| {
             let mut known = std::iter::once(&definition.primary).chain(&definition.secondary);

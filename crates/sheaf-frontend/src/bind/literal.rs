@@ -1,7 +1,7 @@
 //! Literals: which are wrong, and what a number or a moment is by its digits.
 
 use sheaf_types::error::codes;
-use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_time};
+use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_time, split_offset};
 use sqlparser::ast::{DataType, Expr, Value as Literal, ValueWithSpan};
 
 use crate::error::{Result, SqlError};
@@ -28,6 +28,11 @@ pub fn check_non_zero_literal(literal: &ValueWithSpan, data_type: &DataType) -> 
     }
 }
 
+/// A moment that is given with an offset, without that.
+fn without_offset(text: &str) -> &str {
+    split_offset(text).map_or(text, |(moment, _)| moment)
+}
+
 /// Error 1525 for a DATE, TIME or TIMESTAMP whose text is no such value: all of it, and no less.
 pub fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
     let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
@@ -41,7 +46,7 @@ pub fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Res
         ),
         DataType::Datetime(_) | DataType::Timestamp(..) => (
             "DATETIME",
-            read_datetime(text).is_ok_and(|read| read.has_time && !read.trailing),
+            read_datetime(without_offset(text)).is_ok_and(|read| read.has_time && !read.trailing),
         ),
         DataType::Time(..) => (
             "TIME",
@@ -67,7 +72,7 @@ pub fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataTyp
     };
     let digits = match data_type {
         DataType::Time(..) => read_time(text).map(|read| read.fraction_digits),
-        _ => read_datetime(text).map(|read| read.fraction_digits),
+        _ => read_datetime(without_offset(text)).map(|read| read.fraction_digits),
     };
     let digits = digits.unwrap_or(0).into();
     match data_type {

@@ -81,7 +81,7 @@ use sheaf_algebra::{Column, ColumnId, ColumnSet, Columns, Relation, Scalar, rule
 use sheaf_exec::CommonTableSource;
 use sheaf_exec::plan_size::{check_plan_size, check_room_for_list};
 use sheaf_exec::typing::{Purpose, Texts};
-use sheaf_types::temporal::split_datetime;
+use sheaf_types::temporal::{TimeZone, split_datetime};
 use sqlparser::ast::Query;
 
 use crate::error::SqlError;
@@ -143,6 +143,7 @@ fn texts_of(context: &QueryContext<'_>) -> Texts {
     let session = context.session;
     Texts::of(session.collation(), session.truncated_texts())
         .on_day(split_datetime(local_now(session)).0)
+        .in_time_zone(TimeZone::of_offset(session.time_zone_offset_seconds()))
         .of_parameters(session.has_parameters())
         .refusing_zero_dates(session.refuses_zero_dates())
 }

@@ -355,12 +355,12 @@ impl Session {
     /// looked up.
     pub(crate) fn lock_tables(&mut self, targets: &[Arc<Table>]) -> Result<Option<ChangeSet>> {
         let check = self.variables.foreign_key_checks();
-        let catalog = self.engine.catalog();
+        let (catalog, zone) = (self.engine.catalog(), self.variables.time_zone());
         let schema_version = catalog.schema_version();
         let tables = match check {
             true if self.unrelated_tables.has(schema_version, targets) => Cow::Borrowed(targets),
             true => {
-                let related = catalog.related_tables(targets);
+                let related = catalog.related_tables(targets, zone);
                 let unrelated = &mut self.unrelated_tables;
                 unrelated.note(schema_version, targets, &related);
                 Cow::Owned(related)
@@ -404,7 +404,7 @@ impl Session {
         let catalog = self.engine.catalog();
         let is_complete = !check
             || catalog.schema_version() == schema_version
-            || catalog.related_tables(targets).len() == tables.len();
+            || catalog.related_tables(targets, zone).len() == tables.len();
         if guards.iter().zip(tables.iter()).all(current) && is_complete {
             let mut tables = ChangeSet::new(guards, check);
             tables.give_out(self.variables.auto_increment_series());

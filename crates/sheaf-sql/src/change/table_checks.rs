@@ -138,11 +138,18 @@ pub(crate) fn violated(name: &str) -> TableError {
 }
 
 impl Session {
-    /// Error 1235 for TIMESTAMP columns under a time zone of the session's: what they hold is shown, and taken, as UTC.
-    pub(crate) fn check_timestamps(&self, definition: &TableDefinition) -> Result<()> {
-        match self.variables.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
-            true => Err(SqlError::timestamp_in_time_zone(&definition.name)),
-            false => Ok(()),
+    /// Error 1235 under a time zone of the session's for a VIRTUAL column that would be computed in it: the values are
+    /// stored, and are those of UTC.
+    pub(crate) fn check_time_zone(&self, definition: &TableDefinition) -> Result<()> {
+        if self.variables.time_zone().is_utc() {
+            return Ok(());
+        }
+        match definition.virtual_column_of_time_zone() {
+            Some(column) => Err(SqlError::virtual_in_time_zone(
+                &definition.name,
+                &column.name,
+            )),
+            None => Ok(()),
         }
     }
 

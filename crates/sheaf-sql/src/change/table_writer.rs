@@ -587,6 +587,7 @@ impl Session {
 
     /// Opens a table to load it; `None` if others use it.
     fn lock_for_load(&self, table: &Table) -> Result<Option<WriteGuard>> {
+        let zone = self.variables.time_zone();
         let catalog = self.catalog_of(&table.definition);
         let (database, table) = (&table.definition.database, &table.definition.name);
         let handle = &self.handle;
@@ -597,7 +598,10 @@ impl Session {
             ..LockRequest::from(LOAD_LOCK_WAIT)
         };
         match catalog.open_for_load(database, table, request) {
-            Ok(guard) => Ok(Some(guard)),
+            Ok(guard) => {
+                let table = guard.in_time_zone(zone);
+                Ok(Some(guard.used_as(&table)))
+            }
             Err(TableError::LockWaitTimeout) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -625,7 +629,8 @@ impl Session {
     ) -> Result<TableWriter> {
         let memory = self.sort_memory(options.source_keeps_rows)?;
         let (sort, progress) = self.load_options(&memory);
-        let load = BulkLoad::of_new_table(self.engine.catalog(), request, sort, progress)?;
+        let (catalog, zone) = (self.engine.catalog(), self.variables.time_zone());
+        let load = BulkLoad::of_new_table(catalog, request, zone, sort, progress)?;
         self.bulk_writer(load, memory, options)
     }
 
@@ -644,7 +649,7 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         load.give_out(self.variables.auto_increment_series());
-        self.check_timestamps(&load.table().definition)?;
+        self.check_time_zone(&load.table().definition)?;
         Ok(TableWriter {
             generated: self
                 .generated_columns(load.table(), options.mode)?
@@ -695,7 +700,7 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         let position = position_of(&tables, &table);
-        let planned = self.check_timestamps(&table.definition).and_then(|()| {
+        let planned = self.check_time_zone(&table.definition).and_then(|()| {
             let generated = self.generated_columns(&table, options.mode)?;
             let generated = generated.map(Arc::new);
             Ok((generated, self.table_checks(&table)?))

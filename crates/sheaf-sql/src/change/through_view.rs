@@ -180,7 +180,8 @@ impl Session {
                 (Arc::clone(&below.table), below.columns.clone(), Some(below))
             }
             None => {
-                let table = catalog.table(&database, &table)?;
+                let names = self.table_names().of_all_sessions();
+                let table = names.table(&database, &table)?;
                 let columns = table.definition.columns.iter().enumerate();
                 let columns = columns.map(|(at, column)| (column.name.clone(), Some(at)));
                 let columns = columns.collect();

@@ -51,7 +51,7 @@ impl Session {
     ) -> Result<Option<Altered>> {
         let (database, table) = self.resolve_for_change(name)?;
         let old_name = (database.clone(), table.clone());
-        let current = self.table_names().table(&database, &table)?;
+        let current = self.table_names_in_utc().table(&database, &table)?;
         let alterations = self.alterations(&current.definition, changes)?;
         let temporary = current.definition.is_temporary();
         if temporary {
@@ -63,6 +63,9 @@ impl Session {
         self.try_defaults(&table, &next.columns)?;
         self.try_generated(&table, &next.columns)?;
         check_demands(changes.ast, work)?;
+        if work.copies() {
+            self.check_time_zone(&next)?;
+        }
         let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
             memory_bytes: 0,

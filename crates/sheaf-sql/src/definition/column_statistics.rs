@@ -55,7 +55,7 @@ impl Session {
                 message.into(),
             ]);
         };
-        match self.table_names().table(&database, &table) {
+        match self.table_names_in_utc().table(&database, &table) {
             Ok(opened) if opened.definition.is_temporary() => add(
                 "Error",
                 "Cannot create histogram statistics for a temporary table.".to_string(),

@@ -61,7 +61,8 @@ impl Session {
                 if create.temporary && (&other_database, &other_table) == (&database, &name) {
                     return Err(SqlError::non_unique_table(&name));
                 }
-                let other = self.table_names().table(&other_database, &other_table)?;
+                let names = self.table_names_in_utc();
+                let other = names.table(&other_database, &other_table)?;
                 same_shape(&other.definition, database.clone(), name.clone())
             }
             None => {
@@ -542,6 +543,11 @@ fn constant_default(column: &Column, value: &Value, mode: Mode) -> Result<Defaul
         return Err(SqlError::blob_cannot_have_default(&column.name));
     }
     match to_column(column, value, mode) {
+        // A definition is in UTC.
+        Ok((Value::Timestamp(local), _)) => {
+            let utc = mode.time_zone.utc(local);
+            Ok(DefaultValue::Value(Value::Timestamp(utc)))
+        }
         Ok((value, _)) => Ok(DefaultValue::Value(value)),
         Err(_) => Err(SqlError::invalid_default(&column.name)),
     }

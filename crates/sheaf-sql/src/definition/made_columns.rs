@@ -51,7 +51,9 @@ impl Session {
         let nullable = field.is_nullable();
         let origin = match meta.org_table.is_empty() {
             true => None,
-            false => self.table_names().columns(&meta.database, &meta.org_table),
+            false => self
+                .table_names_in_utc()
+                .columns(&meta.database, &meta.org_table),
         };
         let origin = origin.and_then(|columns| {
             let mut columns = columns.into_iter();

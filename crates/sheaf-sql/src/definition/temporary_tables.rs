@@ -8,8 +8,14 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 
 impl Session {
-    /// What names of tables mean.
+    /// What names of tables mean to statements that read and write rows: they see tables in the session's time zone.
     pub(crate) fn table_names(&self) -> TableNames<'_> {
+        self.table_names_in_utc()
+            .in_time_zone(self.variables.time_zone())
+    }
+
+    /// What names of tables mean to statements that change definitions, which are in UTC.
+    pub(crate) fn table_names_in_utc(&self) -> TableNames<'_> {
         TableNames::new(self.engine.catalog(), self.temporary.names())
     }
 

@@ -79,7 +79,7 @@ pub(crate) struct PlanKey {
     /// What literals compare by; what results are told in says nothing of it where they are not converted.
     connection_collation_id: u16,
     pushes_index_conditions: bool,
-    /// Which plans there are depends on it, see `Session::check_timestamps`.
+    /// The tables of a plan are seen in it, see `Table::in_time_zone`.
     time_zone_offset_seconds: i32,
 }
 

@@ -209,7 +209,7 @@ impl Session {
                 self.keep_definition(&target.table)?;
                 let is_first = self.holds_no_table() && guards.is_empty();
                 let guard = self.lock_for_read(&target.table, is_first)?;
-                are_current &= Arc::ptr_eq(&guard, &target.table);
+                are_current &= guard.is_version_of(&target.table);
                 guards.push(guard);
             }
             if are_current {
@@ -228,7 +228,7 @@ impl Session {
             self.begin_change()?;
         }
         let (_, writing) = self.transactions.kept_tables();
-        if writing.iter().any(|guard| Arc::ptr_eq(guard, table)) {
+        if writing.iter().any(|guard| guard.is_version_of(table)) {
             return Ok(true);
         }
         let is_first = self.holds_no_table();

@@ -230,8 +230,9 @@ impl Transactions {
     /// Takes the guard of a table that the transaction has opened for writing already.
     pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<ChangeGuard> {
         let writing = &mut self.open.as_mut()?.tables.writing;
-        let position = writing.iter().position(|guard| Arc::ptr_eq(guard, table))?;
-        Some(writing.swap_remove(position))
+        let mut guards = writing.iter();
+        let position = guards.position(|guard| guard.is_version_of(table))?;
+        Some(writing.swap_remove(position).used_as(table))
     }
 
     /// Puts guards back that a statement took and did not use.
@@ -255,8 +256,8 @@ impl Transactions {
     pub(crate) fn keeps(&self, table: &Arc<Table>) -> bool {
         let (reading, writing) = self.kept_tables();
         let mut writing = writing.iter();
-        reading.iter().any(|guard| Arc::ptr_eq(guard, table))
-            || writing.any(|guard| Arc::ptr_eq(guard, table))
+        reading.iter().any(|guard| guard.is_version_of(table))
+            || writing.any(|guard| guard.is_version_of(table))
     }
 
     /// Where tables are kept that are read: in the open transaction, or for the statement that changes rows.
@@ -637,7 +638,7 @@ impl Session {
             return Ok(());
         };
         let mut guards = kept.iter();
-        if guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table)) {
+        if guards.any(|guard| guard.is_version_of(table)) {
             return Ok(());
         }
         let guard = self.lock_for_read(table, self.holds_no_table())?;

@@ -28,6 +28,7 @@ use sheaf_optimizer::OptimizerSwitch;
 use sheaf_table::AutoIncrementSeries;
 use sheaf_types::assignment::Mode;
 use sheaf_types::error::codes;
+use sheaf_types::temporal::TimeZone;
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
@@ -754,7 +755,11 @@ impl Variables {
 
     /// Seconds east of UTC.
     pub fn time_zone_offset_seconds(&self) -> i32 {
-        self.values.settings.time_zone_offset_seconds
+        self.time_zone().offset_seconds()
+    }
+
+    pub fn time_zone(&self) -> TimeZone {
+        self.values.settings.assignment_mode.time_zone
     }
 
     /// The id of `collation_connection`.

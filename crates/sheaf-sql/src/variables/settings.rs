@@ -8,6 +8,7 @@ use std::time::Duration;
 use sheaf_table::AutoIncrementSeries;
 use sheaf_types::Collation;
 use sheaf_types::assignment::Mode;
+use sheaf_types::temporal::TimeZone;
 
 use super::{
     BINARY_COLLATION_ID, Isolation, OWN_COLLATION_ID, SqlMode, VariableValue, collation,
@@ -47,7 +48,6 @@ pub(super) struct Settings {
     pub(super) max_execution_time_ms: u64,
     pub(super) max_statement_time_ms: u64,
     pub(super) long_query_time: Duration,
-    pub(super) time_zone_offset_seconds: i32,
     pub(super) result_collation_id: u16,
     pub(super) connection_collation_id: u16,
     pub(super) literal_collation: Collation,
@@ -87,6 +87,9 @@ impl Settings {
                 zero_date: !sql_mode.contains("NO_ZERO_DATE"),
                 zero_in_date: !sql_mode.contains("NO_ZERO_IN_DATE"),
                 today: None,
+                time_zone: TimeZone::of_offset(
+                    time_zone_offset_seconds(text("time_zone")).unwrap_or(0),
+                ),
             },
             // What is to be traced has to be planned, and a plan says whether it uses a key.
             direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates && is_any_size,
@@ -125,7 +128,6 @@ impl Settings {
                 }
                 _ => Duration::MAX,
             },
-            time_zone_offset_seconds: time_zone_offset_seconds(text("time_zone")).unwrap_or(0),
             result_collation_id: result_collation_id(
                 text("character_set_results"),
                 text("collation_connection"),

@@ -409,6 +409,7 @@ impl Catalog {
         };
         let (definition, state) = (altered.definition.clone(), Arc::clone(state));
         let table = Table::open(self.storage(), self.memory(), definition, state)?;
+        let table = table.seen_in(options.mode.time_zone);
         let read_ahead = ReadAhead::Pages(CHECK_READ_AHEAD_PAGES);
         let mut rows = table
             .clustered

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use sheaf_types::Value;
+use sheaf_types::{Value, temporal::TimeZone};
 
 use crate::build::tree_load::{BulkLoadOptions, TreeLoad};
 use crate::catalog::foreign_keys::{check_rows, parents_of};
@@ -64,17 +64,19 @@ impl BulkLoad {
     }
 
     /// Starts loading a table that comes with its rows: [`finish`](Self::finish) enters it with all of them.
+    /// `time_zone`: of the rows that are [appended](Self::append).
     ///
     /// # Errors
     /// As [`Catalog::create_table`].
     pub fn of_new_table(
         catalog: &Arc<Catalog>,
         request: CreateTable,
+        time_zone: TimeZone,
         options: BulkLoadOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<BulkLoad> {
         let check_foreign_keys = request.check_foreign_keys;
-        let table = catalog.prepare_table(request)?;
+        let table = catalog.prepare_table(request)?.seen_in(time_zone);
         progress.begin(&format!("loading {}", table.definition.name), None);
         let empty = trees_of(&table.definition);
         let guard = WriteGuard::of_new(table).inspect_err(|_| catalog.drop_trees(&empty))?;
@@ -124,7 +126,8 @@ impl BulkLoad {
             mut guard,
             new,
         } = self;
-        let loaded = trees.finish(&*progress)?;
+        let mut loaded = trees.finish(&*progress)?;
+        loaded.definition = loaded.definition.in_time_zone(TimeZone::UTC);
         guard.unlock_shared();
         let kept = trees_of(&loaded.definition);
         let mut left_over = loaded.trees;

@@ -19,6 +19,7 @@ use sheaf_types::{
     assignment::{Mode, zero_value},
     column_text,
     error::{ColumnIssue, ColumnProblem},
+    temporal::TimeZone,
 };
 
 use crate::build::alter_table::{AlterOptions, Altered};
@@ -59,7 +60,10 @@ impl Catalog {
             state.auto_increment.restore(next);
         }
         let state = Arc::new(state);
-        let mut definition = altered.definition.clone();
+        // A value is converted as the session sees it.
+        let zone = options.mode.time_zone;
+        let table = &table.seen_in(zone);
+        let mut definition = altered.definition.clone().in_time_zone(zone);
         self.create_trees(&mut definition, made)?;
         let empty = Table::open(
             self.storage(),
@@ -73,7 +77,7 @@ impl Catalog {
         };
         let mut load = TreeLoad::new(self.storage(), Arc::new(empty), Vec::new(), load)?;
         load.series = options.series;
-        let mut conversion = Conversion::new(&table.definition.columns, altered, options);
+        let mut conversion = Conversion::new(table, altered, options);
         progress.begin(
             &format!("copying {}", table.definition.name),
             Some(table.row_count_estimate()),
@@ -95,7 +99,7 @@ impl Catalog {
         done.issues = conversion.issues;
         let loaded = load.finish(progress)?;
         made.extend(loaded.trees);
-        altered.definition = loaded.definition;
+        altered.definition = loaded.definition.in_time_zone(TimeZone::UTC);
         Ok(state)
     }
 }
@@ -128,12 +132,9 @@ struct Conversion<'a> {
 }
 
 impl<'a> Conversion<'a> {
-    fn new(
-        old: &'a [Column],
-        altered: &AlteredDefinition,
-        options: &AlterOptions,
-    ) -> Conversion<'a> {
-        let new = altered.definition.columns.clone();
+    fn new(old: &'a Table, altered: &AlteredDefinition, options: &AlterOptions) -> Conversion<'a> {
+        let definition = altered.definition.clone();
+        let new = definition.in_time_zone(options.mode.time_zone).columns;
         let sources = new.iter().zip(&altered.sources).enumerate();
         let sources = sources.map(|(position, (column, source))| match source {
             _ if altered.generated.contains(&position) => Source::Constant(Value::Null),
@@ -143,7 +144,7 @@ impl<'a> Conversion<'a> {
         let is_computed =
             |at: &usize| altered.sources[*at].is_none() && new[*at].default_expression().is_some();
         Conversion {
-            old,
+            old: &old.definition.columns,
             sources: sources.collect(),
             computed: (0..new.len())
                 .filter(is_computed)

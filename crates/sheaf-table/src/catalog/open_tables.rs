@@ -45,6 +45,17 @@ pub struct RowWriteGuard {
     _rows: RowWriterLock,
 }
 
+impl RowWriteGuard {
+    /// The same, where the table is used under another [time zone](Table::in_time_zone), if `table` is of this
+    /// version.
+    pub fn used_as(mut self, table: &Arc<Table>) -> RowWriteGuard {
+        if table.is_version_of(&self.table) {
+            self.table = Arc::clone(table);
+        }
+        self
+    }
+}
+
 impl std::ops::Deref for RowWriteGuard {
     type Target = Arc<Table>;
 
@@ -72,6 +83,15 @@ impl WriteGuard {
             shared: Some(shared),
             writer,
         })
+    }
+
+    /// The same, where the table is used under another [time zone](Table::in_time_zone), if `table` is of this
+    /// version.
+    pub fn used_as(mut self, table: &Arc<Table>) -> WriteGuard {
+        if table.is_version_of(&self.table) {
+            self.table = Arc::clone(table);
+        }
+        self
     }
 
     /// Gives the shared lock back, so that the exclusive one can be taken.

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+use sheaf_types::temporal::TimeZone;
 
 use crate::catalog::account::{AccountState, Accounts};
 use crate::catalog::resource_group::{ResourceGroupState, ResourceGroups};
@@ -109,11 +110,22 @@ pub struct TableNames<'a> {
     catalog: &'a Arc<Catalog>,
     /// `None`: the session has no temporary tables.
     temporary: Option<&'a Arc<Catalog>>,
+    /// That of the session, in which it sees tables.
+    time_zone: TimeZone,
 }
 
 impl<'a> TableNames<'a> {
     pub fn new(catalog: &'a Arc<Catalog>, temporary: Option<&'a Arc<Catalog>>) -> TableNames<'a> {
-        TableNames { catalog, temporary }
+        TableNames {
+            catalog,
+            temporary,
+            time_zone: TimeZone::UTC,
+        }
+    }
+
+    /// Tables are seen in this time zone; otherwise in UTC.
+    pub fn in_time_zone(self, time_zone: TimeZone) -> TableNames<'a> {
+        TableNames { time_zone, ..self }
     }
 
     /// The tables of all sessions: what names in views and in foreign keys mean.
@@ -134,15 +146,16 @@ impl<'a> TableNames<'a> {
         self.temporary.is_some() && self.temporary(database, name).is_some()
     }
 
-    /// As [`Catalog::table`].
+    /// As [`Catalog::table`], in the time zone.
     ///
     /// # Errors
     /// As there.
     pub fn table(self, database: &str, name: &str) -> Result<Arc<Table>> {
-        match self.temporary(database, name) {
-            Some(table) => Ok(table),
-            None => self.catalog.table(database, name),
-        }
+        let table = match self.temporary(database, name) {
+            Some(table) => table,
+            None => self.catalog.table(database, name)?,
+        };
+        Ok(table.in_time_zone(self.time_zone))
     }
 
     /// As [`Catalog::view`]: a temporary table hides a view, too.
@@ -153,7 +166,7 @@ impl<'a> TableNames<'a> {
         }
     }
 
-    /// As [`Catalog::columns`].
+    /// As [`Catalog::columns`], in UTC.
     pub fn columns(self, database: &str, name: &str) -> Option<Vec<Column>> {
         match self.temporary(database, name) {
             Some(table) => Some(table.definition.columns.clone()),

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{LockMode, ReadView, Transaction};
-use sheaf_types::{Value, assignment::Mode, error::ColumnIssue};
+use sheaf_types::{Value, assignment::Mode, error::ColumnIssue, temporal::TimeZone};
 
 use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
 use crate::codec::row_codec::RowView;
@@ -73,6 +73,16 @@ impl From<RowWriteGuard> for ChangeGuard {
 impl From<WriteGuard> for ChangeGuard {
     fn from(guard: WriteGuard) -> ChangeGuard {
         ChangeGuard::Alone(guard)
+    }
+}
+
+impl ChangeGuard {
+    /// The same, where the table is used under another [time zone](Table::in_time_zone). `table` is of this version.
+    pub fn used_as(self, table: &Arc<Table>) -> ChangeGuard {
+        match self {
+            ChangeGuard::Beside(guard) => ChangeGuard::Beside(guard.used_as(table)),
+            ChangeGuard::Alone(guard) => ChangeGuard::Alone(guard.used_as(table)),
+        }
     }
 }
 
@@ -121,9 +131,10 @@ type ShallEnd = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Catalog {
     /// The tables that must be opened to change rows of `targets`: these, those that they refer to, and those that
-    /// refer to them, as far as actions reach. Sorted by name, the order in which they are to be opened.
-    pub fn related_tables(&self, targets: &[Arc<Table>]) -> Vec<Arc<Table>> {
-        let (changed, mut related) = self.reach(targets);
+    /// refer to them, as far as actions reach. Sorted by name, the order in which they are to be opened. `zone`: the
+    /// time zone of the targets, in which the others are seen as well.
+    pub fn related_tables(&self, targets: &[Arc<Table>], zone: TimeZone) -> Vec<Arc<Table>> {
+        let (changed, mut related) = self.reach(targets, zone);
         related.extend(changed);
         // A temporary table may have the name of another one.
         related.sort_by_key(|table| (name_of(table), table.definition.id));
@@ -137,7 +148,7 @@ impl Catalog {
         &self,
         targets: &[Arc<Table>],
     ) -> BTreeMap<QualifiedName, SessionLockMode> {
-        let (changed, related) = self.reach(targets);
+        let (changed, related) = self.reach(targets, TimeZone::UTC);
         let related = related.iter().map(|table| (table, SessionLockMode::Read));
         let changed = changed.iter().map(|table| (table, SessionLockMode::Write));
         // The later ones count.
@@ -147,7 +158,7 @@ impl Catalog {
 
     /// The tables whose rows may change with those of `targets`, these among them, and the ones that foreign keys
     /// connect with these.
-    fn reach(&self, targets: &[Arc<Table>]) -> (Vec<Arc<Table>>, Vec<Arc<Table>>) {
+    fn reach(&self, targets: &[Arc<Table>], zone: TimeZone) -> (Vec<Arc<Table>>, Vec<Arc<Table>>) {
         let mut related: Vec<Arc<Table>> = Vec::new();
         let mut changed: Vec<Arc<Table>> = targets.to_vec();
         let mut next = 0;
@@ -158,9 +169,10 @@ impl Catalog {
                     &foreign_key.referenced_database,
                     &foreign_key.referenced_table,
                 );
-                related.extend(parent);
+                related.extend(parent.map(|parent| parent.in_time_zone(zone)));
             }
             for (child, foreign_key) in self.referencing(&table) {
+                let child = child.in_time_zone(zone);
                 let acts = !foreign_key.on_delete.restricts() || !foreign_key.on_update.restricts();
                 let known = changed.iter().any(|other| Arc::ptr_eq(other, &child));
                 if acts && !known {
@@ -684,13 +696,14 @@ impl ChangeSet {
             return Ok(());
         };
         let mut row = old.clone();
-        // What the parent has is a value.
-        let mode = Mode {
-            zero_date: true,
-            ..Mode::STRICT
-        };
         for (at, column) in self.foreign_key(link).columns.iter().enumerate() {
             let definition = &table.definition.columns[*column];
+            // What the parent has is a value.
+            let mode = Mode {
+                zero_date: true,
+                time_zone: definition.time_zone,
+                ..Mode::STRICT
+            };
             row[*column] = match values {
                 Some(values) => match to_column(definition, values[at], mode) {
                     Ok((value, _)) => value,

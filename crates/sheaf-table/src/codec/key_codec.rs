@@ -6,7 +6,7 @@
 //!
 //! | column | encoding |
 //! |---|---|
-//! | integers, DATE, TIME, DATETIME, TIMESTAMP | big-endian, sign bit flipped unless unsigned, 1, 2, 3, 4 or 8 bytes |
+//! | integers, DATE, TIME, DATETIME, TIMESTAMP (as UTC) | big-endian, sign bit flipped unless unsigned, 1, 2, 3, 4 or 8 bytes |
 //! | YEAR, ENUM | big-endian, 2 bytes |
 //! | BIT, SET | big-endian, 1, 2, 4 or 8 bytes |
 //! | DECIMAL | unscaled value big-endian, sign bit flipped, as many bytes as the precision needs |
@@ -27,6 +27,7 @@
 //! A prefix length counts elements of the sort key (see [`Collation::limited_key_into`]), so that equal strings have
 //! equal beginnings. [`crate::codec::key_range`] makes ranges of encoded keys.
 
+use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::text_of;
 use sheaf_types::{
     ColumnType, Value,
@@ -154,6 +155,8 @@ pub struct KeyPart {
     /// Position in the table's columns; `None` for the hidden row id.
     pub column: Option<usize>,
     pub kind: PartKind,
+    /// Of a TIMESTAMP: the zone of its values outside of keys. UTC of all others.
+    pub time_zone: TimeZone,
     /// A NULL byte (0x00 NULL, 0x01 value) comes first.
     pub nullable: bool,
     /// Only so many elements (bytes of byte strings) are encoded.
@@ -178,6 +181,7 @@ impl KeyPart {
         KeyPart {
             column: Some(part.column),
             kind,
+            time_zone: column.time_zone,
             nullable: column.nullable,
             prefix_length: part.prefix_length,
             fixed_width: width,
@@ -192,6 +196,7 @@ impl KeyPart {
         KeyPart {
             column: None,
             kind: PartKind::RowId,
+            time_zone: TimeZone::UTC,
             nullable: false,
             prefix_length: None,
             fixed_width: Some(8),
@@ -548,7 +553,11 @@ impl KeyLayout {
             } => {
                 let shift = 64 - 8 * u32::from(width);
                 // Flip the sign bit of the narrow integer, then extend it.
-                (((bits << shift) ^ (1 << 63)) as i64) >> shift
+                let number = (((bits << shift) ^ (1 << 63)) as i64) >> shift;
+                match self.parts[part].time_zone {
+                    TimeZone::UTC => number,
+                    zone => zone.local(number),
+                }
             }
             _ => bits as i64,
         })
@@ -730,7 +739,8 @@ fn encode_value(part: &KeyPart, value: ValueRef<'_>, key: &mut Vec<u8>) {
     match (part.kind, value) {
         (PartKind::Integer { width, unsigned }, ValueRef::Int(_) | ValueRef::UInt(_)) => {
             let bits = match value {
-                ValueRef::Int(v) => v as u64,
+                ValueRef::Int(v) if part.time_zone.is_utc() => v as u64,
+                ValueRef::Int(v) => part.time_zone.utc(v) as u64,
                 ValueRef::UInt(v) => v,
                 _ => 0,
             };

@@ -7,12 +7,13 @@
 //! There is a NULL bit for each nullable column (bit set: NULL), in column order. Columns of fixed width are at the
 //! same offset in every row of the table, little-endian and unaligned, so that a scan copies them with a stride; a NULL
 //! one holds zeros. Integers take 1, 2, 4 or 8 bytes (MEDIUMINT 4), BIT and SET as many as hold it, DATE 4, TIME,
-//! DATETIME and TIMESTAMP 8, YEAR and ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value in 4, 8 or 16 bytes by
-//! precision. All strings are of variable length; for each the row says where it ends, counted from the first byte
-//! after the array of ends. The top bit of an end marks a value that is too long for the row: the row holds a reference
-//! to the table's [overflow tree](crate::codec::overflow).
+//! DATETIME and TIMESTAMP (as UTC, see [`TimeZone`]) 8, YEAR and ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value
+//! in 4, 8 or 16 bytes by precision. All strings are of variable length; for each the row says where it ends, counted
+//! from the first byte after the array of ends. The top bit of an end marks a value that is too long for the row: the
+//! row holds a reference to the table's [overflow tree](crate::codec::overflow).
 
 use sheaf_types::column_type::Sign;
+use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::text_of;
 use sheaf_types::{ColumnType, Value};
 
@@ -101,6 +102,8 @@ enum Physical {
     U64,
     /// YEAR and ENUM: two bytes that are read as `ValueRef::Int`.
     Small,
+    /// A TIMESTAMP, which is UTC in the row.
+    Moment(TimeZone),
     Decimal32,
     Decimal64,
     Decimal128,
@@ -110,7 +113,8 @@ enum Physical {
 
 impl Physical {
     /// `None`: of variable length.
-    fn of(ty: &ColumnType) -> Option<Physical> {
+    fn of(column: &Column) -> Option<Physical> {
+        let ty = &column.ty;
         Some(match ty {
             ColumnType::Bool | ColumnType::TinyInt { sign: Sign::Signed } => Physical::I8,
             ColumnType::TinyInt { .. } => Physical::U8,
@@ -137,9 +141,8 @@ impl Physical {
             ColumnType::Float { .. } => Physical::F32,
             ColumnType::Double { .. } => Physical::F64,
             ColumnType::Date => Physical::I32,
-            ColumnType::Time { .. }
-            | ColumnType::DateTime { .. }
-            | ColumnType::Timestamp { .. } => Physical::I64,
+            ColumnType::Time { .. } | ColumnType::DateTime { .. } => Physical::I64,
+            ColumnType::Timestamp { .. } => Physical::Moment(column.time_zone),
             ColumnType::Year | ColumnType::Enum { .. } => Physical::Small,
             _ => return None,
         })
@@ -150,7 +153,11 @@ impl Physical {
             Physical::I8 | Physical::U8 => 1,
             Physical::I16 | Physical::U16 | Physical::Small => 2,
             Physical::I32 | Physical::U32 | Physical::Decimal32 | Physical::F32 => 4,
-            Physical::I64 | Physical::U64 | Physical::Decimal64 | Physical::F64 => 8,
+            Physical::I64
+            | Physical::U64
+            | Physical::Moment(_)
+            | Physical::Decimal64
+            | Physical::F64 => 8,
             Physical::Decimal128 => 16,
         }
     }
@@ -197,7 +204,7 @@ impl RowLayout {
         let slots = columns
             .iter()
             .map(|column| {
-                let place = match Physical::of(&column.ty) {
+                let place = match Physical::of(column) {
                     Some(physical) => {
                         offset += physical.width();
                         Place::Fixed {
@@ -487,6 +494,7 @@ fn write_fixed(physical: Physical, value: ValueRef<'_>, to: &mut [u8]) {
         }
         Physical::I32 | Physical::U32 => to[..4].copy_from_slice(&(integer as u32).to_le_bytes()),
         Physical::I64 | Physical::U64 => to[..8].copy_from_slice(&integer.to_le_bytes()),
+        Physical::Moment(zone) => to[..8].copy_from_slice(&zone.utc(integer).to_le_bytes()),
         _ => panic!("a column stored as {physical:?} cannot hold {value:?}"),
     }
 }
@@ -532,6 +540,7 @@ impl<'a> RowView<'a> {
             Physical::I64 | Physical::U64 | Physical::Decimal64 => {
                 i64::from_le_bytes(self.read(offset))
             }
+            Physical::Moment(zone) => zone.local(i64::from_le_bytes(self.read(offset))),
             Physical::Decimal128 | Physical::F32 | Physical::F64 => 0,
         }
     }

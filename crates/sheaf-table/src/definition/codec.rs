@@ -4,7 +4,7 @@
 //! number is the format's version. A definition does not contain its own database and table name: they are the key.
 
 use sheaf_storage::TreeId;
-use sheaf_types::{Collation, ColumnType, Value};
+use sheaf_types::{Collation, ColumnType, Value, temporal::TimeZone};
 
 use crate::definition::schema::{
     CheckConstraint, Column, DefaultExpression, DefaultValue, ForeignKey, GeneratedColumn,
@@ -354,6 +354,7 @@ impl<'a> Reader<'a> {
             on_update_current_timestamp: flags & ON_UPDATE_CURRENT_TIMESTAMP != 0,
             generated,
             comment: self.text()?,
+            time_zone: TimeZone::UTC,
         })
     }
 

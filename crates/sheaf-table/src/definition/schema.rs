@@ -5,6 +5,7 @@
 //! catalog has checked it and given out ids and trees.
 
 use sheaf_storage::TreeId;
+use sheaf_types::temporal::TimeZone;
 use sheaf_types::{Collation, ColumnType, Value};
 
 /// The name of every primary key.
@@ -69,9 +70,22 @@ pub struct Column {
     /// Its values are computed of other columns, and no statement gives them.
     pub generated: Option<GeneratedColumn>,
     pub comment: String,
+    /// Of a TIMESTAMP: the zone of its values outside of rows and keys, its default among them. UTC in the catalog.
+    pub time_zone: TimeZone,
 }
 
 impl Column {
+    /// The column as a session of this time zone sees it.
+    pub fn in_time_zone(mut self, zone: TimeZone) -> Column {
+        if matches!(self.ty, ColumnType::Timestamp { .. }) {
+            if let Some(DefaultValue::Value(Value::Timestamp(micros))) = &mut self.default {
+                *micros = zone.local(self.time_zone.utc(*micros));
+            }
+            self.time_zone = zone;
+        }
+        self
+    }
+
     /// A VIRTUAL generated column.
     pub fn is_virtual(&self) -> bool {
         let mut generated = self.generated.iter();
@@ -97,6 +111,7 @@ impl Column {
             on_update_current_timestamp: false,
             generated: None,
             comment: String::new(),
+            time_zone: TimeZone::UTC,
         }
     }
 }
@@ -227,10 +242,29 @@ impl TableDefinition {
         });
     }
 
-    /// True if a column depends on the session's time zone.
-    pub fn has_timestamp(&self) -> bool {
+    /// The zone in which values of its TIMESTAMP columns are given; `None`: it has none of these.
+    pub fn time_zone(&self) -> Option<TimeZone> {
+        let is_timestamp = |column: &&Column| matches!(column.ty, ColumnType::Timestamp { .. });
+        Some(self.columns.iter().find(is_timestamp)?.time_zone)
+    }
+
+    /// The table as a session of this time zone sees it.
+    pub fn in_time_zone(mut self, zone: TimeZone) -> TableDefinition {
+        let columns = self.columns.into_iter();
+        self.columns = columns.map(|column| column.in_time_zone(zone)).collect();
+        self
+    }
+
+    /// A VIRTUAL column that shows something else in each time zone. Its values are stored, and are those of UTC.
+    pub fn virtual_column_of_time_zone(&self) -> Option<&Column> {
         let is_timestamp = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
-        self.columns.iter().any(is_timestamp)
+        let timestamps = || (0..self.columns.len()).filter(|at| is_timestamp(&self.columns[*at]));
+        let differs = |(at, column): &(usize, &Column)| {
+            column.is_virtual()
+                && (is_timestamp(column) || timestamps().any(|from| self.follows_from(*at, from)))
+        };
+        let found = self.columns.iter().enumerate().find(differs);
+        found.map(|(_, column)| column)
     }
 
     /// True if rows must be tested before they are written.

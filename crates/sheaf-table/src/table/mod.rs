@@ -13,6 +13,7 @@
 //! | [`auto_increment`] | what AUTO_INCREMENT gives out |
 //! | [`catalog_memory`] | how much memory definitions and statistics of all tables take |
 //! | [`generated_values`] | what rows get from the table: values of AUTO_INCREMENT, row ids, numbers of long values |
+//! | `in_time_zone` | the table as sessions of other time zones than UTC see it |
 //! | [`insert`] | inserts, and the row that is in the way of one |
 //! | [`kept_statistics`] | the statistics, in memory while there is room |
 //! | [`long_values`] | long values: their chunks, and references to them in rows |
@@ -24,6 +25,7 @@ pub(crate) mod amend;
 pub(crate) mod auto_increment;
 pub(crate) mod catalog_memory;
 mod generated_values;
+mod in_time_zone;
 mod insert;
 pub(crate) mod kept_statistics;
 mod long_values;
@@ -33,12 +35,14 @@ mod update;
 
 pub use generated_values::generated_value;
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use sheaf_memory::Share;
+use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{Direction, KeyRange, Lsn, ReadAhead, ReadView, Storage, StorageError, Tree};
 use sheaf_types::Value;
+use sheaf_types::temporal::TimeZone;
 
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::RowLayout;
@@ -124,12 +128,14 @@ pub struct Table {
     pub(crate) state: Arc<TableState>,
     version: u64,
     /// When this version of the definition came into being; 0 if that was before a restart.
-    made_at: AtomicU64,
+    made_at: Arc<AtomicU64>,
     memory: Arc<CatalogMemory>,
     /// What the definition takes of it.
     _memory_share: Share,
     /// See [`Self::described_as`].
     description: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// See [`Self::in_time_zone`].
+    in_time_zones: Mutex<Vec<(TimeZone, Weak<Table>)>>,
 }
 
 impl Table {
@@ -181,10 +187,11 @@ impl Table {
             catalog: storage.catalog_tree(),
             state,
             version,
-            made_at: AtomicU64::new(0),
+            made_at: Arc::default(),
             memory: Arc::clone(memory),
             _memory_share: memory_share,
             description: OnceLock::new(),
+            in_time_zones: Mutex::default(),
         })
     }
 

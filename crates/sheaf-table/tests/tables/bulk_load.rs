@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{BulkLoad, BulkLoadOptions, Catalog, NoProgress, Progress, TableError};
-use sheaf_types::Value;
+use sheaf_types::{Value, temporal::TimeZone};
 
 use crate::fixture::*;
 
@@ -164,7 +164,7 @@ fn load_new(
         memory_bytes: 1 << 20,
         threads: 2,
     };
-    let mut load = BulkLoad::of_new_table(catalog, example(), options, progress)?;
+    let mut load = BulkLoad::of_new_table(catalog, example(), TimeZone::UTC, options, progress)?;
     for row in rows {
         load.append(&row)?;
         assert!(catalog.table("d", "t").is_err());
@@ -191,7 +191,8 @@ fn a_table_is_made_with_its_rows_or_not_at_all() {
         memory_bytes: 1 << 20,
         threads: 1,
     };
-    let mut late = BulkLoad::of_new_table(&catalog, example(), options, quiet()).unwrap();
+    let mut late =
+        BulkLoad::of_new_table(&catalog, example(), TimeZone::UTC, options, quiet()).unwrap();
     late.append(&row(1, "a", "b", 1)).unwrap();
     catalog.create_table(example()).unwrap();
     assert!(matches!(

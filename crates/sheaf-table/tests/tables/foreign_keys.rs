@@ -9,7 +9,7 @@ use sheaf_table::{
     ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, ReferentialAction, Table,
     TableError,
 };
-use sheaf_types::{ColumnType, Value};
+use sheaf_types::{ColumnType, Value, temporal::TimeZone};
 
 use crate::fixture::{alter, drop_index, open, scratch};
 
@@ -79,7 +79,7 @@ fn change_until(
 ) -> Result<(), TableError> {
     let target = catalog.table("d", name)?;
     let guards = catalog
-        .related_tables(&[Arc::clone(&target)])
+        .related_tables(&[Arc::clone(&target)], TimeZone::UTC)
         .iter()
         .map(|table| {
             let guard = catalog.open_for_write("d", &table.definition.name, NO_WAIT)?;
@@ -517,7 +517,7 @@ fn a_table_that_comes_with_its_rows_keeps_its_foreign_keys() {
             threads: 1,
         };
         let progress = Arc::new(NoProgress);
-        let mut load = BulkLoad::of_new_table(&catalog, request, options, progress)?;
+        let mut load = BulkLoad::of_new_table(&catalog, request, TimeZone::UTC, options, progress)?;
         load.append(&row([Some(1), Some(a), None]))?;
         load.append(&row([Some(2), None, None]))?;
         load.finish(NO_WAIT)

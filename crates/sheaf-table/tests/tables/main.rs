@@ -12,4 +12,5 @@ mod lookups;
 mod resource_groups;
 mod rows;
 mod statistics;
+mod time_zones;
 mod views;

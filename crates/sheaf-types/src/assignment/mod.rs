@@ -30,7 +30,7 @@ mod text;
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
 use crate::json::Document;
-use crate::temporal::{ZERO_DATE, ZERO_DATETIME};
+use crate::temporal::{TimeZone, ZERO_DATE, ZERO_DATETIME};
 use crate::value::Value;
 
 /// How values are treated that do not fit, and those of which the session decides whether they are values.
@@ -44,6 +44,8 @@ pub struct Mode {
     pub zero_in_date: bool,
     /// The day, counted from 1970-01-01, on which a TIME is a moment for a column of dates. `None`: it is none.
     pub today: Option<i32>,
+    /// The zone of values for TIMESTAMP columns, whose range is one of UTC.
+    pub time_zone: TimeZone,
 }
 
 impl Mode {
@@ -53,6 +55,7 @@ impl Mode {
         zero_date: false,
         zero_in_date: false,
         today: None,
+        time_zone: TimeZone::UTC,
     };
     /// That of INSERT IGNORE.
     pub const LENIENT: Mode = Mode {
@@ -171,7 +174,7 @@ pub fn assign_text(
     }
     let converted = match bit::length_of(ty) {
         Some(length) => bit::of_bytes(length, text.as_bytes(), mode),
-        None => convert_text(ty, text),
+        None => convert_text(ty, text, mode),
     };
     match judged(&converted, mode) {
         Some(problem) if problem.is_refused() => Err(problem),
@@ -247,10 +250,10 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
     }
     match (value, ty) {
         (value, ColumnType::Json) => document::of_value(value),
-        (Value::Text(text), _) => convert_text(ty, text),
+        (Value::Text(text), _) => convert_text(ty, text, mode),
         (Value::Bytes(bytes), ty) if ty.is_binary() => text::of_bytes(ty, bytes),
         (Value::Bytes(bytes), _) => match std::str::from_utf8(bytes) {
-            Ok(text) => convert_text(ty, text),
+            Ok(text) => convert_text(ty, text, mode),
             Err(error) => {
                 let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned();
                 let shown: String = bytes[error.valid_up_to()..]
@@ -264,15 +267,15 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
                 };
                 Converted {
                     problem: Some(problem),
-                    ..convert_text(ty, &valid)
+                    ..convert_text(ty, &valid, mode)
                 }
             }
         },
         (value, ty) if ty.is_character() || ty.is_binary() => {
             let text = value.to_string();
             match text::rounded(ty, value, &text) {
-                Some(rounded) => convert_text(ty, &rounded),
-                None => convert_text(ty, &text),
+                Some(rounded) => convert_text(ty, &rounded, mode),
+                None => convert_text(ty, &text, mode),
             }
         }
         (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
@@ -290,7 +293,7 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
         (value, ColumnType::Set { labels, .. }) => {
             set::of_number(labels.len(), number::parts(value).whole)
         }
-        (value, ty) if ty.is_temporal() => temporal::of_number(ty, value),
+        (value, ty) if ty.is_temporal() => temporal::of_number(ty, value, mode),
         _ => number::of_value(ty, value),
     }
 }
@@ -300,7 +303,7 @@ fn show(text: &str) -> String {
     text.chars().take(MAX_SHOWN_CHARACTERS).collect()
 }
 
-fn convert_text(ty: &ColumnType, text: &str) -> Converted {
+fn convert_text(ty: &ColumnType, text: &str, mode: Mode) -> Converted {
     match ty {
         ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
             text::of_text(ty, text)
@@ -311,7 +314,7 @@ fn convert_text(ty: &ColumnType, text: &str) -> Converted {
         ColumnType::Enum { labels, collation } => enumeration::of_text(labels, *collation, text),
         ColumnType::Set { labels, collation } => set::of_text(labels, *collation, text),
         ColumnType::Json => document::of_text(text),
-        ty if ty.is_temporal() => temporal::of_text(ty, text),
+        ty if ty.is_temporal() => temporal::of_text(ty, text, mode),
         ty => number::of_text(ty, text),
     }
 }

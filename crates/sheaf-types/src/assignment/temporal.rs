@@ -6,7 +6,7 @@ use crate::error::ColumnProblem;
 use crate::temporal::{
     self as calendar, DAY, MAX_TIME, MAX_TIME_NUMBER, NotTemporal, SECOND, ZERO_DATETIME,
     datetime_as_integer, datetime_from_parts, read_datetime, read_time, round_datetime, round_time,
-    time_as_integer, time_from_parts,
+    split_offset, time_as_integer, time_from_parts,
 };
 use crate::value::Value;
 
@@ -30,7 +30,7 @@ pub(super) fn plain_date(text: &str) -> Option<Value> {
     valid.then(|| Value::Date(calendar::days_from_civil(year, month, day)))
 }
 
-pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
+pub(super) fn of_text(ty: &ColumnType, text: &str, mode: Mode) -> Converted {
     match ty {
         ColumnType::Time { fsp } => match read_time(text) {
             Ok(read) if read.is_cut => {
@@ -49,11 +49,19 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
             } else {
                 ty.fraction_digits()
             };
-            let read = read_datetime(text).and_then(|read| Ok((read.micros(digits)?, read)));
+            let (moment, zone) = match split_offset(text) {
+                Some((moment, zone)) => (moment, Some(zone)),
+                None => (text, None),
+            };
+            let read = read_datetime(moment).and_then(|read| Ok((read.micros(digits)?, read)));
             match read {
                 Ok((micros, read)) => {
+                    let micros = match zone {
+                        Some(zone) => mode.time_zone.local(zone.utc(micros)),
+                        None => micros,
+                    };
                     let has_time = micros.rem_euclid(DAY) != 0;
-                    let converted = point_in_time(ty, micros, has_time);
+                    let converted = point_in_time(ty, micros, has_time, mode);
                     cut_behind(ty, converted, read.trailing, text)
                 }
                 Err(why) => bad_temporal(ty, text, why),
@@ -63,7 +71,7 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
 }
 
 /// A number as the digits of a date or time.
-pub(super) fn of_number(ty: &ColumnType, value: &Value) -> Converted {
+pub(super) fn of_number(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
     match ty {
         ColumnType::Time { fsp } => match time_from_parts(number::parts(value)) {
             Ok(micros) => Converted::fine(Value::Time(round_time(micros, *fsp))),
@@ -85,7 +93,8 @@ pub(super) fn of_number(ty: &ColumnType, value: &Value) -> Converted {
             let parts = number::parts(value);
             match datetime_from_parts(parts) {
                 Ok((micros, has_time)) => {
-                    let point = point_in_time(ty, micros, micros.rem_euclid(DAY) != 0);
+                    let has_clock = micros.rem_euclid(DAY) != 0;
+                    let point = point_in_time(ty, micros, has_clock, mode);
                     // A date alone has no fraction.
                     match parts.nanos != 0 && !has_time {
                         true => Converted {
@@ -112,10 +121,10 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
         }
         (Value::Date(_), ColumnType::Time { .. }) => Converted::rounded(Value::Time(0)),
         (Value::Date(days), ty) if ty.is_temporal() => {
-            point_in_time(ty, i64::from(*days) * DAY, false)
+            point_in_time(ty, i64::from(*days) * DAY, false, mode)
         }
         (Value::DateTime(micros) | Value::Timestamp(micros), ty) if ty.is_temporal() => {
-            point_in_time(ty, *micros, micros.rem_euclid(DAY) != 0)
+            point_in_time(ty, *micros, micros.rem_euclid(DAY) != 0, mode)
         }
         (Value::DateTime(_) | Value::Timestamp(_) | Value::Date(_), ColumnType::Year) => {
             let days = match value {
@@ -131,7 +140,7 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
         ) => match mode.today {
             Some(today) => {
                 let micros = i64::from(today) * DAY + time;
-                point_in_time(ty, micros, micros.rem_euclid(DAY) != 0)
+                point_in_time(ty, micros, micros.rem_euclid(DAY) != 0, mode)
             }
             None => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
         },
@@ -155,13 +164,13 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
             } else {
                 ""
             };
-            convert_text(ty, &format!("{sign}{digits}"))
+            convert_text(ty, &format!("{sign}{digits}"), mode)
         }
     }
 }
 
 /// Microseconds since 1970 for a DATE, DATETIME or TIMESTAMP column.
-fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool) -> Converted {
+fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool, mode: Mode) -> Converted {
     match ty {
         ColumnType::Date => {
             let date = Value::Date(micros.div_euclid(DAY) as i32);
@@ -173,7 +182,8 @@ fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool) -> Converted {
         }
         ty => match (ty, round_datetime(micros, ty.fraction_digits())) {
             (ColumnType::Timestamp { .. }, Some(rounded))
-                if TIMESTAMP_RANGE.contains(&rounded) || rounded == ZERO_DATETIME =>
+                if TIMESTAMP_RANGE.contains(&mode.time_zone.utc(rounded))
+                    || rounded == ZERO_DATETIME =>
             {
                 Converted::fine(Value::Timestamp(rounded))
             }

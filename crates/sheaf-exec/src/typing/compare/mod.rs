@@ -244,6 +244,16 @@ fn compare_sides(
         let (year, moment) = as_digits(right.expr, left.expr, left.ty == SqlType::Date);
         return compare_sides(op, moment, year, sides, found);
     }
+    if is_moment(&left.ty)
+        && let Some(wall_clock) = rule.wall_clock(&right.expr)
+    {
+        return compare_sides(op, left.expr, wall_clock, sides, found);
+    }
+    if is_moment(&right.ty)
+        && let Some(wall_clock) = rule.wall_clock(&left.expr)
+    {
+        return compare_sides(op, wall_clock, right.expr, sides, found);
+    }
     if left.ty == SqlType::Null || right.ty == SqlType::Null {
         return Ok(match op {
             Operator::IsNotDistinctFrom if right.ty == SqlType::Null => fold_is_null(left.expr),

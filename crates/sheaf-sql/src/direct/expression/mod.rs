@@ -39,7 +39,7 @@ use sheaf_frontend::value_literal::value_literal;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_memory::kept_by;
 use sheaf_table::Column;
-use sheaf_types::temporal::SECOND;
+use sheaf_types::temporal::{SECOND, split_offset};
 use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
@@ -180,7 +180,10 @@ impl Input {
             {
                 Some(Class::Int)
             }
-            (_, Value::Text(_)) if self.free != Free::Numbers => Some(Class::Text),
+            // A moment with an offset is one as a constant only.
+            (_, Value::Text(text)) if self.free != Free::Numbers && !has_offset(text) => {
+                Some(Class::Text)
+            }
             (_, Value::Date(_)) if self.free == Free::All => Some(Class::Date),
             (_, Value::Time(micros)) if self.free == Free::All => {
                 Some(Class::Time(digits_of(*micros)))
@@ -250,6 +253,10 @@ impl ExpressionVisitor for Substitution<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+fn has_offset(text: &str) -> bool {
+    split_offset(text).is_some()
 }
 
 fn is_long(value: &Value) -> bool {

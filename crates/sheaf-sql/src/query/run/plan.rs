@@ -116,7 +116,7 @@ impl Session {
             if guards
                 .iter()
                 .zip(&sources)
-                .all(|(guard, table)| Arc::ptr_eq(guard, table))
+                .all(|(guard, table)| guard.is_version_of(table))
             {
                 let obeys_clause = purpose.obeys_locking_clauses() && lowered.locking;
                 if obeys_clause {
