@@ -398,3 +398,13 @@ fn sets_are_stored_as_mysql_stores_them() {
         assert_eq!(problem, Some(ColumnProblem::Truncated), "{given:?}");
     }
 }
+
+#[test]
+fn a_char_that_is_cut_ends_without_spaces() {
+    let stored = |text: &str| assign(&column("char(4)"), &Value::Text(text.into()), Mode::LENIENT);
+    let (value, problem) = stored("Z,x y").unwrap();
+    assert_eq!(
+        (value, problem),
+        (text("Z,x"), Some(ColumnProblem::TooLong))
+    );
+}

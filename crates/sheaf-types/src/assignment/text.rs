@@ -36,6 +36,11 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
         }
     };
     let (kept, cut) = text.split_at(end);
+    let kept = match ty {
+        // It may have been cut behind a space.
+        ColumnType::Char { .. } => kept.trim_end_matches(' '),
+        _ => kept,
+    };
     let value = Value::Text(kept.to_string());
     match cut.bytes().all(is_space) {
         true => Converted::rounded(value),
