@@ -17,17 +17,16 @@ use sheaf_frontend::locking::{has_locking_clause, skips_locked};
 use sheaf_table::{Column, CreateTable, Privileges, QualifiedName, Table};
 use sheaf_types::error::codes;
 use sheaf_types::temporal::split_datetime;
-use sheaf_types::{ColumnType, Value, assignment::Mode};
+use sheaf_types::{ColumnType, assignment::Mode};
 use sqlparser::ast;
 
-use crate::change::assigned::{is_default, last_part};
+use crate::change::assigned::last_part;
 use crate::change::change_query::returned_items;
 use crate::change::generated_columns::check_given_columns;
 use crate::change::on_duplicate::{source_column, take_source_columns};
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{OnDuplicate, OpenedTarget, TableWriter, WriteOptions, Written};
 use crate::change::through_view::{ChangedView, not_insertable};
-use crate::change::values_before::name_values_before;
 use crate::definition::made_columns::column_type_of;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
@@ -46,13 +45,6 @@ use sheaf_frontend::query::{BoundQuery, SessionValues};
 /// Rows that RETURNING sends at once, and bytes of them beyond which it takes no further row.
 const RETURNING_ROWS: usize = 1024;
 const RETURNING_BYTES: usize = 1 << 20;
-
-/// One place in VALUES.
-pub(crate) enum Source {
-    /// The keyword DEFAULT.
-    Default,
-    Value(Value),
-}
 
 /// Where rows go and what is done about those that do not fit.
 pub(crate) struct Destination {
@@ -87,7 +79,7 @@ impl Destination {
     }
 
     /// The positions of the columns that the statement gives values to.
-    fn target_columns(&self, table: &Table) -> Result<Vec<usize>> {
+    pub(crate) fn target_columns(&self, table: &Table) -> Result<Vec<usize>> {
         let Some(view) = &self.view else {
             return Session::target_columns(table, &self.columns);
         };
@@ -365,7 +357,7 @@ impl Session {
         let destination = Parsed::new(&*destination, text);
         let done = self
             .prepare_writer(&mut writer, destination, (&targets, &[]))
-            .and_then(|()| self.write_values(&mut writer, targets, values));
+            .and_then(|()| self.write_values(&mut writer, targets, Parsed::new(values, text)));
         self.close_inserted(writer, done)
     }
 
@@ -373,41 +365,6 @@ impl Session {
         let (database, table) = (&destination.database, &destination.table);
         let of_view = destination.view.is_some();
         self.open_target((database, table), of_view, &destination.options)
-    }
-
-    /// The columns that VALUES gives values to, and these.
-    fn values_to_insert(
-        &mut self,
-        table: &Arc<Table>,
-        destination: &mut Destination,
-        mut rows: Vec<Vec<ast::Expr>>,
-        text: &str,
-    ) -> Result<(Vec<usize>, Vec<Vec<Source>>)> {
-        // `INSERT INTO t () VALUES ()` gives no column a value.
-        let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
-        let targets = if all_default {
-            Vec::new()
-        } else {
-            destination.target_columns(table)?
-        };
-        check_value_counts(&rows, targets.len())?;
-        self.compute_subqueries(&mut destination.assignments, text)?;
-        let now = self.local_now_micros();
-        for row in &mut rows {
-            name_values_before(table, &targets, row, now)?;
-        }
-        let type_of = |target: &usize| &table.definition.columns[*target].ty;
-        let types: Vec<&ColumnType> = targets.iter().map(type_of).collect();
-        for (expression, ty) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&types)) {
-            if let Some(number) = hybrid_number(expression, ty) {
-                *expression = number;
-            }
-        }
-        // What SET TRANSACTION said is not about reads of the values alone.
-        let next = self.transactions.next;
-        let values = self.values_of(Parsed::new(&rows, text), &types)?;
-        self.transactions.next = next;
-        Ok((targets, values))
     }
 
     /// The destination of an INSERT or REPLACE, without what ON DUPLICATE KEY UPDATE and RETURNING say; `None` if it
@@ -481,80 +438,6 @@ impl Session {
                 destination.ast.alias.as_ref(),
                 destination.ast.options.mode,
             )?);
-        }
-        Ok(())
-    }
-
-    /// Evaluates all expressions of VALUES, for columns of these types; those that are not simple in one query.
-    fn values_of(
-        &mut self,
-        rows: Parsed<'_, &Vec<Vec<ast::Expr>>>,
-        types: &[&ColumnType],
-    ) -> Result<Vec<Vec<Source>>> {
-        let Parsed { ast: rows, text } = rows;
-        let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
-            .iter()
-            .flat_map(|row| row.iter().cloned().zip(types.iter().copied()))
-            .filter(|(expression, _)| !is_default(expression))
-            .unzip();
-        let values = self.evaluate_all(Parsed::new(&expressions, text), &types)?;
-        let mut values = values.into_iter();
-        let mut next = || values.next().unwrap_or_default();
-        Ok(rows
-            .iter()
-            .map(|row| {
-                let source = |expression| {
-                    if is_default(expression) {
-                        Source::Default
-                    } else {
-                        Source::Value(next())
-                    }
-                };
-                row.iter().map(source).collect()
-            })
-            .collect())
-    }
-
-    fn write_values(
-        &mut self,
-        writer: &mut TableWriter,
-        targets: Vec<usize>,
-        rows: Vec<Vec<Source>>,
-    ) -> Result<()> {
-        let now = self.local_now_micros();
-        let (table, options) = (writer.table(), writer.options());
-        let defaults = self.computed_defaults(&table.definition)?;
-        let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
-        let mut shape = shape.with_defaults(defaults);
-        let is_only_row = rows.len() == 1 && !options.ignore;
-        if is_only_row {
-            writer.writes_only_row();
-        }
-        writer.expect_rows(rows.len() as u64);
-        for (n, sources) in rows.into_iter().enumerate() {
-            let mut row = shape.new_row();
-            for (source, position) in sources.into_iter().zip(&targets) {
-                match source {
-                    Source::Default => {
-                        shape.put_default(&mut row, *position, now, &mut self.warnings)?;
-                    }
-                    Source::Value(value) => {
-                        if is_only_row {
-                            shape.check_only_row(*position, &value)?;
-                        }
-                        shape.put(
-                            &mut row,
-                            *position,
-                            &value,
-                            n as u64 + 1,
-                            &mut self.warnings,
-                        )?;
-                    }
-                }
-            }
-            let number = (n as u64 + 1, is_only_row);
-            shape.complete(&mut row, number, &mut self.warnings)?;
-            writer.write(&row, &mut self.warnings)?;
         }
         Ok(())
     }
@@ -852,14 +735,6 @@ fn numbers_in_select_list<'t>(query: &mut ast::Query, types: impl Iterator<Item 
         if let Some(number) = hybrid_number(expr, ty) {
             *expr = number;
         }
-    }
-}
-
-/// Error 1136 for a row that has not as many values as there are columns.
-fn check_value_counts<T>(rows: &[Vec<T>], columns: usize) -> Result<()> {
-    match rows.iter().position(|row| row.len() != columns) {
-        Some(row) => Err(SqlError::wrong_value_count_on_row(row as u64 + 1)),
-        None => Ok(()),
     }
 }
 

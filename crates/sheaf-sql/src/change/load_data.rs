@@ -17,7 +17,6 @@ use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{TableWriter, WriteOptions};
-use crate::change::values_before::name_values_of;
 use crate::encoding::decode_latin1;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -268,9 +267,8 @@ impl Session {
                     shape.put_default(&mut row, *position, now, &mut self.warnings)?;
                     continue;
                 }
-                let mut expression = expression.clone();
-                name_values_of(writer.table(), &row, &mut expression)?;
-                let value = self.evaluate(Parsed::new(&expression, text))?;
+                let expression = Parsed::new(expression, text);
+                let value = self.value_in_row(writer.table(), (&row, *position), expression)?;
                 shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
             }
             shape.complete(&mut row, (number, false), &mut self.warnings)?;

@@ -3,12 +3,14 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`insert`] | INSERT and REPLACE |
+//! | [`insert_values`] | the rows of VALUES and SET |
 //! | [`on_duplicate`] | ON DUPLICATE KEY UPDATE |
 //! | [`update`] | UPDATE, of one table and of several |
 //! | [`delete`] | DELETE, from one table and from several |
 //! | [`assigned`] | expressions that are assigned to columns |
 //! | [`change_query`] | the query that finds the rows of an UPDATE or a DELETE |
 //! | [`first_finds`] | which rows a join has found before |
+//! | [`later_values`] | values of an UPDATE that name columns which were given a value before |
 //! | [`load_data`] | LOAD DATA |
 //! | [`field_reader`] | splits a data file into records and fields |
 //! | [`pipe_reader`] | reads a named pipe so that KILL is noticed |
@@ -29,6 +31,8 @@ pub(crate) mod field_reader;
 pub(crate) mod first_finds;
 pub(crate) mod generated_columns;
 pub(crate) mod insert;
+pub(crate) mod insert_values;
+pub(crate) mod later_values;
 pub(crate) mod load_data;
 pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;

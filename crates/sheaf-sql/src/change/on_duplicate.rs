@@ -159,19 +159,28 @@ impl Session {
         assignments: &mut [ast::Assignment],
         text: &str,
     ) -> Result<()> {
+        assignments
+            .iter_mut()
+            .try_for_each(|assignment| self.compute_subqueries_in(&mut assignment.value, text))
+    }
+
+    /// As [`Self::compute_subqueries`], of one expression.
+    pub(crate) fn compute_subqueries_in(
+        &mut self,
+        expression: &mut ast::Expr,
+        text: &str,
+    ) -> Result<()> {
         // What SET TRANSACTION said is not about these reads alone.
         let next = self.transactions.next;
-        for assignment in assignments {
-            let mut subqueries = Subqueries {
-                session: &mut *self,
-                text,
-                queries: 0,
-                failure: None,
-            };
-            walk_expression(&mut assignment.value, &mut subqueries);
-            if let Some(error) = subqueries.failure {
-                return Err(error);
-            }
+        let mut subqueries = Subqueries {
+            session: &mut *self,
+            text,
+            queries: 0,
+            failure: None,
+        };
+        walk_expression(expression, &mut subqueries);
+        if let Some(error) = subqueries.failure {
+            return Err(error);
         }
         self.transactions.next = next;
         Ok(())

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! In the form for one table assignments are made from left to right, and an expression sees what assignments before it
-//! made of a column: `SET a = a + 1, b = a` gives b the new a. The query computes all values at once, so the earlier
-//! expression takes the place of the column in the later one. With several tables all expressions see the old values.
+//! made of a column: `SET a = a + 1, b = a` gives b the new a. The query computes all values at once, so these later
+//! values are computed when rows are written (`later_values.rs`). With several tables all expressions see the old
+//! values.
 //!
 //! A row that a join finds more than once is changed once, with the values found first.
 
@@ -29,6 +30,9 @@ use crate::change::assigned::{as_stored, assign, is_default};
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::generated_columns::value_not_allowed;
+use crate::change::later_values::{
+    LaterEvaluator, LaterValues, column_of, is_of_rows, names_one_of, without_evaluator,
+};
 use crate::change::row_rules::RowRules;
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
@@ -59,6 +63,8 @@ struct Assignment {
 enum NewValue {
     Default,
     Expression(Box<ast::Expr>),
+    /// By its number among the later values.
+    Later(usize),
 }
 
 /// Where a column's new value comes from when rows are written.
@@ -67,6 +73,16 @@ enum Source {
     Default,
     /// A column of the query.
     Query(usize),
+    /// By its number among the later values.
+    Later(usize),
+}
+
+/// How an UPDATE is done.
+struct UpdateQuery {
+    targets: Vec<Target>,
+    later: LaterValues,
+    rules: Rules,
+    query: Box<ast::Query>,
 }
 
 /// One table that is changed.
@@ -157,7 +173,13 @@ impl Session {
     ) -> Result<Updated> {
         let single = is_single(&update.ast.tables);
         let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
-        let (mut targets, rules, query) = self.update_query(update.ast, references, assignments)?;
+        let planned = self.update_query(update.ast, references, assignments)?;
+        let UpdateQuery {
+            mut targets,
+            later,
+            rules,
+            query,
+        } = planned;
         for target in &mut targets {
             target.row_rules = self.row_rules(&target.table, rules.mode)?;
             if let Some(view) = &references.0[target.reference].changed_view {
@@ -171,8 +193,13 @@ impl Session {
         self.findings.watch_divisions(self.variables.sql_mode());
         self.check_safe_update(query, references, changed)?;
         let mut statement = self.begin_changes(locked)?;
-        let outcome =
-            self.update_until_stable(&mut statement, (&targets, locked), query, rules, single);
+        let outcome = self.update_until_stable(
+            &mut statement,
+            (&targets, locked),
+            (query, &later),
+            rules,
+            single,
+        );
         self.end_changes(statement, outcome)
     }
 
@@ -182,13 +209,14 @@ impl Session {
         update: &Update,
         references: &References,
         assignments: Vec<Assignment>,
-    ) -> Result<(Vec<Target>, Rules, Box<ast::Query>)> {
-        let assignments = match is_single(&update.tables) {
+    ) -> Result<UpdateQuery> {
+        let (assignments, later) = match is_single(&update.tables) {
             true => left_to_right(references, assignments)?,
-            false => assignments,
+            false => (assignments, LaterValues::default()),
         };
         let rules = self.rules_of_update(update.ignore);
-        let (targets, projection) = plan_targets(references, assignments)?;
+        let (targets, mut projection) = plan_targets(references, assignments)?;
+        projection.extend_from_slice(later.given());
         let query = ChangeQuery {
             hints: &update.hints,
             projection,
@@ -198,7 +226,12 @@ impl Session {
             limit: &update.limit,
         }
         .build()?;
-        Ok((targets, rules, query))
+        Ok(UpdateQuery {
+            targets,
+            later,
+            rules,
+            query,
+        })
     }
 
     pub(crate) fn rules_of_update(&self, ignore: bool) -> Rules {
@@ -209,14 +242,18 @@ impl Session {
         }
     }
 
-    /// What an UPDATE changes, without what computes and checks new rows, and the query that finds it.
+    /// What an UPDATE changes, without what computes and checks new rows, and the query that finds it. An error if rows
+    /// get values that the query does not deliver.
     pub(crate) fn update_to_find(&self, update: &Update) -> Result<(Vec<Target>, Box<ast::Query>)> {
         check_clauses(update)?;
         let references = self.references_of(&update.tables)?;
         references.check_no_views()?;
         let assignments = resolve(&references, &update.assignments)?;
-        let (targets, _, query) = self.update_query(update, &references, assignments)?;
-        Ok((targets, query))
+        let planned = self.update_query(update, &references, assignments)?;
+        match planned.later.is_empty() {
+            true => Ok((planned.targets, planned.query)),
+            false => Err(without_evaluator()),
+        }
     }
 
     /// The targets of a plan that sessions share, as a run of this session changes them: with the generated columns and
@@ -250,9 +287,12 @@ impl Session {
         let changed = assignments.iter().map(|assignment| assignment.reference);
         let changed = changed.map(|reference| references.0[reference].alias.clone());
         let changed = changed.collect::<BTreeSet<_>>().into_iter().collect();
-        let (_, _, query) = self.update_query(update.ast, &references, assignments)?;
+        let planned = self.update_query(update.ast, &references, assignments)?;
         let view = self.read_view()?;
-        Ok((self.plan_change(update.with(&query), view)?, changed))
+        Ok((
+            self.plan_change(update.with(&planned.query), view)?,
+            changed,
+        ))
     }
 
     /// Finds rows and changes them, again and again until no other transaction comes between.
@@ -260,7 +300,7 @@ impl Session {
         &mut self,
         statement: &mut StatementTransaction,
         (targets, locked): (&[Target], &ChangeSet),
-        query: ParsedQuery<'_>,
+        (query, later): (ParsedQuery<'_>, &LaterValues),
         rules: Rules,
         single: bool,
     ) -> Result<Updated> {
@@ -270,6 +310,13 @@ impl Session {
             let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables, Others::Locked)?;
             let origins = planned.origins();
+            let later = match targets {
+                [target] => {
+                    let later = Parsed::new(later, query.text);
+                    session.later_evaluator(later, &target.table, planned.schema().fields())?
+                }
+                _ => None,
+            };
             let passes = match single {
                 true => vec![(targets, session.collect_rows(planned)?, Finds::all_first())],
                 false => session.collect_finds(planned, targets)?,
@@ -282,7 +329,7 @@ impl Session {
                     (targets, locked),
                     (rows, &origins, &view),
                     finds,
-                    rules,
+                    (rules, later.as_ref()),
                     &mut session.warnings,
                 );
                 let Some((of_pass, last_of_pass)) = changed? else {
@@ -370,7 +417,7 @@ pub(crate) fn update_rows(
     (targets, locked): (&[Target], &ChangeSet),
     (mut rows, origins, view): (SpooledRows, &[Origin], &ReadView),
     mut finds: Finds,
-    rules: Rules,
+    (rules, later): (Rules, Option<&LaterEvaluator>),
     warnings: &mut Warnings,
 ) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
     let mut updated = Updated::default();
@@ -401,7 +448,8 @@ pub(crate) fn update_rows(
                 continue;
             };
             updated.matched += 1;
-            let mut row = target.new_row(&old, (&found, origins), number, rules, warnings)?;
+            let given = (found.as_slice(), origins, later);
+            let mut row = target.new_row(&old, given, number, rules, warnings)?;
             if row == old {
                 continue;
             }
@@ -439,11 +487,11 @@ impl Target {
     }
 
     /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show
-    /// so many `decimals`.
+    /// so many `decimals`, and from left to right.
     fn new_row(
         &self,
         old: &[Value],
-        (found, origins): (&[Value], &[Origin]),
+        (found, origins, later): (&[Value], &[Origin], Option<&LaterEvaluator>),
         number: u64,
         rules: Rules,
         warnings: &mut Warnings,
@@ -457,6 +505,12 @@ impl Target {
                 Source::Query(value) => {
                     let (value, origin) = (&found[*value], &origins[*value]);
                     let value = shown_in(value, origin, &definition.ty);
+                    assign(definition, &value, rules.mode, number, warnings)?
+                }
+                Source::Later(value) => {
+                    let later = later.ok_or_else(without_evaluator)?;
+                    let (value, origin) = later.value(*value, &row, found)?;
+                    let value = shown_in(&value, &origin, &definition.ty);
                     assign(definition, &value, rules.mode, number, warnings)?
                 }
             };
@@ -596,8 +650,56 @@ impl ExpressionVisitor for Qualify<'_> {
     }
 }
 
-/// Puts into each expression what the assignments before it made of the columns that it names.
-fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Result<Vec<Assignment>> {
+/// Finds the values that name columns which assignments before them have changed. They are computed when rows are
+/// written, but for those that only a query computes.
+fn left_to_right(
+    references: &References,
+    assignments: Vec<Assignment>,
+) -> Result<(Vec<Assignment>, LaterValues)> {
+    let mut later = LaterValues::default();
+    let mut assigned: Vec<usize> = Vec::new();
+    let mut done: Vec<Assignment> = Vec::with_capacity(assignments.len());
+    for at in 0..assignments.len() {
+        let Assignment {
+            reference,
+            column,
+            ref value,
+        } = assignments[at];
+        let mut value = value.clone();
+        if let NewValue::Expression(expression) = &mut value
+            && names_one_of(references, &assigned, expression)
+        {
+            value = match is_of_rows(expression) {
+                true => {
+                    let expression = expression.as_ref().clone();
+                    NewValue::Later(later.add(references, &assigned, expression))
+                }
+                false => {
+                    let expression = in_old_values(references, &assignments[..at], expression)?;
+                    NewValue::Expression(Box::new(expression))
+                }
+            };
+        }
+        done.push(Assignment {
+            reference,
+            column,
+            value,
+        });
+        let table = references.0[reference].table.as_ref();
+        // A generated column is computed when the row has all its values.
+        if table.is_some_and(|table| !is_generated(table, column)) {
+            assigned.push(column);
+        }
+    }
+    Ok((done, later))
+}
+
+/// An expression with what the assignments before it make of the columns that it names.
+fn in_old_values(
+    references: &References,
+    before: &[Assignment],
+    expression: &ast::Expr,
+) -> Result<ast::Expr> {
     let mut substitution = Substitution {
         references,
         made: BTreeMap::new(),
@@ -605,33 +707,24 @@ fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Resul
         count: 0,
         failure: None,
     };
-    let mut done: Vec<Assignment> = Vec::with_capacity(assignments.len());
-    for mut assignment in assignments {
-        if let NewValue::Expression(expression) = &mut assignment.value {
-            walk_expression(expression.as_mut(), &mut substitution);
-            if let Some(error) = substitution.failure.take() {
-                return Err(error);
-            }
-        }
+    for assignment in before {
         let Some(table) = &references.0[assignment.reference].table else {
             continue;
         };
         if is_generated(table, assignment.column) {
-            // It is computed when the row has all its values.
-            done.push(assignment);
             continue;
         }
         let column = &table.definition.columns[assignment.column];
         let made = match &assignment.value {
-            NewValue::Expression(expression) => Some(as_stored(expression, &column.ty)?),
-            NewValue::Default => default_expression(column).ok(),
+            NewValue::Expression(expression) => {
+                let expression = substitution.of(expression)?;
+                Some(as_stored(&expression, &column.ty)?)
+            }
+            NewValue::Default | NewValue::Later(_) => default_expression(column).ok(),
         };
         substitution.made.insert(assignment.column, made);
-        // The last assignment of a column is the one that counts.
-        done.retain(|before| before.column != assignment.column);
-        done.push(assignment);
     }
-    Ok(done)
+    substitution.of(expression)
 }
 
 /// Replaces columns by the expressions that were assigned to them. Subqueries are left alone: there a name may
@@ -643,6 +736,17 @@ struct Substitution<'a> {
     queries: usize,
     count: usize,
     failure: Option<SqlError>,
+}
+
+impl Substitution<'_> {
+    fn of(&mut self, expression: &ast::Expr) -> Result<ast::Expr> {
+        let mut expression = expression.clone();
+        walk_expression(&mut expression, self);
+        match self.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(expression),
+        }
+    }
 }
 
 impl ExpressionVisitor for Substitution<'_> {
@@ -658,14 +762,7 @@ impl ExpressionVisitor for Substitution<'_> {
         if self.queries > 0 {
             return ControlFlow::Continue(());
         }
-        let name = match expression {
-            ast::Expr::Identifier(name) if !name.value.starts_with('@') => vec![name.clone()],
-            ast::Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with('@') => {
-                parts.clone()
-            }
-            _ => return ControlFlow::Continue(()),
-        };
-        let Ok((_, column)) = self.references.column(&ast::ObjectName::from(name)) else {
+        let Some(column) = column_of(self.references, expression) else {
             return ControlFlow::Continue(());
         };
         match self.made.get(&column) {
@@ -734,6 +831,7 @@ fn plan_targets(
                 projection.push(*expression);
                 Source::Query(projection.len() - 1)
             }
+            NewValue::Later(number) => Source::Later(number),
         };
         if let Some(target) = targets.get_mut(&assignment.reference)
             && !is_generated(&target.table, assignment.column)

@@ -318,7 +318,7 @@ impl Session {
             let transaction = (&mut *statement, session.handle.as_ref());
             let (done, found, last) = match &change.work {
                 Work::Update { targets, .. } => {
-                    let rules = session.rules_of_update(false);
+                    let rules = (session.rules_of_update(false), None);
                     let rows = (rows, origins.as_slice(), &view);
                     let targets = targets_of_run.as_ref().unwrap_or(targets);
                     let targets = (targets.as_slice(), locked);

@@ -10,6 +10,7 @@
 //! ```
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -374,8 +375,11 @@ pub(crate) fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef> {
         };
     }
     if ty.has_labels() {
-        let label = |value: &&Value| Some(text_of_number(ty, value.label_number()?));
-        let labels = values.iter().map(label);
+        let labels = values.iter().map(|value| match value {
+            // As a query has delivered it.
+            Value::Text(label) => Some(Cow::Borrowed(label.as_str())),
+            value => Some(text_of_number(ty, value.label_number()?)),
+        });
         return Ok(Arc::new(StringViewArray::from_iter(labels)));
     }
     Ok(match arrow_type(ty) {

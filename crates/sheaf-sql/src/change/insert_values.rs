@@ -1,0 +1,176 @@
+//! The values of INSERT and REPLACE ... VALUES and SET.
+//!
+//! All are computed before the first row is written, but for those that name columns of their row
+//! (`values_before.rs`): these are computed when the values in front of them are in the row.
+
+use std::sync::Arc;
+
+use sheaf_table::Table;
+use sheaf_types::{ColumnType, Value};
+use sqlparser::ast;
+
+use crate::change::assigned::is_default;
+use crate::change::insert::Destination;
+use crate::change::row_shape::RowShape;
+use crate::change::table_writer::TableWriter;
+use crate::change::values_before::{LaterValue, RowSoFar, take_later_values};
+use crate::error::{Result, SqlError};
+use crate::parser::Parsed;
+use crate::query::values::{hybrid_number, shown_in};
+use crate::session::Session;
+
+/// One place in VALUES.
+pub(crate) enum Source {
+    /// The keyword DEFAULT.
+    Default,
+    Value(Value),
+    Later(Box<LaterValue>),
+}
+
+impl Session {
+    /// The columns that VALUES gives values to, and these.
+    pub(crate) fn values_to_insert(
+        &mut self,
+        table: &Arc<Table>,
+        destination: &mut Destination,
+        mut rows: Vec<Vec<ast::Expr>>,
+        text: &str,
+    ) -> Result<(Vec<usize>, Vec<Vec<Source>>)> {
+        // `INSERT INTO t () VALUES ()` gives no column a value.
+        let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
+        let targets = if all_default {
+            Vec::new()
+        } else {
+            destination.target_columns(table)?
+        };
+        check_value_counts(&rows, targets.len())?;
+        self.compute_subqueries(&mut destination.assignments, text)?;
+        let now = self.local_now_micros();
+        let mut later = Vec::new();
+        for (number, row) in rows.iter_mut().enumerate() {
+            for (at, mut value) in take_later_values(table, &targets, row, now)? {
+                self.compute_subqueries_in(value.expression(), text)?;
+                later.push((number, at, value));
+            }
+        }
+        let type_of = |target: &usize| &table.definition.columns[*target].ty;
+        let types: Vec<&ColumnType> = targets.iter().map(type_of).collect();
+        for (expression, ty) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&types)) {
+            if let Some(number) = hybrid_number(expression, ty) {
+                *expression = number;
+            }
+        }
+        // What SET TRANSACTION said is not about reads of the values alone.
+        let next = self.transactions.next;
+        let mut values = self.values_of(Parsed::new(&rows, text), &types)?;
+        self.transactions.next = next;
+        for (number, at, value) in later {
+            values[number][at] = Source::Later(Box::new(value));
+        }
+        Ok((targets, values))
+    }
+
+    /// Evaluates all expressions of VALUES, for columns of these types; those that are not simple in one query.
+    fn values_of(
+        &mut self,
+        rows: Parsed<'_, &Vec<Vec<ast::Expr>>>,
+        types: &[&ColumnType],
+    ) -> Result<Vec<Vec<Source>>> {
+        let Parsed { ast: rows, text } = rows;
+        let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
+            .iter()
+            .flat_map(|row| row.iter().cloned().zip(types.iter().copied()))
+            .filter(|(expression, _)| !is_default(expression))
+            .unzip();
+        let values = self.evaluate_all(Parsed::new(&expressions, text), &types)?;
+        let mut values = values.into_iter();
+        let mut next = || values.next().unwrap_or_default();
+        Ok(rows
+            .iter()
+            .map(|row| {
+                let source = |expression| {
+                    if is_default(expression) {
+                        Source::Default
+                    } else {
+                        Source::Value(next())
+                    }
+                };
+                row.iter().map(source).collect()
+            })
+            .collect())
+    }
+
+    /// Writes the rows of VALUES.
+    pub(crate) fn write_values(
+        &mut self,
+        writer: &mut TableWriter,
+        targets: Vec<usize>,
+        rows: Parsed<'_, Vec<Vec<Source>>>,
+    ) -> Result<()> {
+        let Parsed { ast: rows, text } = rows;
+        let now = self.local_now_micros();
+        let (table, options) = (writer.table(), writer.options());
+        let defaults = self.computed_defaults(&table.definition)?;
+        let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
+        let mut shape = shape.with_defaults(defaults);
+        let is_only_row = rows.len() == 1 && !options.ignore;
+        if is_only_row {
+            writer.writes_only_row();
+        }
+        writer.expect_rows(rows.len() as u64);
+        for (n, sources) in rows.into_iter().enumerate() {
+            let mut row = shape.new_row();
+            let is_later = |source: &Source| matches!(source, Source::Later(_));
+            let mut so_far = sources
+                .iter()
+                .any(is_later)
+                .then(|| RowSoFar::new(writer.table(), now));
+            for (source, position) in sources.into_iter().zip(&targets) {
+                let source = match (source, &so_far) {
+                    (Source::Later(value), Some(so_far)) => {
+                        let value = Parsed::new(&*value, text);
+                        let (value, origin) = self.later_value(writer.table(), value, so_far)?;
+                        let ty = &writer.table().definition.columns[*position].ty;
+                        Source::Value(shown_in(&value, &origin, ty).into_owned())
+                    }
+                    (source, _) => source,
+                };
+                match source {
+                    Source::Default => {
+                        shape.put_default(&mut row, *position, now, &mut self.warnings)?;
+                    }
+                    Source::Value(value) => {
+                        if is_only_row {
+                            shape.check_only_row(*position, &value)?;
+                        }
+                        shape.put(
+                            &mut row,
+                            *position,
+                            &value,
+                            n as u64 + 1,
+                            &mut self.warnings,
+                        )?;
+                    }
+                    // It has become a value.
+                    Source::Later(_) => {}
+                }
+                if let Some(so_far) = &mut so_far {
+                    let column = &writer.table().definition.columns[*position];
+                    so_far.note(column, *position, &row[*position]);
+                }
+            }
+            let number = (n as u64 + 1, is_only_row);
+            shape.complete(&mut row, number, &mut self.warnings)?;
+            writer.write(&row, &mut self.warnings)?;
+        }
+        Ok(())
+    }
+}
+
+/// Error 1136 for a row that has not as many values as there are columns.
+fn check_value_counts<T>(rows: &[Vec<T>], columns: usize) -> Result<()> {
+    match rows.iter().position(|row| row.len() != columns) {
+        Some(row) => Err(SqlError::wrong_value_count_on_row(row as u64 + 1)),
+        None => Ok(()),
+    }
+}
