@@ -408,3 +408,14 @@ fn a_char_that_is_cut_ends_without_spaces() {
         (text("Z,x"), Some(ColumnProblem::TooLong))
     );
 }
+
+#[test]
+fn what_a_column_of_the_kind_held_is_not_checked_again() {
+    let float = Value::Float(1_000_000.0);
+    let stored = assign(&column("float(8,2)"), &float, Mode::STRICT);
+    assert_eq!(stored, Ok((float, None)));
+    let stored = assign(&column("float(8,2)"), &Value::Double(1e6), Mode::STRICT);
+    assert_eq!(stored, Err(ColumnProblem::OutOfRange));
+    let stored = assign(&column("enum('a')"), &Value::Enum(0), Mode::STRICT);
+    assert_eq!(stored, Ok((Value::Enum(0), None)));
+}

@@ -273,6 +273,7 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
 /// - A point in time does not know how many digits of a second its expression has. A text shows them.
 /// - An ENUM or SET is its label to texts and dates, and the label's number to numbers.
 /// - A string shows all digits of a FLOAT, unless it is a TEXT or BLOB. These hold what a client is shown of a column.
+/// - What a column of the same kind holds is taken over without a check: the FLOAT of a FLOAT(M,D), and the ENUM of 0.
 pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
     let is_string = ty.is_character() || ty.is_binary();
     match (value, &origin.declared) {
@@ -285,7 +286,19 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
             shown_as_string(declared, value)
         }
         (Value::Float(_), _) if ty.is_long() => Cow::Borrowed(value),
-        (Value::Float(float), _) if is_string => Cow::Owned(Value::Double(f64::from(*float))),
+        (Value::Float(float), _)
+            if is_string || matches!(ty, ColumnType::Float { .. }) && !is_copied(origin, ty) =>
+        {
+            Cow::Owned(Value::Double(f64::from(*float)))
+        }
+        (Value::Text(label), Some(declared @ ColumnType::Enum { .. }))
+            if matches!(ty, ColumnType::Enum { .. })
+                && is_copied(origin, ty)
+                && label.is_empty()
+                && number_of_text(declared, label) == 0 =>
+        {
+            Cow::Owned(Value::Enum(0))
+        }
         (Value::Text(label), Some(declared))
             if declared.has_labels()
                 && (ty.is_number() || matches!(ty, ColumnType::Bit { .. })) =>
@@ -293,6 +306,20 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
             Cow::Owned(Value::UInt(number_of_text(declared, label)))
         }
         _ => Cow::Borrowed(value),
+    }
+}
+
+/// Whether a value is that of a column, which a column of this type takes over: a FLOAT of as many decimals, an ENUM.
+fn is_copied(origin: &Origin, ty: &ColumnType) -> bool {
+    let decimals = |ty: &ColumnType| ty.float_digits().map(|digits| digits.scale);
+    match (&origin.declared, ty) {
+        (Some(ColumnType::Enum { .. }), ColumnType::Enum { .. }) => origin.is_column,
+        (Some(declared @ ColumnType::Float { .. }), ColumnType::Float { .. }) => {
+            origin.is_column
+                && decimals(declared) == decimals(ty)
+                && declared.is_unsigned() == ty.is_unsigned()
+        }
+        _ => false,
     }
 }
 

@@ -278,6 +278,8 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
                 None => convert_text(ty, &text, mode),
             }
         }
+        // A column had it: it is not checked again.
+        (Value::Enum(0), ColumnType::Enum { .. }) => Converted::fine(Value::Enum(0)),
         (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
             enumeration::of_number(labels.len(), i128::from(*number))
         }

@@ -95,9 +95,7 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
             }
         },
         ColumnType::Float { .. } | ColumnType::Double { .. } => match NumberText::parse(text) {
-            None if matches!(ty, ColumnType::Float { .. }) => {
-                Converted::bad(zero_value(ty), incorrect("FLOAT"))
-            }
+            None if is_single(ty) => Converted::bad(zero_value(ty), incorrect("FLOAT")),
             None => Converted::bad(zero_value(ty), incorrect("DOUBLE")),
             Some(number) => with_trailing(float(ty, number.to_f64()), number.trailing),
         },
@@ -167,7 +165,13 @@ pub(super) fn of_value(ty: &ColumnType, value: &Value) -> Converted {
                 }
             }
         }
-        ColumnType::Float { .. } | ColumnType::Double { .. } => float(ty, to_f64(value)),
+        // Single precision may have rounded it to what FLOAT(M,D) does not take. It is not checked again.
+        ColumnType::Float { .. } | ColumnType::Double { .. } => match value {
+            Value::Float(float) if is_single(ty) && (*float >= 0.0 || !ty.is_unsigned()) => {
+                Converted::fine(Value::Float(float + 0.0))
+            }
+            value => float(ty, to_f64(value)),
+        },
         ColumnType::Year => match value {
             value if to_f64(value) < 0.0 => below_zero(ty),
             Value::Float(_) | Value::Double(_) => year(to_f64(value) as i128),
@@ -232,8 +236,12 @@ fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
     }
 }
 
+fn is_single(ty: &ColumnType) -> bool {
+    matches!(ty, ColumnType::Float { .. })
+}
+
 fn float(ty: &ColumnType, value: f64) -> Converted {
-    let single = matches!(ty, ColumnType::Float { .. });
+    let single = is_single(ty);
     let mut greatest = if single {
         f64::from(f32::MAX)
     } else {
