@@ -1,6 +1,6 @@
 //! Values are stored, or refused, as MySQL does.
 
-use sheaf_types::assignment::{Mode, assign, assign_text};
+use sheaf_types::assignment::{Mode, assign, assign_altered, assign_text};
 use sheaf_types::{ColumnIssue, ColumnProblem, ColumnType, Value};
 
 fn column(ty: &str) -> ColumnType {
@@ -418,4 +418,52 @@ fn what_a_column_of_the_kind_held_is_not_checked_again() {
     assert_eq!(stored, Err(ColumnProblem::OutOfRange));
     let stored = assign(&column("enum('a')"), &Value::Enum(0), Mode::STRICT);
     assert_eq!(stored, Ok((Value::Enum(0), None)));
+}
+
+#[test]
+fn alter_table_converts_fields_to_bit_by_their_numbers() {
+    let altered = |from: &str, value: Value, mode| {
+        assign_altered(&column(from), &column("bit(8)"), value, mode).map(|(value, _)| value)
+    };
+    for (from, value, bits) in [
+        ("varchar(9)", text("65"), 65),
+        ("char(9)", text(" 7 "), 7),
+        ("text", text("12abc"), 12),
+        ("text", text(""), 0),
+        ("blob", Value::Bytes(b"1".to_vec()), 1),
+        ("double", Value::Double(1.5), 2),
+        ("double", Value::Double(2.5), 2),
+        ("time", Value::Time(10_000_000), 10),
+    ] {
+        let stored = altered(from, value.clone(), Mode::STRICT);
+        assert_eq!(stored, Ok(Value::UInt(bits)), "{value:?} of {from}");
+    }
+    for (given, bits) in [("a", 0), ("", 0), ("1.5", 1), ("1e1", 1)] {
+        let wrong = ColumnProblem::TruncatedInteger {
+            value: given.into(),
+        };
+        let refused = altered("varchar(9)", text(given), Mode::STRICT);
+        assert_eq!(refused, Err(wrong), "{given:?}");
+        let stored = altered("varchar(9)", text(given), Mode::LENIENT);
+        assert_eq!(stored, Ok(Value::UInt(bits)), "{given:?}");
+    }
+    let refused = altered("varchar(9)", text("300"), Mode::STRICT);
+    assert_eq!(refused, Err(ColumnProblem::TooLong));
+    let stored = altered("varchar(9)", text("300"), Mode::LENIENT);
+    assert_eq!(stored, Ok(Value::UInt(255)));
+}
+
+#[test]
+fn alter_table_copies_numbers_whose_digits_change() {
+    let (from, to) = (column("float(8,3)"), column("float(8,2)"));
+    let number = Value::Float(1.239);
+    let stored = assign_altered(&from, &to, number.clone(), Mode::STRICT);
+    assert_eq!(stored, Ok((number, None)));
+    let stored = assign_altered(
+        &column("float"),
+        &column("float unsigned"),
+        Value::Float(-1.0),
+        Mode::STRICT,
+    );
+    assert_eq!(stored, Err(ColumnProblem::OutOfRange));
 }

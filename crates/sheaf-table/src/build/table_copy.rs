@@ -4,9 +4,10 @@
 //!   clustered tree, in its order --> row --> conversion of each value --> load of new trees (build/tree_load.rs)
 //! ```
 //!
-//! A value goes into a column of another type as INSERT would put it there; what it cannot hold is an error in strict
-//! mode, and a warning otherwise. New columns get their default, or what their type has for nothing. The caller holds
-//! the writer's lock; others read the old trees until the new definition is entered.
+//! A value goes into a column of another type as INSERT would put it there, with a few exceptions
+//! ([`assign_altered`]). What the column cannot hold is an error in strict mode, and a warning otherwise. New columns
+//! get their default, or what their type has for nothing. The caller holds the writer's lock; others read the old trees
+//! until the new definition is entered.
 //!
 //! The copy has a [`TableState`] of its own: row ids and AUTO_INCREMENT begin anew, and no other session sees how far
 //! they are. Memory is that of the load, and one row.
@@ -16,8 +17,7 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
 use sheaf_types::{
     ColumnType, Value,
-    assignment::{Mode, zero_value},
-    column_text,
+    assignment::{Mode, assign_altered, zero_value},
     error::{ColumnIssue, ColumnProblem},
     temporal::TimeZone,
 };
@@ -26,7 +26,7 @@ use crate::build::alter_table::{AlterOptions, Altered};
 use crate::build::altered_definition::AlteredDefinition;
 use crate::build::tree_load::{BulkLoadOptions, TreeLoad};
 use crate::catalog::Catalog;
-use crate::definition::convert::{RowFill, default_of, to_column};
+use crate::definition::convert::{RowFill, default_of};
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
@@ -202,15 +202,7 @@ impl<'a> Conversion<'a> {
                 false => value,
             });
         }
-        let value = match value {
-            // Values do not know their labels and digits.
-            Value::Text(_) | Value::Bytes(_) => value,
-            value if new.ty.max_bytes().is_some() || is_label(&old.ty, &new.ty) => {
-                Value::Text(column_text(&old.ty, &value))
-            }
-            value => value,
-        };
-        let (value, problem) = match to_column(new, &value, self.mode) {
+        let (value, problem) = match assign_altered(&old.ty, &new.ty, value, self.mode) {
             Ok(converted) => converted,
             Err(problem) => {
                 // MySQL says so where it cuts strings and does not convert them.
@@ -258,11 +250,6 @@ impl<'a> Conversion<'a> {
             self.more_issues += 1;
         }
     }
-}
-
-/// True if both are lists of labels: a value is converted by its label, not by its number.
-fn is_label(old: &ColumnType, new: &ColumnType) -> bool {
-    old.has_labels() && new.has_labels()
 }
 
 /// True if both are the same type of short strings, but for their lengths.

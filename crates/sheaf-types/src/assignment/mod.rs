@@ -18,7 +18,9 @@
 //! | [`set`] | SET |
 //! | [`bit`] | BIT |
 //! | [`document`] | JSON |
+//! | [`altered`] | of another type, by ALTER TABLE |
 
+mod altered;
 mod bit;
 mod document;
 mod enumeration;
@@ -32,6 +34,8 @@ use crate::error::ColumnProblem;
 use crate::json::Document;
 use crate::temporal::{TimeZone, ZERO_DATE, ZERO_DATETIME};
 use crate::value::Value;
+
+pub use altered::assign_altered;
 
 /// How values are treated that do not fit, and those of which the session decides whether they are values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +113,10 @@ pub fn assign(
         Value::Null => Converted::bad(zero_value(ty), ColumnProblem::Null),
         value => convert(ty, value, mode),
     };
+    done(converted, mode)
+}
+
+fn done(converted: Converted, mode: Mode) -> Result<(Value, Option<ColumnProblem>), ColumnProblem> {
     match judged(&converted, mode) {
         Some(problem) if problem.is_refused() => Err(problem),
         Some(problem) if mode.strict && !problem.is_note() => Err(problem),

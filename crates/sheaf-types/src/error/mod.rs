@@ -29,6 +29,8 @@ pub enum ColumnProblem {
     Rounded,
     /// 1366: not a number, not UTF-8, ...; `kind` is MySQL's word for the type (`integer`, `decimal`, `string`).
     IncorrectValue { kind: &'static str, value: String },
+    /// 1292: more than a whole number.
+    TruncatedInteger { value: String },
     /// 1292: not a date or time; `kind` is `date`, `datetime` or `time`.
     IncorrectTemporal { kind: &'static str, value: String },
     /// 1292 in strict mode, otherwise 1264: a date or time that the column cannot hold, the zero date where it is none
@@ -56,9 +58,9 @@ impl ColumnProblem {
             ColumnProblem::TooLong => codes::DATA_TOO_LONG,
             ColumnProblem::Truncated | ColumnProblem::Rounded => codes::WARN_DATA_TRUNCATED,
             ColumnProblem::IncorrectValue { .. } => codes::TRUNCATED_WRONG_VALUE_FOR_FIELD,
-            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
-                codes::TRUNCATED_WRONG_VALUE
-            }
+            ColumnProblem::TruncatedInteger { .. }
+            | ColumnProblem::IncorrectTemporal { .. }
+            | ColumnProblem::TemporalOutOfRange { .. } => codes::TRUNCATED_WRONG_VALUE,
             ColumnProblem::ZeroInDate { .. } => codes::NOT_SUPPORTED_YET,
             ColumnProblem::JsonText { .. } => codes::INVALID_JSON_TEXT,
             ColumnProblem::Json { code, .. } => *code,
@@ -124,6 +126,9 @@ impl std::fmt::Display for ColumnIssue {
             ColumnProblem::TooLong => write!(f, "Data too long for column '{column}' at row {row}"),
             ColumnProblem::Truncated | ColumnProblem::Rounded => {
                 write!(f, "Data truncated for column '{column}' at row {row}")
+            }
+            ColumnProblem::TruncatedInteger { value } => {
+                write!(f, "Truncated incorrect INTEGER value: '{value}'")
             }
             ColumnProblem::IncorrectValue { kind, value }
             | ColumnProblem::IncorrectTemporal { kind, value }
