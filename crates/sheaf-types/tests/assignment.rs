@@ -410,6 +410,15 @@ fn a_char_that_is_cut_ends_without_spaces() {
 }
 
 #[test]
+fn spaces_are_no_member_of_a_set() {
+    let set = "set('a','b')";
+    assert!(matches!(store(set, text(" ")), Err((1265, _))));
+    assert_eq!(store(set, text("")).as_deref(), Ok("0"));
+    // MySQL takes so long a text for no number.
+    assert_eq!(store(set, text(&" ".repeat(22))).as_deref(), Ok("0"));
+}
+
+#[test]
 fn what_a_column_of_the_kind_held_is_not_checked_again() {
     let float = Value::Float(1_000_000.0);
     let stored = assign(&column("float(8,2)"), &float, Mode::STRICT);

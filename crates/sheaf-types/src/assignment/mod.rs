@@ -269,9 +269,12 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
                     .take(6)
                     .map(|byte| format!("\\x{byte:02X}"))
                     .collect();
-                let problem = ColumnProblem::IncorrectValue {
-                    kind: "string",
-                    value: shown,
+                let problem = match ty.has_labels() {
+                    true => ColumnProblem::Truncated,
+                    false => ColumnProblem::IncorrectValue {
+                        kind: "string",
+                        value: shown,
+                    },
                 };
                 Converted {
                     problem: Some(problem),

@@ -20,11 +20,16 @@ pub(super) fn of_text(labels: &[String], collation: Collation, text: &str) -> Co
     }
 }
 
+/// MySQL takes so many bytes, of which none names a member, for no number: spaces alone are the empty set.
+const BEYOND_NUMBERS: usize = 22;
+
 /// The bits of the members that a text names, and whether it names nothing else.
 pub(super) fn read(labels: &[String], collation: Collation, text: &str) -> (u64, bool) {
     let members = text.trim_end_matches(' ');
     let (mut bits, mut is_whole) = (0, true);
-    if !members.is_empty() {
+    if members.is_empty() {
+        is_whole = text.is_empty() || text.len() >= BEYOND_NUMBERS;
+    } else {
         for member in members.split(SET_SEPARATOR) {
             match position(labels, collation, member) {
                 Some(at) => bits |= 1 << at,
@@ -56,6 +61,8 @@ pub(super) fn of_number(labels: usize, number: i128) -> Converted {
     let all = all_bits(labels);
     let bits = match i64::try_from(number) {
         Ok(number) => number as u64,
+        // What no BIGINT holds is the least or the greatest one.
+        Err(_) if number < 0 => i64::MIN as u64,
         Err(_) => u64::try_from(number).unwrap_or(i64::MAX as u64),
     };
     let kept = Value::Set(bits & all);
