@@ -107,14 +107,31 @@ pub(crate) fn referenced_positions(
     names.map(|name| parent.column_position(name)).collect()
 }
 
-/// Whether values of the two types are equal exactly if their encoded keys are.
+/// Whether values of the two types are equal exactly if their encoded keys are. Keys of BIT are as long as its values,
+/// and [`Lookup::new`](crate::table::reference_lookup::Lookup::new) finds none for a value that is longer.
 pub(crate) fn is_comparable(child: &ColumnType, parent: &ColumnType) -> bool {
-    use ColumnType::{Binary, Char, VarBinary, VarChar};
+    use ColumnType::{Binary, Bit, Char, Decimal, Double, Float, VarBinary, VarChar};
     match (child, parent) {
         (Char { .. } | VarChar { .. }, Char { .. } | VarChar { .. }) => {
             child.collation() == parent.collation()
         }
         (Binary { .. } | VarBinary { .. }, Binary { .. } | VarBinary { .. }) => true,
+        (Float { .. }, Float { .. }) | (Double { .. }, Double { .. }) => true,
+        (Bit { .. }, Bit { .. }) => true,
+        (
+            Decimal {
+                precision, scale, ..
+            },
+            Decimal {
+                precision: of_parent,
+                scale: scale_of_parent,
+                ..
+            },
+        ) => precision == of_parent && scale == scale_of_parent,
+        _ if child.is_integer() && parent.is_integer() => {
+            child.integer_bits() == parent.integer_bits()
+                && child.is_unsigned() == parent.is_unsigned()
+        }
         _ => child == parent,
     }
 }

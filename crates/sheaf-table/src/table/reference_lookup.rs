@@ -5,7 +5,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, LockMode, ReadAhead, Settled, Transaction, Tree};
-use sheaf_types::Value;
+use sheaf_types::number::greatest_bits;
+use sheaf_types::{ColumnType, Value};
 
 use crate::codec::key_codec::KeyLayout;
 use crate::definition::foreign_key::leading_index;
@@ -25,7 +26,7 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// `None` if no index begins with these columns.
+    /// `None` if no index begins with these columns, or one of them is too short a BIT for its value.
     pub(crate) fn new<'v>(
         table: &'a Table,
         columns: &[usize],
@@ -41,6 +42,14 @@ impl<'a> Lookup<'a> {
         };
         let mut prefix = Vec::new();
         for (part, value) in values.enumerate() {
+            let ty = columns
+                .get(part)
+                .map(|at| &table.definition.columns[*at].ty);
+            if let (Some(ColumnType::Bit { length }), Value::UInt(bits)) = (ty, value)
+                && *bits > greatest_bits(*length)
+            {
+                return None;
+            }
             layout.encode_part(part, value.into(), &mut prefix);
         }
         Some(Lookup {
