@@ -122,7 +122,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(field::datetime(fraction_digits(operands)))
     }),
     // Time, fraction digits, day: the point in time.
-    Function::strict(
+    // What is on no day, or beyond the calendar, is NULL.
+    Function::new(
         "$on_day",
         (3, 3),
         |operands| Ok(field::datetime(fraction_digits(operands))),

@@ -43,7 +43,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         })
     })
     .growing(),
-    Function::strict("from_base64", (1, 1), bytes_of_all, from_base64),
+    Function::new("from_base64", (1, 1), bytes_of_all, from_base64),
 ];
 
 fn first_byte(call: &Call<'_>) -> Result<ArrayRef> {

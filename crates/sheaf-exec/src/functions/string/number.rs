@@ -11,8 +11,9 @@ use crate::functions::types::bit_length;
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("bin", (1, 1), text, |call| radix(call, 2)),
-    Function::strict("oct", (1, 1), text, |call| radix(call, 8)),
+    // NULL of an empty text, as CONV is.
+    Function::new("bin", (1, 1), text, |call| radix(call, 2)),
+    Function::new("oct", (1, 1), text, |call| radix(call, 8)),
     Function::new("conv", (3, 3), text, conv),
     // Number, digits, and optionally a locale, of which NULL is the English one.
     Function::new("format", (2, 3), text, format_number),
