@@ -33,7 +33,7 @@ use super::document::{is_zero, of_documents};
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::types::{
     HEX_OF_KEY, HYBRID_KEY, SqlType, bit_length, common_collation, declared_type, float_decimals,
-    takes_bytes, zerofill,
+    is_bytes, takes_bytes, zerofill,
 };
 use super::{EvaluationError, Function};
 
@@ -136,7 +136,7 @@ impl<'a> Call<'a> {
             && match args.return_field.data_type() {
                 DataType::Binary => true,
                 DataType::Utf8View => false,
-                _ => takes_bytes(&args.arg_fields),
+                _ => takes_bytes(&function.strings(&args.arg_fields)),
             };
         let limits = args.config_options.extensions.get::<ResultLimits>();
         Call {
@@ -201,6 +201,11 @@ impl<'a> Call<'a> {
 
     pub fn sql_type(&self, argument: usize) -> SqlType {
         SqlType::of(&self.args.arg_fields[argument])
+    }
+
+    /// Whether an argument is a byte string or a BIT.
+    pub(super) fn is_bytes(&self, argument: usize) -> bool {
+        is_bytes(&self.args.arg_fields[argument])
     }
 
     /// The type of the result as it was computed when the call was planned.

@@ -446,7 +446,7 @@ fn cast_char(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Bytes that are no text of the character set are NULL. Beyond ASCII, only UTF-8 is known.
 fn text_of_bytes(call: &Call<'_>) -> Result<ArrayRef> {
-    if call.sql_type(0) != SqlType::Bytes {
+    if !call.is_bytes(0) {
         return Ok(Arc::new(call.text(0)?.array));
     }
     let (values, names) = (call.bytes(0)?, call.text(1)?);

@@ -27,7 +27,8 @@ pub fn escape_character(text: &str) -> Result<Option<char>> {
 }
 
 fn like(call: &Call<'_>) -> Result<ArrayRef> {
-    let collation = matching_collation(&call.sql_type(0), &call.sql_type(1), "like")?;
+    let (left, right) = (&call.args.arg_fields[0], &call.args.arg_fields[1]);
+    let collation = matching_collation(left, right, "like")?;
     let (values, patterns, escapes) = (call.text(0)?, call.text(1)?, call.text(2)?);
     let escape = |row: usize| escapes.get(row).map_or(Ok(None), escape_character);
     let turns = call.turns();

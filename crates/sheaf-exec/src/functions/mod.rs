@@ -46,6 +46,7 @@ pub mod user_variables;
 mod uuid;
 mod watched;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -134,6 +135,8 @@ pub struct Function {
     pub volatile: bool,
     /// Byte strings are taken byte by byte, and give a byte string.
     pub bytewise: bool,
+    /// A bit for each argument that is a number only, as a position is: bytes there make no byte string of the result.
+    pub numbers: u8,
     /// The result may be many times as long as the arguments, so that it may be too long, and NULL.
     pub growing: bool,
     pub returns: Returns,
@@ -159,6 +162,7 @@ impl Function {
             nulls: NullRule::Strict,
             volatile: false,
             bytewise: false,
+            numbers: 0,
             growing: false,
             returns,
             kernel: Some(kernel),
@@ -191,6 +195,7 @@ impl Function {
             nulls: NullRule::Own,
             volatile: false,
             bytewise: false,
+            numbers: 0,
             growing: false,
             returns,
             kernel: None,
@@ -215,6 +220,31 @@ impl Function {
             bytewise: true,
             ..self
         }
+    }
+
+    /// As [`bytewise`](Self::bytewise), with arguments at these places that are numbers only.
+    const fn bytewise_but(self, places: &[usize]) -> Function {
+        let mut numbers = 0;
+        let mut at = 0;
+        while at < places.len() {
+            numbers |= 1 << places[at];
+            at += 1;
+        }
+        Function {
+            bytewise: true,
+            numbers,
+            ..self
+        }
+    }
+
+    /// The arguments that are more than numbers.
+    fn strings<'f>(&self, fields: &'f [FieldRef]) -> Cow<'f, [FieldRef]> {
+        if self.numbers == 0 {
+            return Cow::Borrowed(fields);
+        }
+        let is_string = |at: usize| at >= u8::BITS as usize || self.numbers >> at & 1 == 0;
+        let strings = fields.iter().enumerate().filter(|(at, _)| is_string(*at));
+        strings.map(|(_, field)| Arc::clone(field)).collect()
     }
 
     const fn growing(self) -> Function {
@@ -308,11 +338,11 @@ impl ScalarUDFImpl for MysqlFunction {
         };
         let nullable = nullable || self.function.growing;
         let mut field = (self.function.returns)(&operands)?;
-        if self.function.bytewise
-            && field.data_type() == &DataType::Utf8View
-            && types::takes_bytes(args.arg_fields)
-        {
-            field = types::bytes_field(args.arg_fields);
+        if self.function.bytewise && field.data_type() == &DataType::Utf8View {
+            let strings = self.function.strings(args.arg_fields);
+            if types::takes_bytes(&strings) {
+                field = types::bytes_field(&strings);
+            }
         }
         Ok(Arc::new(
             field.with_name(self.function.name).with_nullable(nullable),

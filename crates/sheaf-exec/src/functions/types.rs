@@ -581,18 +581,22 @@ fn illegal_mix(
 }
 
 /// The collation by which a pattern is matched: bytes as bytes, everything else by the operands' collation.
-pub fn matching_collation(left: &SqlType, right: &SqlType, operation: &str) -> Result<Collation> {
-    if *left == SqlType::Bytes || *right == SqlType::Bytes {
+pub fn matching_collation(left: &Field, right: &Field, operation: &str) -> Result<Collation> {
+    if is_bytes(left) || is_bytes(right) {
         return Ok(Collation::Binary);
     }
-    Ok(common_collation(&[left.clone(), right.clone()], operation)?.0)
+    let types = [SqlType::of(left), SqlType::of(right)];
+    Ok(common_collation(&types, operation)?.0)
+}
+
+/// Whether functions of strings take a value byte by byte: a byte string, or a BIT.
+pub fn is_bytes(field: &Field) -> bool {
+    SqlType::of(field) == SqlType::Bytes || bit_length(field).is_some()
 }
 
 /// Whether a string function of these arguments counts bytes. A literal of bytes is a text beside texts that are no
 /// literals: their collation is stronger than the literal's, which is that of bytes.
 pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
-    let is_bytes =
-        |field: &FieldRef| SqlType::of(field) == SqlType::Bytes || bit_length(field).is_some();
     let is_strong_text = |field: &FieldRef| match SqlType::of(field) {
         SqlType::Text { coercibility, .. } => matches!(
             coercibility,

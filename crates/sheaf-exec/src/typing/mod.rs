@@ -37,7 +37,7 @@ use datafusion_expr::{Expr, Operator, ScalarUDF, lit};
 use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_values::IN_NUMBERS;
 use crate::functions::truncated::MomentKind;
-use crate::functions::types::{SqlType, field};
+use crate::functions::types::{field, is_bytes};
 use crate::functions::{as_function, call, mathematics};
 
 use aggregate::resolve_aggregate;
@@ -161,7 +161,7 @@ fn resolve_call(
         "greatest" | "least" => choose::extreme(name, args, schema, rule),
         "$in_row" => compare::number_of_year(first(args), schema),
         // Bytes that are no text are NULL.
-        "$cast_char" if type_of(&args[0], schema)? == SqlType::Bytes => {
+        "$cast_char" if is_bytes(field_of(&args[0], schema)?.as_ref()) => {
             let mut args = args;
             let bytes = std::mem::take(&mut args[0]);
             args[0] = fold(

@@ -379,7 +379,8 @@ struct Kept {
 
 impl Patterns {
     fn new(call: &Call<'_>, modes: Option<Argument<StringViewArray>>) -> Result<Patterns> {
-        let collation = matching_collation(&call.sql_type(0), &call.sql_type(1), "regexp")?;
+        let (text, pattern) = (&call.args.arg_fields[0], &call.args.arg_fields[1]);
+        let collation = matching_collation(text, pattern, "regexp")?;
         let insensitive = collation.ignores_case();
         Ok(Patterns {
             patterns: call.text(1)?,

@@ -6,7 +6,6 @@ use datafusion_common::Result;
 use super::like_first;
 use super::part::slices;
 use crate::functions::result_array::texts;
-use crate::functions::types::SqlType;
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -33,7 +32,7 @@ fn lower(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Each text in another case, which is known piece by piece. Bytes have no case.
 fn in_case(call: &Call<'_>, push: fn(&str, &mut String)) -> Result<ArrayRef> {
-    if call.sql_type(0) == SqlType::Bytes {
+    if call.is_bytes(0) {
         return slices(call, |text, _| text);
     }
     let (values, turns) = (call.text(0)?, call.turns());

@@ -14,13 +14,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("concat", (1, VARIADIC), concat_type, concat),
     Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws).bytewise(),
     Function::strict("repeat", (2, 2), like_first, repeat)
-        .bytewise()
+        .bytewise_but(&[1])
         .growing(),
     Function::new("lpad", (3, 3), like_first, |call| pad(call, true))
-        .bytewise()
+        .bytewise_but(&[1])
         .growing(),
     Function::new("rpad", (3, 3), like_first, |call| pad(call, false))
-        .bytewise()
+        .bytewise_but(&[1])
         .growing(),
     Function::strict("space", (1, 1), text, |call| {
         let counts = call.int(0)?;

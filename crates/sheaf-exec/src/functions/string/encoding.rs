@@ -10,13 +10,13 @@ use datafusion_common::Result;
 use super::{bigint, bytes_of_all, text};
 use crate::functions::limits::{TextWriter, Turns};
 use crate::functions::result_array::{byte_strings, ints, long_texts, texts};
-use crate::functions::types::{HEX_OF_KEY, SqlType};
+use crate::functions::types::HEX_OF_KEY;
 use crate::functions::{Call, Function, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("ascii", (1, 1), bigint, first_byte),
     Function::strict("ord", (1, 1), bigint, |call| {
-        if call.sql_type(0) == SqlType::Bytes {
+        if call.is_bytes(0) {
             return first_byte(call);
         }
         let texts = call.text(0)?;

@@ -3,7 +3,6 @@
 use super::bigint;
 use crate::functions::Function;
 use crate::functions::result_array::ints;
-use crate::functions::types::SqlType;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("length", (1, 1), bigint, |call| {
@@ -15,7 +14,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ints(call, |row| Some(bytes.get(row)?.len() as i64 * 8))
     }),
     Function::strict("character_length", (1, 1), bigint, |call| {
-        if call.sql_type(0) == SqlType::Bytes {
+        if call.is_bytes(0) {
             let bytes = call.bytes(0)?;
             return ints(call, |row| Some(bytes.get(row)?.len() as i64));
         }

@@ -17,14 +17,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |operands| text_field(&operands.fields[1..], "elt"),
         elt,
     )
-    .bytewise(),
+    .bytewise_but(&[0]),
     Function::strict("find_in_set", (2, 2), bigint, find_in_set).bytewise(),
     Function::new(
         "make_set",
         (2, VARIADIC),
         |operands| text_field(&operands.fields[1..], "make_set"),
         make_set,
-    ),
+    )
+    .bytewise_but(&[0]),
     Function::strict(
         "export_set",
         (3, 5),
@@ -36,6 +37,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
         export_set,
     )
+    .bytewise_but(&[0, 4])
     .growing(),
 ];
 

@@ -10,18 +10,18 @@ use crate::functions::result_array::parts;
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("substring", (2, 3), like_first, substring).bytewise(),
+    Function::strict("substring", (2, 3), like_first, substring).bytewise_but(&[1, 2]),
     Function::strict("left", (2, 2), like_first, |call| {
         part(call, |text, count| (0, clamp(count, characters(text))))
     })
-    .bytewise(),
+    .bytewise_but(&[1]),
     Function::strict("right", (2, 2), like_first, |call| {
         part(call, |text, count| {
             let all = characters(text);
             (all - clamp(count, all), all)
         })
     })
-    .bytewise(),
+    .bytewise_but(&[1]),
     // Text, characters to remove, and where: 'b' both ends, 'l' the start, 't' the end.
     Function::strict("$trim", (3, 3), like_first, trim).bytewise(),
     Function::strict("ltrim", (1, 1), like_first, |call| {
@@ -32,7 +32,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         slices(call, |text, turns| without_suffixes(text, " ", turns))
     })
     .bytewise(),
-    Function::new("substring_index", (3, 3), like_first, substring_index).bytewise(),
+    Function::new("substring_index", (3, 3), like_first, substring_index).bytewise_but(&[2]),
 ];
 
 /// The part of each text between two positions that depend on the text and a number.

@@ -14,7 +14,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         .bytewise()
         .growing(),
     Function::strict("reverse", (1, 1), like_first, reverse).bytewise(),
-    Function::new("insert", (4, 4), like_first, insert).bytewise(),
+    Function::new("insert", (4, 4), like_first, insert).bytewise_but(&[1, 2]),
     Function::new("quote", (1, 1), like_first, |call| {
         let (values, turns) = (call.text(0)?, call.turns());
         long_texts(call, |row, out| {

@@ -17,7 +17,7 @@ use crate::functions::types::{Coercibility, collation_of, result_collation};
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)).bytewise(),
+    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)).bytewise_but(&[2]),
     Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)).bytewise(),
     Function::strict("strcmp", (2, 2), bigint, strcmp).bytewise(),
 ];

@@ -3,12 +3,11 @@
 use super::like_first;
 use crate::functions::Function;
 use crate::functions::result_array::texts;
-use crate::functions::types::SqlType;
 
 pub(super) static FUNCTIONS: &[Function] =
     &[Function::strict("soundex", (1, 1), like_first, |call| {
         let (values, turns) = (call.text(0)?, call.turns());
-        let of_bytes = call.sql_type(0) == SqlType::Bytes;
+        let of_bytes = call.is_bytes(0);
         texts(call, |row, out| {
             push_soundex(turns.characters(values.get(row)?), of_bytes, out);
             Some(())
