@@ -13,12 +13,14 @@ use arrow::compute::{
 };
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
+use sheaf_access::arrow_type;
+use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 
 use super::in_values::IN_NUMBERS;
 use super::types::{
-    COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length, bytes_field,
-    common_float_decimals, field, result_collation, takes_bytes, zerofill,
+    BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length,
+    bytes_field, common_float_decimals, field, result_collation, takes_bytes, zerofill,
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
@@ -147,8 +149,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Ok(cast_with_options(&value, to, &options)?)
         },
     ),
-    // A value, its SQL type text, its shown decimals and its coercibility: the same value, whose field says so.
-    Function::strict("$typed", (4, 4), typed_field, |call| {
+    // A value, its SQL type text, its shown decimals, its coercibility, and for bytes a text if they are made of
+    // literals: the same value, whose field says so.
+    Function::strict("$typed", (5, 5), typed_field, |call| {
         call.args.args[0].to_array(call.rows())
     }),
     // A part of a row in IN and in a comparison by order: a YEAR as a number.
@@ -275,6 +278,25 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     Ok(field::collated_text(collation, coercibility))
 }
 
+/// The field of a column whose values come from several queries or rows: BITs make a BIT there, as long as the longest.
+pub fn field_of_parts(fields: &[FieldRef]) -> Result<Field> {
+    let mut length = None;
+    for field in fields {
+        match bit_length(field) {
+            Some(bits) => length = length.max(Some(bits)),
+            None if field.data_type().is_null() => {}
+            None => return common_field(fields),
+        }
+    }
+    match length {
+        Some(length) => {
+            let ty = ColumnType::Bit { length };
+            Ok(field::declared(arrow_type(&ty), &ty))
+        }
+        None => common_field(fields),
+    }
+}
+
 /// The Arrow type of points in time.
 pub fn microseconds() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, None)
@@ -287,8 +309,13 @@ fn typed_field(operands: &Operands<'_>) -> Result<Field> {
         let moment = moment.clone();
         field.metadata_mut().insert(MOMENT_KEY.to_string(), moment);
     }
-    for (operand, key) in [(1, TYPE_KEY), (2, DECIMALS_KEY), (3, COERCIBILITY_KEY)] {
+    let told = [TYPE_KEY, DECIMALS_KEY, COERCIBILITY_KEY, BYTES_LITERAL_KEY];
+    for (operand, key) in (1..).zip(told) {
         if let Some(text) = operands.text(operand).filter(|text| !text.is_empty()) {
+            let text = match key {
+                BYTES_LITERAL_KEY => String::new(),
+                _ => text,
+            };
             field.metadata_mut().insert(key.to_string(), text);
         }
     }

@@ -11,7 +11,7 @@ use super::number_operands::{number_of_hybrid, number_of_moment, numbers_of};
 use super::rule::Rule;
 use crate::aggregates::GROUP_CONCAT;
 use crate::functions::collation::{collation_key, key_collation};
-use crate::functions::control::common_field;
+use crate::functions::control::{common_field, field_of_parts};
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::{SqlType, bit_length, field, float_decimals};
 use crate::functions::{EvaluationError, call};
@@ -85,10 +85,13 @@ pub(super) fn aggregate_arguments(
         "lag" | "lead" if args.len() == 3 => {
             let mut args = args;
             let fields = [field_of(&args[0], schema)?, field_of(&args[2], schema)?];
-            let to = common_field(&fields)?;
+            let to = field_of_parts(&fields)?;
             for at in [0, 2] {
                 let value = std::mem::take(&mut args[at]);
-                args[at] = choose::convert_to_field(value, &to, schema, None)?;
+                args[at] = match bit_length(&to) {
+                    Some(_) => choose::as_column_of(value, &to, schema, None)?,
+                    None => choose::convert_to_field(value, &to, schema, None)?,
+                };
             }
             Ok(args)
         }

@@ -16,7 +16,8 @@ use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::{
-    COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bit_length, field, float_decimals,
+    BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bit_length, field,
+    float_decimals, zerofill,
 };
 
 /// Converts a value to the field of a choice that it is a branch of.
@@ -95,10 +96,12 @@ pub fn with_shown_digits(expr: Expr, field: &Field) -> Expr {
 fn typed(expr: Expr, field: &Field) -> Expr {
     let text = |key: &str| lit(field.metadata().get(key).cloned().unwrap_or_default());
     let keys = [TYPE_KEY, DECIMALS_KEY, COERCIBILITY_KEY];
-    call(
-        "$typed",
-        std::iter::once(expr).chain(keys.map(text)).collect(),
-    )
+    let mark = match field.metadata().contains_key(BYTES_LITERAL_KEY) {
+        true => BYTES_LITERAL_KEY,
+        false => "",
+    };
+    let told = keys.into_iter().map(text).chain([lit(mark)]);
+    call("$typed", std::iter::once(expr).chain(told).collect())
 }
 
 /// A text that a function has made of no text: it is compared as literals are, by the connection's collation.
@@ -127,12 +130,26 @@ pub fn as_column_of(
     schema: &DFSchema,
     texts: Option<&Texts>,
 ) -> Result<Expr> {
+    let from = field_of(&expr, schema)?;
+    // Among texts and bytes, a BIT is the text of its number, and a number has no zeros in front.
+    let is_text = matches!(to.data_type(), DataType::Utf8View | DataType::Binary);
+    let expr = match is_text && (bit_length(&from).is_some() || zerofill(&from).is_some()) {
+        true => typed(expr, &plain_number(&from)),
+        false => expr,
+    };
     let converted = convert_to_field(expr, to, schema, texts)?;
     let field = field_of(&converted, schema)?;
-    Ok(match field.metadata() == to.metadata() {
-        true => converted,
-        false => typed(converted, to),
+    Ok(match converted {
+        converted if field.metadata() == to.metadata() => converted,
+        Expr::Literal(value, _) => typed_literal(value, to),
+        converted => typed(converted, to),
     })
+}
+
+/// A number of no column: without ZEROFILL, and not BIT.
+fn plain_number(field: &Field) -> Field {
+    let plain = Field::new("", field.data_type().clone(), true);
+    field::with_decimals(plain, float_decimals(field))
 }
 
 fn fields_of<'a>(

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use datafusion_common::ScalarValue;
 use datafusion_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
+use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::types::SqlType;
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::Purpose;
+use sheaf_types::ColumnType;
 use sheaf_types::column_type::MAX_FRACTION_DIGITS;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::SECOND;
@@ -165,7 +167,14 @@ impl Binder<'_> {
             Some(table.definition.columns[position].clone())
         });
         match columns {
-            Some(column) => self.value(&default_expression(&column)?),
+            Some(column) => {
+                let value = self.value(&default_expression(&column)?)?;
+                // What is written alone is a number, and shown as one.
+                match matches!(column.ty, ColumnType::Bit { .. }) {
+                    true => Ok(self.typing().column_of(value, &arrow_field(&column))?),
+                    false => Ok(value),
+                }
+            }
             None => unsupported("DEFAULT() of a column that is computed"),
         }
     }

@@ -9,7 +9,7 @@ use sheaf_algebra::relation::{Item, JoinKind, Operator, Project, SetKind, SortKe
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::WindowCall;
 use sheaf_algebra::{Relation, Scalar};
-use sheaf_exec::functions::control::common_field;
+use sheaf_exec::functions::control::field_of_parts;
 use sheaf_exec::functions::types::{Coercibility, SqlType};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::Value as SqlValue;
@@ -635,7 +635,7 @@ pub(super) fn other_columns() -> SqlError {
 /// # Errors
 /// 1271 for texts of columns with different collations.
 fn column_of_parts(parts: &[FieldRef]) -> Bound<Field> {
-    let field = common_field(parts)?;
+    let field = field_of_parts(parts)?;
     match SqlType::of(&field) {
         SqlType::Text {
             coercibility: Coercibility::Mixed,
