@@ -15,7 +15,7 @@ use sheaf_types::Collation;
 use sheaf_types::temporal;
 
 use super::compare::{
-    NoDate, Operand, Place, collated, compare, never_equal, number_of_year, number_place,
+    Operand, PartOf, Place, collated, compare, never_equal, number_of_year, number_place,
     of_one_collation, place_of_moment, unknown,
 };
 use super::once::computed_once;
@@ -61,6 +61,10 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
         SqlType::Year => beside_year(x, members, schema)?,
         _ => (x, members),
     };
+    let part_of = match members.len() {
+        1 => PartOf::OnlyMember,
+        _ => PartOf::OneOfSeveral,
+    };
     let mut subject = Subject::of(&x, schema, rule)?;
     let mut values = Vec::new();
     let mut lists: Vec<(Expr, Vec<Expr>)> = Vec::new();
@@ -84,8 +88,7 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
         }
         cancel::check_statement().map_err(access_error)?;
         let surroundings = (schema, rule);
-        let no_date = NoDate::BelowAll;
-        let equality = compare(Operator::Eq, x.clone(), member, surroundings, no_date)?;
+        let equality = compare(Operator::Eq, x.clone(), member, surroundings, part_of)?;
         let equality = match is_ordered {
             true => {
                 let equality = after_others(equality, &before)?;
@@ -359,9 +362,9 @@ pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> 
         of_the_row_s_collations(&mut row, &mut members, schema)?;
     }
     // One row is an equality; in a list of them, a text that is no date is equal to none.
-    let no_date = match members.len() > count {
-        true => NoDate::BelowAll,
-        false => NoDate::Refused,
+    let part_of = match members.len() > count {
+        true => PartOf::OneOfSeveral,
+        false => PartOf::Operator,
     };
     let make = |row: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
         let PlainRows { plain, are_plain } = PlainRows::of(&row, &members, schema, rule)?;
@@ -383,7 +386,7 @@ pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> 
                     false => pair,
                 };
                 let [value, member] = operands(pair)?;
-                compare(Operator::Eq, value, member, (schema, rule), no_date)
+                compare(Operator::Eq, value, member, (schema, rule), part_of)
             });
             let pairs = pairs.collect::<Result<Vec<_>>>()?;
             let all = |left, right| rule.connected(left, Operator::And, right);

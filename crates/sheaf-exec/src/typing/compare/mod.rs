@@ -45,7 +45,7 @@ use moment::{
     temporal_prefix,
 };
 use operand::is_column;
-use place::{compare_with_place, double_of, float_of_column};
+use place::{compare_with_place, double_of, float_of_column, place_among_floats};
 use year::as_digits;
 
 pub(super) use collation::{collated, of_one_collation, texts_beside};
@@ -56,13 +56,21 @@ pub(super) use place::{Place, has_calls, never_equal, number_place, unknown};
 pub(super) use rows::{between, may_be_equal, rows};
 pub(super) use year::number_of_year;
 
-/// What becomes of a constant text that is no date, compared with dates.
+/// What a comparison is a part of.
+///
+/// | | a constant text that is no date, beside dates | a FLOAT(M,D) |
+/// |---|---|---|
+/// | `Operator` | error 1525 | is equal to the number that it shows |
+/// | `OnlyMember` | less than every date, and a warning | the same |
+/// | `OneOfSeveral` | the same | is the number that it is, which is mostly another one |
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoDate {
-    /// Error 1525.
-    Refused,
-    /// It is less than every date, and there is a warning: in IN, BETWEEN and CASE.
-    BelowAll,
+pub(super) enum PartOf {
+    /// An operator.
+    Operator,
+    /// IN of one value.
+    OnlyMember,
+    /// IN of several values, BETWEEN or CASE.
+    OneOfSeveral,
 }
 
 /// `left op right`, typed. `op` is a comparison or `IsNotDistinctFrom`.
@@ -73,7 +81,7 @@ pub(super) fn comparison(
     schema: &DFSchema,
     rule: Rule<'_>,
 ) -> Result<Expr> {
-    compare(op, left, right, (schema, rule), NoDate::Refused)
+    compare(op, left, right, (schema, rule), PartOf::Operator)
 }
 
 /// The comparison of CASE with one of its values. A YEAR is a number there: no constant becomes a year.
@@ -84,7 +92,13 @@ pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> 
         number_of_year(right, schema)?,
     );
     let surroundings = (schema, rule);
-    compare(Operator::Eq, left, right, surroundings, NoDate::BelowAll)
+    compare(
+        Operator::Eq,
+        left,
+        right,
+        surroundings,
+        PartOf::OneOfSeveral,
+    )
 }
 
 pub(super) fn compare(
@@ -92,7 +106,7 @@ pub(super) fn compare(
     left: Expr,
     right: Expr,
     (schema, rule): (&DFSchema, Rule<'_>),
-    no_date: NoDate,
+    part_of: PartOf,
 ) -> Result<Expr> {
     let before = match rule.watches() && op != Operator::IsNotDistinctFrom {
         true => reached::is_there(&left)?,
@@ -101,7 +115,7 @@ pub(super) fn compare(
     let sides = Sides {
         schema,
         rule,
-        no_date,
+        part_of,
         are_swapped: false,
         before: &before,
     };
@@ -117,7 +131,7 @@ pub(super) fn compare(
 struct Sides<'a> {
     schema: &'a DFSchema,
     rule: Rule<'a>,
-    no_date: NoDate,
+    part_of: PartOf,
     /// The first one is on the right.
     are_swapped: bool,
     /// The second one is computed where these are true.
@@ -279,7 +293,10 @@ fn compare_sides(
     {
         return Ok(exact);
     }
-    let (left, right) = rounded_alike(left, right, schema)?;
+    let (left, right) = match sides.part_of {
+        PartOf::OneOfSeveral => (left, right),
+        _ => rounded_alike(left, right, schema)?,
+    };
     let to = domain(
         &left.ty,
         &right.ty,
@@ -331,7 +348,7 @@ fn with_literal(
     op: Operator,
     left: &Operand,
     (value, value_type): (&ScalarValue, &SqlType),
-    Sides { rule, no_date, .. }: Sides<'_>,
+    Sides { rule, part_of, .. }: Sides<'_>,
     found: &mut Vec<EvaluationError>,
 ) -> Result<Option<Expr>> {
     let place = match &left.ty {
@@ -353,11 +370,11 @@ fn with_literal(
                 Moment::Unknown => {
                     refuse_number_that_is_none(name, value, &left.expr, (rule, found))?;
                     let is_number = value_type.is_exact_number() || value_type.is_float();
-                    (is_number && no_date == NoDate::BelowAll).then_some(Place::BelowAll)
+                    (is_number && part_of != PartOf::Operator).then_some(Place::BelowAll)
                 }
                 Moment::None(text) => {
                     let begins = temporal::datetime_of_text(temporal_prefix(text));
-                    let is_refused = no_date == NoDate::Refused && begins.is_none();
+                    let is_refused = part_of == PartOf::Operator && begins.is_none();
                     match is_refused && !rule.truncated.is_refused() {
                         // MySQL reads a parameter when it compares, and says nothing of it.
                         true if rule.are_parameters => {}
@@ -372,9 +389,10 @@ fn with_literal(
             }
         }
         SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, (rule, found))?,
-        SqlType::Float if value_type.is_exact_number() => {
-            float_of_column(&left.field, value, value_type).map(Place::At)
-        }
+        SqlType::Float if value_type.is_exact_number() => match part_of {
+            PartOf::OneOfSeveral => place_among_floats(&left.field, value),
+            _ => float_of_column(&left.field, value, value_type).map(Place::At),
+        },
         SqlType::Double if value_type.is_exact_number() && is_column(&left.expr) => {
             double_of(value).map(Place::At)
         }

@@ -100,6 +100,24 @@ pub(super) fn float_of_column(
     }
 }
 
+/// Where an exact number lies among the values of a FLOAT(M,D), as the DOUBLE that it is.
+pub(super) fn place_among_floats(column: &Field, value: &ScalarValue) -> Option<Place> {
+    float_decimals(column)?;
+    let ScalarValue::Float64(Some(double)) = double_of(value)? else {
+        return None;
+    };
+    let nearest = double as f32;
+    if !nearest.is_finite() {
+        return None;
+    }
+    let float = |number: f32| ScalarValue::Float32(Some(number));
+    Some(match f64::from(nearest) {
+        number if number == double => Place::At(float(nearest)),
+        number if number < double => Place::Above(float(nearest)),
+        _ => Place::Above(float(nearest.next_down())),
+    })
+}
+
 /// What a column of exact numbers is compared with instead of a number, where the number is one of its values.
 pub fn number_of_column(column: &Field, number: &ScalarValue) -> Option<ScalarValue> {
     let decimals = match SqlType::of(column) {

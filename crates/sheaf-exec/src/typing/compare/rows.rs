@@ -1,15 +1,15 @@
 //! Comparisons that are made of several others: rows, BETWEEN, and equality that NULL may have.
 
-use datafusion_common::{DFSchema, Result, internal_err};
+use datafusion_common::{DFSchema, DataFusionError, Result, internal_err};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr};
 
 use super::collation::texts_beside;
 use super::domain::{Domain, convert};
-use super::{NoDate, compare, comparison};
+use super::{PartOf, compare, comparison};
 use crate::functions::call;
 use crate::functions::types::{SqlType, common_collation};
 use crate::typing::once::computed_once;
-use crate::typing::{Purpose, Rule, literal, operands, reached, type_of};
+use crate::typing::{Purpose, Rule, literal, number_of_hybrid, operands, reached, type_of};
 
 /// Whether two values are equal, or might be if it was known what NULL stands for.
 pub(in crate::typing) fn may_be_equal(
@@ -89,7 +89,20 @@ pub(in crate::typing) fn between(
     schema: &DFSchema,
     rule: Rule<'_>,
 ) -> Result<Expr> {
-    let [x, low, high] = operands(texts_beside(args, schema, rule)?)?;
+    let is_number = |arg: &Expr| {
+        let ty = type_of(arg, schema)?;
+        Ok::<_, DataFusionError>(ty.is_exact_number() || ty.is_float())
+    };
+    let mut has_number = false;
+    for arg in &args {
+        has_number |= is_number(arg)?;
+    }
+    // Beside a number, a hexadecimal literal is one.
+    let args = match has_number {
+        true => args.into_iter().map(number_of_hybrid).collect(),
+        false => texts_beside(args, schema, rule)?,
+    };
+    let [x, low, high] = operands(args)?;
     let make = |values: Vec<Expr>, bounds: Vec<Expr>, schema: &DFSchema| {
         let ([x], [low, high]) = (operands(values)?, operands(bounds)?);
         between_bounds([x, low, high], schema, rule)
@@ -140,7 +153,7 @@ fn between_bounds(
         };
     }
     let bound = |op: Operator, x: Expr, bound: Expr| {
-        compare(op, x, bound, (schema, rule), NoDate::BelowAll)
+        compare(op, x, bound, (schema, rule), PartOf::OneOfSeveral)
     };
     // What there is to note of x is noted once, and both bounds are computed wherever there is an x.
     let again = match rule.watches() {
