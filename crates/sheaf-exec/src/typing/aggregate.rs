@@ -13,7 +13,7 @@ use crate::aggregates::GROUP_CONCAT;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::{common_field, field_of_parts};
 use crate::functions::truncated::NumberKind;
-use crate::functions::types::{SqlType, bit_length, field, float_decimals};
+use crate::functions::types::{SqlType, bit_length, field, float_decimals, zerofill};
 use crate::functions::{EvaluationError, call};
 
 /// The sort key of a string; other values as they are, DECIMALs as they are shown.
@@ -95,11 +95,12 @@ pub(super) fn aggregate_arguments(
             }
             Ok(args)
         }
-        // The same of an ENUM is a text.
+        // The same of an ENUM is a text, and of a number with ZEROFILL a number.
         "lag" | "lead" | "first_value" | "last_value" | "nth_value" => {
             let mut args = args;
             let field = field_of(&args[0], schema)?;
-            if matches!(SqlType::of(&field), SqlType::Enum { .. }) {
+            let is_enum = matches!(SqlType::of(&field), SqlType::Enum { .. });
+            if is_enum || zerofill(&field).is_some() {
                 let value = std::mem::take(&mut args[0]);
                 args[0] = choose::as_column_of(value, &common_field(&[field])?, schema, None)?;
             }

@@ -260,6 +260,7 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Re
     if converted.is_empty() {
         return Ok(match last {
             Expr::Literal(value, _) => typed_literal(value, &to),
+            last if zerofill(field_of(&last, schema)?.as_ref()).is_some() => typed(last, &to),
             last => with_metadata(last, &to),
         });
     }
@@ -412,6 +413,12 @@ pub(super) fn as_shown(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 pub(super) fn first_part(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(match type_of(&expr, schema)? {
         SqlType::Null => typed_literal(ScalarValue::Utf8View(None), &field::text()),
-        _ => expr,
+        _ => {
+            let field = field_of(&expr, schema)?;
+            match zerofill(&field) {
+                Some(_) => typed(expr, &plain_number(&field)),
+                None => expr,
+            }
+        }
     })
 }

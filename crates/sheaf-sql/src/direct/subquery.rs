@@ -27,7 +27,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use sheaf_access::IndexRef;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::control::common_field;
-use sheaf_exec::functions::types::field;
+use sheaf_exec::functions::types::{field, zerofill};
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
@@ -505,10 +505,11 @@ impl Subquery {
         }
         let types = session.column_types(Parsed::new(&self.query, text)).ok()?;
         let column = types.first()?;
-        // The value of an ENUM is its label.
-        let field = match SqlType::of(column) {
-            SqlType::Enum { .. } => common_field(std::slice::from_ref(column)).ok()?,
-            _ => column.as_ref().clone(),
+        // The value of an ENUM is its label, and a number has no ZEROFILL.
+        let is_enum = matches!(SqlType::of(column), SqlType::Enum { .. });
+        let field = match is_enum || zerofill(column).is_some() {
+            true => common_field(std::slice::from_ref(column)).ok()?,
+            false => column.as_ref().clone(),
         };
         Some(field.with_name(name).with_nullable(true))
     }

@@ -18,7 +18,7 @@ use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::Truth;
 use sheaf_exec::functions::control::common_field;
-use sheaf_exec::functions::types::SqlType;
+use sheaf_exec::functions::types::{SqlType, zerofill};
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, TrimWhereField, UnaryOperator, Value as Literal,
 };
@@ -57,14 +57,16 @@ impl Binder<'_> {
         }
     }
 
-    /// The text of an ENUM; any other value as it is.
+    /// The text of an ENUM, and a number without its ZEROFILL; any other value as it is.
     pub(super) fn label(&self, value: Scalar) -> Bound<Scalar> {
-        match SqlType::of(value.field()) {
-            SqlType::Enum { .. } => {
-                let text = common_field(&[Arc::clone(value.field())])?;
-                Ok(self.typing().column_of(value, &text)?)
+        let field = value.field();
+        let is_enum = matches!(SqlType::of(field), SqlType::Enum { .. });
+        match is_enum || zerofill(field).is_some() {
+            true => {
+                let plain = common_field(&[Arc::clone(field)])?;
+                Ok(self.typing().column_of(value, &plain)?)
             }
-            _ => Ok(value),
+            false => Ok(value),
         }
     }
 
