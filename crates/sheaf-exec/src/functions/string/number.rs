@@ -7,7 +7,7 @@ use sheaf_types::number::rescale;
 use super::text;
 use crate::functions::locale::number_style;
 use crate::functions::result_array::texts;
-use crate::functions::types::bit_length;
+use crate::functions::types::{SqlType, bit_length};
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -109,8 +109,9 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
         3 => Some(call.text(2)?),
         _ => None,
     };
-    let exact = !call.sql_type(0).is_float() && !call.sql_type(0).is_string();
-    let scale = call.sql_type(0).decimal_digits().1;
+    let ty = call.sql_type(0);
+    let exact = !ty.is_float() && !ty.is_string() && ty != SqlType::Json;
+    let scale = ty.decimal_digits().1;
     let (decimals, doubles) = (call.decimal(0, scale)?, call.double(0)?);
     texts(call, |row, out| {
         let places = digits.get(row)?.clamp(0, 30) as u8;
