@@ -2,11 +2,13 @@
 
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
+use sheaf_types::column_type::MAX_FRACTION_DIGITS;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo};
 
 use crate::bind::character_set::{BINARY, known as known_character_set};
 use crate::bind::session::session_function;
 use crate::bind::{Binder, Bound, unsupported};
+use crate::error::SqlError;
 use crate::syntax::object_text;
 
 impl Binder<'_> {
@@ -47,6 +49,7 @@ impl Binder<'_> {
 
     /// CAST(value AS type).
     pub(in crate::bind) fn cast(&self, value: Scalar, data_type: &DataType) -> Bound<Scalar> {
+        check_digits(data_type)?;
         let digits = |digits: &Option<u64>| self.integer(digits.unwrap_or(0) as i64);
         let length = |length: &Option<CharacterLength>| match length {
             Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
@@ -108,5 +111,39 @@ impl Binder<'_> {
             }
             other => unsupported(format!("CAST AS {other}")),
         }
+    }
+}
+
+/// The most digits of a DECIMAL in MySQL.
+const MAX_DECIMAL_DIGITS: u64 = 65;
+/// The most bits of a FLOAT(p).
+const MAX_FLOAT_BITS: u64 = 53;
+
+/// The digits of a type are as many as it can have.
+///
+/// # Errors
+/// 1426, and 1427 for a DECIMAL that has more of them behind its point than it has.
+fn check_digits(data_type: &DataType) -> Bound<()> {
+    let (digits, most) = match data_type {
+        DataType::Datetime(Some(digits))
+        | DataType::Timestamp(Some(digits), _)
+        | DataType::Time(Some(digits), _) => (*digits, u64::from(MAX_FRACTION_DIGITS)),
+        DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => match info {
+            ExactNumberInfo::PrecisionAndScale(digits, scale)
+                if u64::try_from(*scale).is_ok_and(|scale| scale > *digits) =>
+            {
+                return Err(SqlError::scale_bigger_than_precision(""));
+            }
+            ExactNumberInfo::Precision(digits) | ExactNumberInfo::PrecisionAndScale(digits, _) => {
+                (*digits, MAX_DECIMAL_DIGITS)
+            }
+            ExactNumberInfo::None => return Ok(()),
+        },
+        DataType::Float(ExactNumberInfo::Precision(bits)) => (*bits, MAX_FLOAT_BITS),
+        _ => return Ok(()),
+    };
+    match digits > most {
+        true => Err(SqlError::too_big_precision(digits, "CAST", most)),
+        false => Ok(()),
     }
 }
