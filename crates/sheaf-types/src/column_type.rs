@@ -681,6 +681,7 @@ impl ColumnType {
                 Some(u64::from(*length))
             }
             ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
+            ColumnType::Json => Some(u64::from(u32::MAX)),
             _ => None,
         }
     }

@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    self, CastKind, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr, FunctionArg,
-    FunctionArgumentClause, FunctionArguments, GroupByExpr, GroupByWithModifier, Join, LimitClause,
-    ObjectName, OffsetRows, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, TimezoneInfo,
-    WindowSpec, WindowType,
+    self, BinaryOperator, CastKind, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment,
+    Expr, FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, GroupByWithModifier,
+    Join, LimitClause, ObjectName, OffsetRows, OrderBy, OrderByExpr, OrderByKind, OrderByOptions,
+    Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins,
+    TimezoneInfo, WindowSpec, WindowType,
 };
 
 use super::{ParseResult, StatementParser};
@@ -462,6 +462,11 @@ impl Foreign {
                 ast::Value::Placeholder(name) if !name.starts_with('?') => self.refuse(true, name),
                 _ => {}
             },
+            Expr::BinaryOp {
+                left,
+                op: op @ (BinaryOperator::Arrow | BinaryOperator::LongArrow),
+                right,
+            } => self.refuse(!is_column_with_path(left, right), &format!("{op} {right}")),
             Expr::Like { any, .. } => self.refuse(*any, "ANY"),
             Expr::Convert {
                 is_try,
@@ -584,6 +589,24 @@ impl Foreign {
             }
         }
     }
+}
+
+/// Whether `left -> right` is what it has to be: a column and a path.
+fn is_column_with_path(left: &Expr, right: &Expr) -> bool {
+    let is_column = match left {
+        Expr::Identifier(name) => name.quote_style.is_some() || !name.value.starts_with('@'),
+        Expr::CompoundIdentifier(_) => true,
+        _ => false,
+    };
+    let path = match right {
+        Expr::Value(path) => Some(&path.value),
+        _ => None,
+    };
+    is_column
+        && matches!(
+            path,
+            Some(ast::Value::SingleQuotedString(_) | ast::Value::DoubleQuotedString(_))
+        )
 }
 
 /// Whether a column that INSERT changes is written as one of its table: `b`, `t.b` or `d.t.b`.

@@ -38,6 +38,9 @@ pub fn assign_altered(
         }
         // Values do not know their labels and digits.
         Value::Text(_) | Value::Bytes(_) => value,
+        // A string of JSON keeps its quotation marks, and is no number.
+        Value::Json(_) if *to != ColumnType::Json => Value::Text(value.to_string()),
+        Value::Json(_) => value,
         value if to.max_bytes().is_some() || from.has_labels() && takes_labels(to) => {
             Value::Text(column_text(from, &value))
         }

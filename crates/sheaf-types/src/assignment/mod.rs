@@ -31,7 +31,7 @@ mod text;
 
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
-use crate::json::Document;
+use crate::json::{Document, Json};
 use crate::temporal::{TimeZone, ZERO_DATE, ZERO_DATETIME};
 use crate::value::Value;
 
@@ -247,6 +247,12 @@ pub fn names_labels(ty: &ColumnType, text: &str) -> bool {
 }
 
 fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
+    if let Value::Json(bytes) = value
+        && !(ty.is_long() || ty.is_character() || ty.is_binary() || ty.has_labels())
+    {
+        let json = Json::new(bytes).unwrap_or(Json::NULL);
+        return document::to_column(ty, json, mode);
+    }
     if let Some(length) = bit::length_of(ty) {
         return match value {
             Value::Text(text) => bit::of_bytes(length, text.as_bytes(), mode),
@@ -289,6 +295,7 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
                 None => convert_text(ty, &text, mode),
             }
         }
+        (Value::Json(_), ty) => convert_text(ty, &value.to_string(), mode),
         // A column had it: it is not checked again.
         (Value::Enum(0), ColumnType::Enum { .. }) => Converted::fine(Value::Enum(0)),
         (Value::Enum(number), ColumnType::Enum { labels, .. }) => {

@@ -45,6 +45,8 @@ pub enum ColumnProblem {
     },
     /// The value is no JSON value of a column, for another reason.
     Json { code: ErrorCode, message: String },
+    /// 3156: the JSON value is none of the type, which has this word in messages.
+    JsonCast { to: &'static str },
     /// 1364: the statement gives no value and the column has no default.
     NoDefault,
 }
@@ -64,6 +66,7 @@ impl ColumnProblem {
             ColumnProblem::ZeroInDate { .. } => codes::NOT_SUPPORTED_YET,
             ColumnProblem::JsonText { .. } => codes::INVALID_JSON_TEXT,
             ColumnProblem::Json { code, .. } => *code,
+            ColumnProblem::JsonCast { .. } => codes::INVALID_JSON_VALUE_FOR_CAST,
             ColumnProblem::NoDefault => codes::NO_DEFAULT_FOR_FIELD,
         }
     }
@@ -147,6 +150,10 @@ impl std::fmt::Display for ColumnIssue {
                 "Invalid JSON text: \"{message}\" at position {position} in value for column '{column}'."
             ),
             ColumnProblem::Json { message, .. } => f.write_str(message),
+            ColumnProblem::JsonCast { to } => write!(
+                f,
+                "Invalid JSON value for CAST to {to} from column {column} at row {row}"
+            ),
             ColumnProblem::NoDefault => write!(f, "Field '{column}' doesn't have a default value"),
         }
     }

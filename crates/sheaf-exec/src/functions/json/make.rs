@@ -38,7 +38,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("json_valid", (1, 1), bigint, valid),
     // CAST to JSON: a text is read, any other value becomes one.
     Function::new("$cast_json", (1, 1), json, |call| {
-        if call.sql_type(0).is_text() {
+        if matches!(call.sql_type(0), SqlType::Text { .. }) {
             let values = call.document(0)?;
             return documents(call, |row| {
                 Ok(values.get(row).map(|value| value.to_document()))

@@ -102,8 +102,8 @@ impl Binder<'_> {
         exprs.into_iter().map(|expr| self.operand(expr)).collect()
     }
 
-    /// A value that becomes a JSON value or stands beside one, as `expr` is written: what is true or false is that there,
-    /// and no number.
+    /// A value that becomes a JSON value or stands beside one, as `expr` is written: what is true or false is that
+    /// there, and no number.
     pub(super) fn value_in_json(&self, value: Scalar, expr: &Expr) -> Bound<Scalar> {
         match says_whether(expr) {
             true => Ok(self.typing().condition(value)?),
@@ -223,7 +223,10 @@ impl Binder<'_> {
             }
             Expr::BinaryOp { left, op, right } => self.binary_operator(left, op, right),
             Expr::MemberOf(member) => {
-                self.call_on_values("$member_of", [&*member.value, &*member.array])
+                let value = self.operand(&member.value)?;
+                let value = self.value_in_json(value, &member.value)?;
+                let array = self.operand(&member.array)?;
+                self.call("$member_of", vec![value, array])
             }
             Expr::UnaryOp { op, expr } => self.unary_operator(*op, expr),
             Expr::IsNull(inner) => self.null_test(inner, false),

@@ -12,7 +12,6 @@ use super::row::{width, with_row};
 use crate::bind::arguments::unit_name;
 use crate::bind::subquery::operand_columns;
 use crate::bind::{Binder, Bound, unsupported};
-use crate::error::SqlError;
 
 impl Binder<'_> {
     pub(super) fn binary_operator(
@@ -78,9 +77,6 @@ impl Binder<'_> {
                 return self.add_interval("$date_subtract", date, interval);
             }
             _ => {}
-        }
-        if matches!(op, Op::Arrow | Op::LongArrow) {
-            check_path_of_column(left, op, right)?;
         }
         let name = match op {
             Op::Assignment => return self.assignment(left, right),
@@ -171,6 +167,9 @@ impl Binder<'_> {
             .map(unit_name)
             .unwrap_or_default();
         let mut arguments = self.values([date, &*interval.value])?;
+        if arguments[0].sql_type() == SqlType::Json {
+            arguments[0] = self.call("json_unquote", vec![arguments[0].clone()])?;
+        }
         arguments.push(self.text(unit)?);
         self.call(name, arguments)
     }
@@ -187,24 +186,4 @@ pub(in crate::bind) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> 
         BinaryOperator::Spaceship => Comparison::NullSafeEqual,
         _ => return None,
     })
-}
-
-/// `column -> 'path'`: what stands beside the arrow is nothing else.
-///
-/// # Errors
-/// 1064
-fn check_path_of_column(left: &Expr, op: &BinaryOperator, right: &Expr) -> Bound<()> {
-    let is_column = matches!(left, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-    let path = match right {
-        Expr::Value(ValueWithSpan { value, .. }) => Some(value),
-        _ => None,
-    };
-    let is_path = matches!(
-        path,
-        Some(Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_))
-    );
-    match is_column && is_path {
-        true => Ok(()),
-        false => Err(SqlError::parse_error(&format!("{op} {right}"), 1)),
-    }
 }

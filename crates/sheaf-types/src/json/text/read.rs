@@ -232,7 +232,9 @@ impl<'a> Reader<'a> {
         }
         let digits = &self.text[start..self.at];
         if is_integer {
-            if let Ok(number) = digits.parse::<i64>() {
+            // MySQL takes what is beyond 32 bits for unsigned.
+            let is_signed = |number: &i64| *number <= i64::from(u32::MAX);
+            if let Some(number) = digits.parse::<i64>().ok().filter(is_signed) {
                 return Ok(self.builder.int(number)?);
             }
             if let Ok(number) = digits.parse::<u64>() {
