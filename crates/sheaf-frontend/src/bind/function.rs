@@ -11,7 +11,6 @@ use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
 use sheaf_exec::aggregates::aggregate_function;
-use sheaf_exec::functions::types::SqlType;
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::ColumnType;
@@ -577,50 +576,6 @@ impl Binder<'_> {
             distinct_key,
             order_key,
         ])
-    }
-
-    /// The bytes that JSON_ARRAYAGG and JSON_OBJECTAGG collect of each row, as arguments of `$group_concat`.
-    fn json_collected(&mut self, name: &str, arguments: &Arguments) -> Bound<Vec<Scalar>> {
-        /// More bytes than a document may have.
-        const MOST_BYTES: i64 = 1 << 30;
-        if arguments.distinct || !arguments.order_by.is_empty() {
-            return Err(SqlError::parse_error(name, 1));
-        }
-        let (part, count) = match name {
-            "json_arrayagg" => ("$json_element", 1),
-            _ => ("$json_member", 2),
-        };
-        if arguments.values.len() != count {
-            return Err(SqlError::parse_error(name, 1));
-        }
-        let operands = self.json_operands(&arguments.values)?;
-        let none = Scalar::literal(ScalarValue::Null);
-        Ok(vec![
-            self.call(part, operands)?,
-            self.text("")?,
-            self.integer(MOST_BYTES),
-            none.clone(),
-            none,
-        ])
-    }
-
-    /// MIN and MAX of JSON values are those of bytes in the same order.
-    fn extreme_of_json<'n>(
-        &self,
-        name: &'n str,
-        operands: Vec<Scalar>,
-    ) -> Bound<(&'n str, Vec<Scalar>)> {
-        let name = match name {
-            "min" => "$json_min",
-            "max" => "$json_max",
-            _ => return Ok((name, operands)),
-        };
-        match operands.first() {
-            Some(operand) if operand.sql_type() == SqlType::Json => {
-                Ok((name, vec![self.call("$json_ordered", operands)?]))
-            }
-            _ => Ok((&name["$json_".len()..], operands)),
-        }
     }
 
     fn aggregate_of(&mut self, name: &str, operands: Vec<Scalar>, distinct: bool) -> Bound<Scalar> {

@@ -51,7 +51,7 @@ mod function;
 mod group;
 mod grouped;
 mod hints;
-mod json_value;
+mod json;
 mod literal;
 pub mod over_rows;
 mod query;

@@ -1,11 +1,14 @@
-//! JSON_VALUE, as [`crate::dialect`] writes it: one value of a document, as an SQL type.
+//! JSON_VALUE, as [`crate::dialect`] writes it: one value of a document, as an SQL type. And aggregates of JSON, which
+//! are those of bytes (`sheaf-exec/src/functions/json/collect.rs`).
 
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
+use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr};
 
-use super::arguments::wrong_argument_count;
+use super::arguments::{Arguments, wrong_argument_count};
 use super::{Binder, Bound, unsupported};
+use crate::error::SqlError;
 use crate::syntax::object_text;
 
 /// Characters of a result whose type is not written.
@@ -61,6 +64,54 @@ impl Binder<'_> {
         match data_type {
             DataType::JSON => Ok(found),
             _ => self.cast(found, data_type),
+        }
+    }
+
+    /// The bytes that JSON_ARRAYAGG and JSON_OBJECTAGG collect of each row, as arguments of `$group_concat`.
+    pub(super) fn json_collected(
+        &mut self,
+        name: &str,
+        arguments: &Arguments,
+    ) -> Bound<Vec<Scalar>> {
+        /// More bytes than a document may have.
+        const MOST_BYTES: i64 = 1 << 30;
+        if arguments.distinct || !arguments.order_by.is_empty() {
+            return Err(SqlError::parse_error(name, 1));
+        }
+        let (part, count) = match name {
+            "json_arrayagg" => ("$json_element", 1),
+            _ => ("$json_member", 2),
+        };
+        if arguments.values.len() != count {
+            return Err(SqlError::parse_error(name, 1));
+        }
+        let operands = self.json_operands(&arguments.values)?;
+        let none = Scalar::literal(ScalarValue::Null);
+        Ok(vec![
+            self.call(part, operands)?,
+            self.text("")?,
+            self.integer(MOST_BYTES),
+            none.clone(),
+            none,
+        ])
+    }
+
+    /// MIN and MAX of JSON values are those of bytes in the same order.
+    pub(super) fn extreme_of_json<'n>(
+        &self,
+        name: &'n str,
+        operands: Vec<Scalar>,
+    ) -> Bound<(&'n str, Vec<Scalar>)> {
+        let name = match name {
+            "min" => "$json_min",
+            "max" => "$json_max",
+            _ => return Ok((name, operands)),
+        };
+        match operands.first() {
+            Some(operand) if operand.sql_type() == SqlType::Json => {
+                Ok((name, vec![self.call("$json_ordered", operands)?]))
+            }
+            _ => Ok((&name["$json_".len()..], operands)),
         }
     }
 }
