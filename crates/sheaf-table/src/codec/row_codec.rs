@@ -431,26 +431,14 @@ impl RowLayout {
     ///
     /// # Errors
     /// `Corrupt` if the bytes cannot be a row of this layout; all reads through the view stay inside of them.
-    #[inline]
+    #[inline(always)]
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Result<RowView<'a>> {
         let view = RowView {
             layout: self,
             bytes,
         };
         if bytes.len() < self.heap || self.heap + view.end(self.variable) != bytes.len() {
-            return Err(TableError::corrupt(
-                "?",
-                format!(
-                    "a row of {} bytes does not end where its columns do, at {} bytes",
-                    bytes.len(),
-                    self.heap
-                        + if bytes.len() < self.heap {
-                            0
-                        } else {
-                            view.end(self.variable)
-                        }
-                ),
-            ));
+            return Err(view.does_not_end());
         }
         Ok(view)
     }
@@ -507,6 +495,23 @@ pub struct RowView<'a> {
 }
 
 impl<'a> RowView<'a> {
+    /// Apart from the check, which scans make for every row.
+    #[cold]
+    fn does_not_end(&self) -> TableError {
+        let heap = self.layout.heap;
+        let end = match self.bytes.len() < heap {
+            true => heap,
+            false => heap + self.end(self.layout.variable),
+        };
+        TableError::corrupt(
+            "?",
+            format!(
+                "a row of {} bytes does not end where its columns do, at {end} bytes",
+                self.bytes.len()
+            ),
+        )
+    }
+
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
