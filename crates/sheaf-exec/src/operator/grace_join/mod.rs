@@ -19,10 +19,13 @@
 //! - A null-aware antijoin (NOT IN) asks whether the right side has a NULL or no rows at all. That is known when it is
 //!   divided; what is left is a plain antijoin.
 //!
+//! Where the join only asks whether a side has a key, rows that repeat one are [left out](first_of_keys) before.
+//!
 //! Idea: Kitsuregawa et al., "Application of Hash to Data Base Machine and Its Architecture" (1983); the pieces are
 //! DeWitt's hash loops.
 
 mod build;
+mod first_of_keys;
 mod pairs;
 mod partition;
 mod source;
@@ -51,6 +54,7 @@ use futures::{FutureExt, TryStreamExt};
 use crate::operator::shared_exec::SharedExec;
 use crate::operator::source_exec::SourceExec;
 use build::{Build, Held};
+use first_of_keys::with_first_of_keys;
 use pairs::Pairs;
 use source::InContextExec;
 
@@ -161,6 +165,7 @@ impl GraceJoinExec {
 
 /// Reads the build side, and both sides if there is no memory for it.
 async fn begin(join: Arc<HashJoinExec>, in_order: bool, context: Arc<TaskContext>) -> Result<Way> {
+    let join = with_first_of_keys(&join)?;
     let mut left = join.left().execute(0, Arc::clone(&context))?;
     let mut held = Held::new(join.left().schema(), &context);
     while let Some(batch) = left.try_next().await? {
