@@ -559,14 +559,15 @@ fn explain_says_which_queries_run_directly() {
         "select count(*) from u where exists (select 1 from t where t.k > u.t * 100 and t.k < u.t * 100 + 3)",
         "select t.id from (select id from t order by k limit 3 offset 550) d join t on t.id = d.id",
         "update u set n = (select max(c) from t where t.id between u.t - 1 and u.t)",
+        // The new k is in the row, converted to its type, before c is computed.
+        "update t set k = k + 1, c = k where id = 1",
+        "update t set k = k + 1, c = concat(k, 'x') where id = 1",
     ];
     let operators = [
         "select count(*) from (select c from t order by c) d",
         "select c from t where c = (select n from u where id = 1)",
         "select id from t where id = 1 union select id from t where c = 'a'",
         "select t.c from t where id in (select t from u where n = 'a')",
-        // The new k is in the row, converted to its type, before c is computed.
-        "update t set k = k + 1, c = k where id = 1",
     ];
     for sql in direct {
         says_whether_it_runs_directly(&mut connection, sql, true);

@@ -23,9 +23,9 @@ pub(super) struct Assignment {
 #[derive(Debug)]
 pub(super) enum NewValue {
     Operand(Operand),
-    /// A column's old value.
+    /// What a column holds by then.
     Column(usize),
-    /// A column's old value plus or minus a number.
+    /// What a column holds by then, plus or minus a number.
     Sum {
         column: usize,
         negated: bool,
@@ -35,7 +35,11 @@ pub(super) enum NewValue {
     /// By its number among those of the statement.
     Given(usize),
     /// An expression, by its number.
-    Computed(usize),
+    Computed {
+        item: usize,
+        /// It names a column that an assignment before has changed.
+        sees_assigned: bool,
+    },
 }
 
 /// What the values of a run depend on besides its rows.
@@ -75,26 +79,16 @@ impl NewValue {
         })
     }
 
-    /// The column that is read, but for those of expressions.
-    pub(super) fn column(&self) -> Option<usize> {
-        match self {
-            NewValue::Operand(_)
-            | NewValue::Default
-            | NewValue::Given(_)
-            | NewValue::Computed(..) => None,
-            NewValue::Column(column) | NewValue::Sum { column, .. } => Some(*column),
-        }
-    }
-
+    /// `held` gives what a column holds by then.
     pub(super) fn evaluate<'v>(
         &'v self,
         columns: &[Column],
-        old: impl Fn(usize) -> Value,
+        held: impl Fn(usize) -> Value,
         (inputs, ty): (&'v Inputs<'_>, &ColumnType),
     ) -> Option<Cow<'v, Value>> {
         let parameters = inputs.parameters;
         match self {
-            NewValue::Default | NewValue::Computed(..) => None,
+            NewValue::Default | NewValue::Computed { .. } => None,
             NewValue::Given(number) => {
                 let (value, origin) = &inputs.given[*number];
                 Some(shown_in(value, origin, ty))
@@ -104,14 +98,14 @@ impl NewValue {
                 Value::Double(_) => None,
                 value => Some(Cow::Borrowed(value)),
             },
-            NewValue::Column(column) => Some(Cow::Owned(old(*column))),
+            NewValue::Column(column) => Some(Cow::Owned(held(*column))),
             NewValue::Sum {
                 column,
                 negated,
                 operand,
             } => {
                 let (ty, operand) = (&columns[*column].ty, operand.value(parameters));
-                sum(ty, &old(*column), *negated, operand).map(Cow::Owned)
+                sum(ty, &held(*column), *negated, operand).map(Cow::Owned)
             }
         }
     }

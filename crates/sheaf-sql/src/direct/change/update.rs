@@ -147,8 +147,8 @@ impl Update {
         })
     }
 
-    /// The columns that change, with their values of one row, whose old values `old` gives; `None` where a value cannot
-    /// be computed here.
+    /// The columns that change, with their values of one row, whose old values `old` gives, from left to right: a value
+    /// sees what assignments before it have changed. `None` where a value cannot be computed here.
     pub(super) fn new_values(
         &self,
         table: &Table,
@@ -158,26 +158,44 @@ impl Update {
         warnings: &mut Warnings,
     ) -> Result<Option<Vec<(usize, Value)>>> {
         let columns = &table.definition.columns;
-        let mut values = Vec::with_capacity(self.assignments.len() + self.stamped.len());
-        let batch = match &inputs.evaluator {
+        let mut values: Vec<(usize, Value)> =
+            Vec::with_capacity(self.assignments.len() + self.stamped.len());
+        let old_row = match &inputs.evaluator {
             Some(evaluator) => Some((evaluator, evaluator.row(|_, column| Ok(old(column)))?)),
             None => None,
         };
         for Assignment { column, value } in &self.assignments {
             let definition = &columns[*column];
-            let value = match (value, &batch) {
+            let held = |column: usize| {
+                let mut changed = values.iter();
+                let changed = changed.find(|(changed, _)| *changed == column);
+                changed.map_or_else(|| old(column), |(_, value)| value.clone())
+            };
+            let value = match (value, &old_row) {
                 (NewValue::Default, _) => {
                     let default = default_in_row(definition, inputs.now_micros);
                     let missing = || SqlError::no_default_for_field(&definition.name);
                     values.push((*column, default.ok_or_else(missing)?));
                     continue;
                 }
-                (NewValue::Computed(item), Some((evaluator, row))) => {
-                    let value = evaluator.value(*item, row)?;
+                (
+                    NewValue::Computed {
+                        item,
+                        sees_assigned,
+                    },
+                    Some((evaluator, old_row)),
+                ) => {
+                    let value = match sees_assigned {
+                        true => {
+                            let row = evaluator.row(|_, column| Ok(held(column)))?;
+                            evaluator.value(*item, &row)?
+                        }
+                        false => evaluator.value(*item, old_row)?,
+                    };
                     let shown = shown_in(&value, &evaluator.origin(*item), &definition.ty);
                     Cow::Owned(shown.into_owned())
                 }
-                (value, _) => match value.evaluate(columns, &old, (inputs, &definition.ty)) {
+                (value, _) => match value.evaluate(columns, held, (inputs, &definition.ty)) {
                     Some(value) => value,
                     None => return Ok(None),
                 },
@@ -209,14 +227,10 @@ impl Compiler<'_> {
             return None;
         };
         let column = self.names.column(&expression_of(name)?)?;
-        let value = self.value(&assignment.value, column)?;
-        if self.is_assigned(column)
-            || value
-                .column()
-                .is_some_and(|column| self.is_assigned(column))
-        {
+        if self.is_assigned(column) {
             return None;
         }
+        let value = self.value(&assignment.value, column)?;
         self.compiled.push(Assignment { column, value });
         Some(())
     }
@@ -247,10 +261,10 @@ impl Compiler<'_> {
         }
         let computed = self.collector.add(expr)?;
         let mut columns = computed.columns.iter();
-        if columns.any(|(_, column)| self.is_assigned(*column)) {
-            return None;
-        }
-        Some(NewValue::Computed(computed.item))
+        Some(NewValue::Computed {
+            item: computed.item,
+            sees_assigned: columns.any(|(_, column)| self.is_assigned(*column)),
+        })
     }
 }
 
