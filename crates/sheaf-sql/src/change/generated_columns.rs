@@ -75,7 +75,7 @@ struct Computed {
 }
 
 impl Computed {
-    fn array(&self, rows: &[Vec<Value>]) -> Result<ArrayRef> {
+    fn array(&self, rows: &[&[Value]]) -> Result<ArrayRef> {
         let columns: Vec<Vec<&Value>> = self
             .named
             .iter()
@@ -172,11 +172,44 @@ impl GeneratedColumns {
     ) -> Result<()> {
         let how = (self.mode, self.is_of_only_row);
         for computed in &self.columns.0 {
-            let values = computed.array(rows)?;
+            let given: Vec<&[Value]> = rows.iter().map(Vec::as_slice).collect();
+            let values = computed.array(&given)?;
             for (number, row) in rows.iter_mut().enumerate() {
                 let value = value_at(values.as_ref(), number)?;
                 let row_number = first_number + number as u64;
                 row[computed.position] = computed.stored(&value, how, row_number, warnings)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl GeneratedColumns {
+    /// As [`Self::fill_changed`], of many rows, each with what it was before and its number. An error is that of any row
+    /// that has one.
+    pub(crate) fn fill_all_changed(
+        &self,
+        rows: &mut [Vec<Value>],
+        before: &[(&[Value], u64)],
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let how = (self.mode, self.is_of_only_row);
+        for computed in &self.columns.0 {
+            let is_concerned = |at: &usize| {
+                let (row, (old, _)) = (&rows[*at], before[*at]);
+                let mut named = computed.named.iter();
+                named.any(|position| row[*position] != old[*position])
+            };
+            let concerned: Vec<usize> = (0..rows.len()).filter(is_concerned).collect();
+            if concerned.is_empty() {
+                continue;
+            }
+            let given: Vec<&[Value]> = concerned.iter().map(|at| rows[*at].as_slice()).collect();
+            let values = computed.array(&given)?;
+            for (place, at) in concerned.into_iter().enumerate() {
+                let value = value_at(values.as_ref(), place)?;
+                let value = computed.stored(&value, how, before[at].1, warnings)?;
+                rows[at][computed.position] = value;
             }
         }
         Ok(())

@@ -6,6 +6,8 @@
 //! | [`insert_values`] | the rows of VALUES and SET |
 //! | [`on_duplicate`] | ON DUPLICATE KEY UPDATE |
 //! | [`update`] | UPDATE, of one table and of several |
+//! | [`update_rows`] | how an UPDATE changes the rows that its query has found |
+//! | [`update_target`] | a table that an UPDATE changes: what its rows become |
 //! | [`delete`] | DELETE, from one table and from several |
 //! | [`assigned`] | expressions that are assigned to columns |
 //! | [`change_query`] | the query that finds the rows of an UPDATE or a DELETE |
@@ -42,5 +44,7 @@ pub(crate) mod table_checks;
 pub(crate) mod table_writer;
 pub(crate) mod through_view;
 pub(crate) mod update;
+pub(crate) mod update_rows;
+pub(crate) mod update_target;
 pub(crate) mod values_before;
 pub(crate) mod waiting_rows;

@@ -7,7 +7,7 @@ use sheaf_types::Value;
 use sheaf_types::assignment::Mode;
 
 use crate::change::generated_columns::GeneratedColumns;
-use crate::change::table_checks::{TableChecks, refusal_of};
+use crate::change::table_checks::{TableChecks, are_kept, refusal_of};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::warnings::Warnings;
@@ -23,6 +23,10 @@ impl RowRules {
     /// Whether the rows of a table have some.
     pub(crate) fn are_there(definition: &TableDefinition) -> bool {
         definition.has_generated_columns() || definition.has_enforced_checks()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.generated.is_none() && self.checks.is_empty()
     }
 
     /// Whether they look at a column, or compute it. Others need not be read: one may be long.
@@ -50,6 +54,25 @@ impl RowRules {
             generated.fill_changed(old, row, row_number, warnings)?;
         }
         refusal_of(&self.checks, row)
+    }
+
+    /// As [`Self::complete`], of many rows at once, each with what it was before and its number. False: one of them cannot
+    /// be computed, or may not be written. They are to be completed one by one.
+    pub(crate) fn complete_all(
+        &self,
+        rows: &mut [Vec<Value>],
+        before: &[(&[Value], u64)],
+        warnings: &mut Warnings,
+    ) -> bool {
+        let mark = warnings.mark();
+        let mut generated = self.generated.iter();
+        let are_complete = generated
+            .all(|generated| generated.fill_all_changed(rows, before, warnings).is_ok())
+            && are_kept(&self.checks, rows);
+        if !are_complete {
+            warnings.back_to(mark);
+        }
+        are_complete
     }
 }
 

@@ -17,23 +17,19 @@ use std::sync::Arc;
 
 use sheaf_frontend::column_default::default_expression;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::convert::default_in_row;
-use sheaf_table::{ChangeSet, Privileges, RowToChange, Table};
-use sheaf_types::{
-    Value,
-    assignment::{Mode, current_timestamp},
-};
+use sheaf_table::{ChangeSet, Privileges, Table};
 use sqlparser::ast;
 
-use crate::change::assigned::{as_stored, assign, is_default};
-use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
+use crate::change::assigned::{as_stored, is_default};
+use crate::change::change_query::{ChangeQuery, References, key_of};
 use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::generated_columns::value_not_allowed;
 use crate::change::later_values::{
-    LaterEvaluator, LaterValues, column_of, is_of_rows, names_one_of, without_evaluator,
+    LaterValues, column_of, is_of_rows, names_one_of, without_evaluator,
 };
 use crate::change::row_rules::RowRules;
+use crate::change::update_rows::{Updated, update_rows};
+use crate::change::update_target::{Rules, Source, Target};
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::Others;
@@ -43,10 +39,9 @@ use crate::parser::{Parsed, ParsedQuery};
 use crate::query::row_spool::{RowSpool, SpooledRows};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
-use crate::query::values::{hybrid_number, shown_in};
-use crate::session::result::{Origin, ResultSink};
-use crate::session::warnings::Warnings;
-use crate::session::{Session, SessionHandle};
+use crate::query::values::hybrid_number;
+use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
 const MAX_SUBSTITUTIONS: usize = 1_000;
@@ -67,59 +62,12 @@ enum NewValue {
     Later(usize),
 }
 
-/// Where a column's new value comes from when rows are written.
-#[derive(Clone, Copy)]
-enum Source {
-    Default,
-    /// A column of the query.
-    Query(usize),
-    /// By its number among the later values.
-    Later(usize),
-}
-
 /// How an UPDATE is done.
 struct UpdateQuery {
     targets: Vec<Target>,
     later: LaterValues,
     rules: Rules,
     query: Box<ast::Query>,
-}
-
-/// One table that is changed.
-pub(crate) struct Target {
-    pub(crate) table: Arc<Table>,
-    /// The query's column with the clustered key.
-    pub(crate) key: usize,
-    /// In the order of the assignments.
-    columns: Vec<(usize, Source)>,
-    /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
-    stamped: Vec<usize>,
-    row_rules: RowRules,
-    reference: usize,
-}
-
-/// How values that do not fit and conflicting rows are treated.
-#[derive(Clone, Copy)]
-pub(crate) struct Rules {
-    mode: Mode,
-    ignore: bool,
-    now_micros: i64,
-}
-
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Updated {
-    matched: u64,
-    changed: u64,
-    /// Rows that the query found.
-    pub(crate) found: usize,
-}
-
-impl Updated {
-    fn add(&mut self, other: Updated) {
-        self.matched += other.matched;
-        self.changed += other.changed;
-        self.found += other.found;
-    }
 }
 
 impl Session {
@@ -409,121 +357,6 @@ pub(crate) fn names_table_twice(targets: &[Target]) -> bool {
         before.any(|before| Arc::ptr_eq(&before.table, &targets[at].table))
     };
     (0..targets.len()).any(is_named_again)
-}
-
-/// Also returns the last row that the query found. `None`: a row is not what the view shows.
-pub(crate) fn update_rows(
-    (transaction, handle): (&mut StatementTransaction, &SessionHandle),
-    (targets, locked): (&[Target], &ChangeSet),
-    (mut rows, origins, view): (SpooledRows, &[Origin], &ReadView),
-    mut finds: Finds,
-    (rules, later): (Rules, Option<&LaterEvaluator>),
-    warnings: &mut Warnings,
-) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
-    let mut updated = Updated::default();
-    let mut found = Vec::new();
-    let mut number = 0u64;
-    while rows.next(&mut found)? {
-        handle.cancel_flag().check()?;
-        number += 1;
-        for target in targets {
-            let Some(key) = key_of(&found[target.key])? else {
-                continue;
-            };
-            if !finds.next_is_first() {
-                continue;
-            }
-            let table = position_of(locked, &target.table)?;
-            let mode = LockMode::Exclusive;
-            let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
-                return Ok(None);
-            };
-            let needs = |column: usize| target.row_rules.need(column) || target.changes(column);
-            let old = target.table.read_row_to_change(key, needs)?;
-            let Some(RowToChange {
-                values: old,
-                untouched,
-            }) = old
-            else {
-                continue;
-            };
-            updated.matched += 1;
-            let given = (found.as_slice(), origins, later);
-            let mut row = target.new_row(&old, given, number, rules, warnings)?;
-            if row == old {
-                continue;
-            }
-            let row_rules = &target.row_rules;
-            if let Some(error) = row_rules.complete(&old, &mut row, number, warnings)? {
-                if !rules.ignore {
-                    return Err(error);
-                }
-                warnings.warn(error.code, error.message);
-                continue;
-            }
-            let at = (key, untouched.as_slice());
-            match locked.replace_beside(transaction.changes(), table, at, &old, &row) {
-                Ok(()) => {
-                    updated.changed += 1;
-                    transaction.row_is_changed(&target.table, key, is_new);
-                }
-                Err(error) if rules.ignore && is_ignorable(&error) => {
-                    transaction.tells_of_others();
-                    warnings.warn(error.mysql_code(), error.to_string());
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    handle.counters.handler_update.add(updated.changed);
-    updated.found = usize::try_from(number).unwrap_or(usize::MAX);
-    Ok(Some((updated, (number > 0).then_some(found))))
-}
-
-impl Target {
-    fn changes(&self, column: usize) -> bool {
-        let mut assigned = self.columns.iter().map(|(column, _)| column);
-        assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
-    }
-
-    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show
-    /// so many `decimals`, and from left to right.
-    fn new_row(
-        &self,
-        old: &[Value],
-        (found, origins, later): (&[Value], &[Origin], Option<&LaterEvaluator>),
-        number: u64,
-        rules: Rules,
-        warnings: &mut Warnings,
-    ) -> Result<Vec<Value>> {
-        let mut row = old.to_vec();
-        for (column, source) in &self.columns {
-            let definition = &self.table.definition.columns[*column];
-            let value = match source {
-                Source::Default => default_in_row(definition, rules.now_micros)
-                    .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
-                Source::Query(value) => {
-                    let (value, origin) = (&found[*value], &origins[*value]);
-                    let value = shown_in(value, origin, &definition.ty);
-                    assign(definition, &value, rules.mode, number, warnings)?
-                }
-                Source::Later(value) => {
-                    let later = later.ok_or_else(without_evaluator)?;
-                    let (value, origin) = later.value(*value, &row, found)?;
-                    let value = shown_in(&value, &origin, &definition.ty);
-                    assign(definition, &value, rules.mode, number, warnings)?
-                }
-            };
-            row[*column] = value;
-        }
-        if row != old {
-            for column in &self.stamped {
-                let ty = &self.table.definition.columns[*column].ty;
-                row[*column] = current_timestamp(ty, rules.now_micros);
-            }
-        }
-        Ok(row)
-    }
 }
 
 pub(crate) fn is_single(tables: &[ast::TableWithJoins]) -> bool {

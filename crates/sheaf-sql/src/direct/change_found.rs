@@ -29,7 +29,9 @@ use crate::accounts::TableNeed;
 use crate::change::change_query::key_of;
 use crate::change::delete::delete_rows;
 use crate::change::first_finds::{Finds, FirstFinds};
-use crate::change::update::{self, is_single, names_table_twice, update_rows};
+use crate::change::update::{is_single, names_table_twice};
+use crate::change::update_rows::{Updated, update_rows};
+use crate::change::update_target::Target;
 use crate::error::Result;
 use crate::isolation::statement_locks::PlannedSearch;
 use crate::isolation::transaction::StatementTransaction;
@@ -55,7 +57,7 @@ pub(super) struct ChangeFound {
 
 enum Work {
     Update {
-        targets: Vec<update::Target>,
+        targets: Vec<Target>,
         is_single: bool,
     },
     Delete(Vec<Arc<Table>>),
@@ -433,7 +435,7 @@ impl Session {
 
 /// What a statement did.
 enum Done {
-    Updated(update::Updated),
+    Updated(Updated),
     /// So many rows.
     Deleted(u64),
 }
