@@ -90,6 +90,8 @@ pub struct TableHints {
     pub batched_key_access: Option<bool>,
     /// Hash join when the table is the inner one of a join.
     pub hash_join: Option<bool>,
+    /// Indexes that are invisible serve as the others do (`use_invisible_indexes` of `optimizer_switch`).
+    pub invisible_indexes: bool,
     /// What is said about the whole query block that the reference stands in.
     pub block: Arc<BlockHints>,
 }

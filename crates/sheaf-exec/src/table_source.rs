@@ -15,7 +15,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Constraint, Constraints, Result};
 use datafusion_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableSource};
-use sheaf_table::Table;
+use sheaf_table::{Index, Table};
 
 use crate::hints::TableHints;
 
@@ -48,6 +48,11 @@ impl SheafTableSource {
             schema,
             constraints,
         }
+    }
+
+    /// Whether plans may use an index of the table at all.
+    pub fn uses(&self, index: &Index) -> bool {
+        !index.invisible || self.hints.invisible_indexes
     }
 
     /// The same reference, of whose keys nothing is said.

@@ -85,6 +85,10 @@ pub trait SessionValues {
     fn only_full_group_by(&self) -> bool {
         true
     }
+    /// Whether plans use indexes that are invisible (`optimizer_switch`).
+    fn uses_invisible_indexes(&self) -> bool {
+        false
+    }
     /// Whether texts and numbers make no zero date (`sql_mode`).
     fn refuses_zero_dates(&self) -> bool {
         false

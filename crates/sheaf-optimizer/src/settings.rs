@@ -51,6 +51,8 @@ pub struct OptimizerSwitch {
     pub bounded_regret: bool,
     /// Parts that a plan has several times are run once (Sheaf's own flag).
     pub shared_subplans: bool,
+    /// Indexes that are invisible serve as the others do.
+    pub use_invisible_indexes: bool,
     /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
     pub direct: bool,
     /// Flags that are only kept, in the order they were first set.
@@ -79,6 +81,7 @@ impl Default for OptimizerSwitch {
             prefer_ordering_index: true,
             bounded_regret: true,
             shared_subplans: true,
+            use_invisible_indexes: false,
             direct: true,
             kept: Vec::new(),
         }
@@ -106,6 +109,7 @@ const FLAGS: &[&str] = &[
     "prefer_ordering_index",
     "bounded_regret",
     "shared_subplans",
+    "use_invisible_indexes",
     "direct",
 ];
 
@@ -150,7 +154,6 @@ const KEPT_FLAGS: &[&str] = &[
     "subquery_to_derived",
     "table_elimination",
     "use_index_extensions",
-    "use_invisible_indexes",
 ];
 
 impl OptimizerSwitch {
@@ -176,6 +179,7 @@ impl OptimizerSwitch {
             "prefer_ordering_index" => &mut self.prefer_ordering_index,
             "bounded_regret" => &mut self.bounded_regret,
             "shared_subplans" => &mut self.shared_subplans,
+            "use_invisible_indexes" => &mut self.use_invisible_indexes,
             "direct" => &mut self.direct,
             _ => return None,
         })

@@ -192,6 +192,10 @@ pub enum TableError {
     UnknownColumn { column: String, table: String },
     #[error("You can't delete all columns with ALTER TABLE; use DROP TABLE instead")]
     CannotDropAllColumns,
+    #[error("A table must have at least one visible column.")]
+    NoVisibleColumn,
+    #[error("A primary key index cannot be invisible")]
+    InvisiblePrimaryKey,
     #[error("Key '{key}' doesn't exist in table '{table}'")]
     KeyDoesNotExist { key: String, table: String },
     #[error("Invalid use of NULL value")]
@@ -351,6 +355,8 @@ impl TableError {
             TableError::TooManyIndexParts { .. } => codes::TOO_MANY_KEY_PARTS,
             TableError::UnknownColumn { .. } => codes::BAD_FIELD_ERROR,
             TableError::CannotDropAllColumns => codes::CANT_REMOVE_ALL_FIELDS,
+            TableError::NoVisibleColumn => codes::MUST_HAVE_VISIBLE_COLUMN,
+            TableError::InvisiblePrimaryKey => codes::PK_INDEX_CANT_BE_INVISIBLE,
             TableError::KeyDoesNotExist { .. } => codes::KEY_DOES_NOT_EXITS,
             TableError::InvalidUseOfNull => codes::INVALID_USE_OF_NULL,
             TableError::TooManyColumns => codes::TOO_MANY_FIELDS,

@@ -133,6 +133,7 @@ fn table_of(columns: Vec<Column>) -> TableDefinition {
         primary: id == 0,
         tree: TreeId(1),
         comment: String::new(),
+        invisible: false,
     };
     TableDefinition {
         id: 1,

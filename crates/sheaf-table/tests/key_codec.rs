@@ -19,6 +19,7 @@ fn table(columns: &[(&str, bool, Option<u32>)]) -> (TableDefinition, KeyLayout) 
         primary,
         tree: TreeId(9),
         comment: String::new(),
+        invisible: false,
     };
     let mut all: Vec<Column> = columns
         .iter()

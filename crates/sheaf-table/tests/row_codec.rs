@@ -100,6 +100,7 @@ fn index_on_all(columns: Vec<Column>) -> (TableDefinition, KeyLayout) {
         primary: id == 0,
         tree: TreeId(1),
         comment: String::new(),
+        invisible: false,
     };
     let definition = TableDefinition {
         id: 1,

@@ -812,6 +812,7 @@ fn index_spec(number: usize) -> IndexSpec {
         parts: parts.iter().map(part).collect(),
         unique,
         comment: String::new(),
+        invisible: false,
     }
 }
 

@@ -87,6 +87,7 @@ impl World {
                 parts: parts.iter().map(|name| part(name)).collect(),
                 unique: false,
                 comment: String::new(),
+                invisible: false,
             })
             .collect();
         self.catalog

@@ -36,7 +36,8 @@ pub const MAX_PARTS: usize = 16;
 /// The columns that indexes of a table begin with.
 pub fn indexed_columns_of(source: &SheafTableSource) -> Vec<String> {
     let definition = &source.table.definition;
-    let first = definition.indexes().filter_map(|index| index.parts.first());
+    let indexes = definition.indexes().filter(|index| source.uses(index));
+    let first = indexes.filter_map(|index| index.parts.first());
     let names = first.map(|part| definition.columns[part.column].name.clone());
     names.collect()
 }

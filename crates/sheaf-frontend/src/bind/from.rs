@@ -429,11 +429,15 @@ impl Binder<'_> {
         {
             return Err(SqlError::virtual_in_time_zone(table, &column.name));
         }
+        let invisible_indexes = self.context.session.uses_invisible_indexes();
         let exists = |index: &str| {
             let mut known = std::iter::once(&definition.primary).chain(&definition.secondary);
-            known.any(|known| known.name.eq_ignore_ascii_case(index))
+            known.any(|known| {
+                known.name.eq_ignore_ascii_case(index) && (!known.invisible || invisible_indexes)
+            })
         };
-        let hints = index_hints(hints, exists, table)?;
+        let mut hints = index_hints(hints, exists, table)?;
+        hints.invisible_indexes = invisible_indexes;
         let reference = self.tables.len() as u32;
         let source = SheafTableSource::new(opened, reference, known_as.to_string(), hints);
         let outermost = self.depth == 1 && self.open_views.is_empty() || self.delivers_key;

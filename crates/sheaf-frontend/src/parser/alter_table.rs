@@ -204,7 +204,7 @@ impl StatementParser<'_> {
         Ok(None)
     }
 
-    /// `ALTER [COLUMN] column SET DEFAULT` or `DROP DEFAULT`.
+    /// What ALTER changes in a table: a CHECK, an index's visibility, a column's visibility or default.
     fn changed_default(&mut self) -> ParseResult<TableChange> {
         if self.accept_one_of(&["CHECK", "CONSTRAINT"]).is_some() {
             let name = self.identifier()?;
@@ -213,10 +213,12 @@ impl StatementParser<'_> {
                 None => self.unexpected("ENFORCED or NOT ENFORCED"),
             };
         }
-        if self.peek("INDEX") {
-            self.skip_rest();
-            let what = "ALTER TABLE ... ALTER INDEX".into();
-            return Ok(TableChange::Unsupported(what));
+        if self.accept("INDEX") {
+            let name = self.identifier()?;
+            return match self.visibility() {
+                Some(invisible) => Ok(TableChange::KeyVisibility { name, invisible }),
+                None => self.unexpected("VISIBLE or INVISIBLE"),
+            };
         }
         self.accept("COLUMN");
         let column = self.identifier()?;
@@ -225,6 +227,11 @@ impl StatementParser<'_> {
             (Some(Box::new(default)), text)
         } else if self.accept("DROP DEFAULT") {
             (None, String::new())
+        } else if self.accept("SET") {
+            return match self.visibility() {
+                Some(invisible) => Ok(TableChange::ColumnVisibility { column, invisible }),
+                None => self.unexpected("DEFAULT, VISIBLE or INVISIBLE"),
+            };
         } else {
             return self.unexpected("SET DEFAULT or DROP DEFAULT");
         };

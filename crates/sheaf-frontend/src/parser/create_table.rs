@@ -105,12 +105,13 @@ impl StatementParser<'_> {
         if self.accept("PRIMARY KEY") {
             self.index_type()?;
             let parts = self.key_parts()?;
-            let comment = self.key_options()?;
+            let (comment, invisible) = self.key_options()?;
             found.keys.push(KeyDefinition {
                 kind: KeyKind::Primary,
                 name: None,
                 parts,
                 comment,
+                invisible,
             });
         } else if self.accept("UNIQUE") {
             let _ = self.accept_one_of(&["INDEX", "KEY"]);
@@ -144,12 +145,13 @@ impl StatementParser<'_> {
         }
         self.index_type()?;
         let parts = self.key_parts()?;
-        let comment = self.key_options()?;
+        let (comment, invisible) = self.key_options()?;
         Ok(KeyDefinition {
             kind,
             name,
             parts,
             comment,
+            invisible,
         })
     }
 
@@ -193,9 +195,9 @@ impl StatementParser<'_> {
         Ok(())
     }
 
-    /// Reads the options after a key's parts; returns its comment.
-    pub(super) fn key_options(&mut self) -> ParseResult<String> {
-        let mut comment = String::new();
+    /// Reads the options after a key's parts; returns its comment, and whether it is invisible.
+    pub(super) fn key_options(&mut self) -> ParseResult<(String, bool)> {
+        let (mut comment, mut invisible) = Default::default();
         loop {
             if self.peek("USING") {
                 self.index_type()?;
@@ -204,12 +206,18 @@ impl StatementParser<'_> {
             } else if self.accept("KEY_BLOCK_SIZE") {
                 self.accept_token(&Token::Eq);
                 self.number()?;
-            } else if self.peek("INVISIBLE") {
-                return Err(SqlError::not_supported_yet("invisible indexes").into());
-            } else if !self.accept("VISIBLE") {
-                return Ok(comment);
+            } else if let Some(hidden) = self.visibility() {
+                invisible = hidden;
+            } else {
+                return Ok((comment, invisible));
             }
         }
+    }
+
+    /// Whether INVISIBLE comes next (true) or VISIBLE (false).
+    pub(super) fn visibility(&mut self) -> Option<bool> {
+        let word = self.accept_one_of(&["VISIBLE", "INVISIBLE"])?;
+        Some(word == "INVISIBLE")
     }
 
     /// A foreign key behind its first two words.
@@ -351,6 +359,7 @@ impl StatementParser<'_> {
             on_update: None,
             auto_increment: serial,
             generated: None,
+            invisible: false,
             comment: String::new(),
         };
         let own_key = |kind| KeyDefinition {
@@ -362,6 +371,7 @@ impl StatementParser<'_> {
                 descending: false,
             }],
             comment: String::new(),
+            invisible: false,
         };
         let (primary, unique) = (own_key(KeyKind::Primary), own_key(KeyKind::Unique));
         if serial {
@@ -419,10 +429,8 @@ impl StatementParser<'_> {
                 found
                     .checks
                     .push(self.check(symbol, Some(column.name.clone()))?);
-            } else if self.accept("VISIBLE") {
-                // The usual state.
-            } else if self.peek("INVISIBLE") {
-                return Err(SqlError::not_supported_yet("invisible columns").into());
+            } else if let Some(invisible) = self.visibility() {
+                column.invisible = invisible;
             } else {
                 column.ty = ty;
                 return Ok(column);

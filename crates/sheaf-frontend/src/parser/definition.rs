@@ -236,7 +236,7 @@ impl StatementParser<'_> {
         let name = self.table_name()?;
         let parts = self.key_parts()?;
         let wait = self.lock_wait()?;
-        let comment = self.key_options()?;
+        let (comment, invisible) = self.key_options()?;
         let demands = self.algorithm_and_lock()?;
         let kind = if unique {
             KeyKind::Unique
@@ -248,6 +248,7 @@ impl StatementParser<'_> {
             name: Some(index),
             parts,
             comment,
+            invisible,
         };
         let mut changes = vec![TableChange::AddKey(key)];
         changes.extend(demands);

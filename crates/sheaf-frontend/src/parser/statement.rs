@@ -279,6 +279,7 @@ pub struct ColumnDefinition {
     pub on_update: Option<ast::Expr>,
     pub auto_increment: bool,
     pub generated: Option<GeneratedDefinition>,
+    pub invisible: bool,
     pub comment: String,
 }
 
@@ -318,6 +319,7 @@ pub struct KeyDefinition {
     pub name: Option<String>,
     pub parts: Vec<KeyPart>,
     pub comment: String,
+    pub invisible: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -387,8 +389,18 @@ pub enum TableChange {
         /// As that of [`ColumnDefinition`].
         default_text: String,
     },
+    /// ALTER COLUMN ... SET VISIBLE and SET INVISIBLE.
+    ColumnVisibility {
+        column: String,
+        invisible: bool,
+    },
     DropColumn {
         name: String,
+    },
+    /// ALTER INDEX ... VISIBLE and INVISIBLE.
+    KeyVisibility {
+        name: String,
+        invisible: bool,
     },
     AddKey(KeyDefinition),
     AddForeignKey(ForeignKeyDefinition),

@@ -540,6 +540,7 @@ mod tests {
             primary: false,
             tree: TreeId(1),
             comment: String::new(),
+            invisible: false,
         }
     }
 

@@ -362,10 +362,12 @@ impl<'a> TableReference<'a> {
         Ok(jumps.map(Rc::new))
     }
 
-    /// All indexes of the table, whatever the hints say.
-    pub(crate) fn indexes(&self) -> impl Iterator<Item = IndexRef> + use<> {
-        let secondary = self.table.definition.secondary.len();
-        std::iter::once(IndexRef::Clustered).chain((0..secondary).map(IndexRef::Secondary))
+    /// All indexes of the table but those that are invisible, whatever hints say of single ones.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = IndexRef> {
+        let secondary = self.table.definition.secondary.iter().enumerate();
+        let secondary = secondary.filter(|(_, index)| self.source.uses(index));
+        let secondary = secondary.map(|(position, _)| IndexRef::Secondary(position));
+        std::iter::once(IndexRef::Clustered).chain(secondary)
     }
 
     pub(crate) fn index_name(&self, index: IndexRef) -> &str {

@@ -105,7 +105,8 @@ impl Grouped<'_> {
         let secondary = secondary.map(|(position, index)| (Some(position), index));
         let mut longest = None;
         let mut most = 1;
-        for (position, index) in primary.chain(secondary) {
+        let indexes = primary.chain(secondary);
+        for (position, index) in indexes.filter(|(_, index)| self.source.uses(index)) {
             let parts = index.parts.iter().take_while(|part| {
                 part.prefix_length.is_none() && self.columns.contains(&part.column)
             });

@@ -151,6 +151,7 @@ impl Lab {
                     parts,
                     unique: false,
                     comment: String::new(),
+                    invisible: false,
                 });
             }
         }

@@ -58,17 +58,7 @@ pub(crate) fn generation_extra(column: &Column) -> String {
 /// PRI, UNI, MUL or nothing: the column's best place in an index, where only the first place counts but in the
 /// primary key. Without one, the first unique index that cannot hold NULL counts as it.
 pub(crate) fn column_key(definition: &TableDefinition, column: usize) -> &'static str {
-    let is_whole = |index: &&sheaf_table::Index| {
-        index
-            .parts
-            .iter()
-            .all(|part| part.prefix_length.is_none() && !definition.columns[part.column].nullable)
-    };
-    let mut unique = definition.secondary.iter().filter(|index| index.unique);
-    let primary = match definition.has_hidden_row_id() {
-        true => unique.find(is_whole),
-        false => Some(&definition.primary),
-    };
+    let primary = definition.leading_key();
     let mut parts = primary.iter().flat_map(|index| &index.parts);
     if parts.any(|part| part.column == column) {
         return "PRI";

@@ -12,7 +12,7 @@ use sheaf_table::{
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
-use crate::definition::ddl::{index_spec, part_specs};
+use crate::definition::ddl::{index_spec, primary_specs};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement as parsed;
@@ -208,7 +208,9 @@ impl Session {
                     keys,
                     place,
                 } => {
-                    alterations.extend(keys.iter().map(key_alteration));
+                    for key in keys {
+                        alterations.push(key_alteration(key)?);
+                    }
                     Alteration::AddColumn {
                         column: self.column(Parsed::new(column, text), collation, keys)?,
                         place: place.as_ref().map_or(ColumnPlace::Last, column_place),
@@ -220,7 +222,9 @@ impl Session {
                     keys,
                     place,
                 } => {
-                    alterations.extend(keys.iter().map(key_alteration));
+                    for key in keys {
+                        alterations.push(key_alteration(key)?);
+                    }
                     Alteration::ChangeColumn {
                         name: name.clone(),
                         new: self.column(Parsed::new(column, text), collation, keys)?,
@@ -257,8 +261,18 @@ impl Session {
                         default,
                     }
                 }
+                TableChange::ColumnVisibility { column, invisible } => {
+                    Alteration::ColumnVisibility {
+                        column: column.clone(),
+                        invisible: *invisible,
+                    }
+                }
+                TableChange::KeyVisibility { name, invisible } => Alteration::IndexVisibility {
+                    name: name.clone(),
+                    invisible: *invisible,
+                },
                 TableChange::DropColumn { name } => Alteration::DropColumn(name.clone()),
-                TableChange::AddKey(key) => key_alteration(key),
+                TableChange::AddKey(key) => key_alteration(key)?,
                 TableChange::DropKey { name } => Alteration::DropIndex(name.clone()),
                 TableChange::DropPrimaryKey => Alteration::DropPrimaryKey,
                 TableChange::RenameKey { old, new } => Alteration::RenameIndex {
@@ -373,11 +387,11 @@ fn dropped_constraint(definition: &TableDefinition, name: &str) -> Result<Altera
 }
 
 /// A key that is added.
-fn key_alteration(key: &KeyDefinition) -> Alteration {
-    match key.kind {
-        KeyKind::Primary => Alteration::AddPrimaryKey(part_specs(key)),
+fn key_alteration(key: &KeyDefinition) -> Result<Alteration> {
+    Ok(match key.kind {
+        KeyKind::Primary => Alteration::AddPrimaryKey(primary_specs(key)?),
         KeyKind::Unique | KeyKind::Plain => Alteration::AddIndex(index_spec(key)),
-    }
+    })
 }
 
 fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {

@@ -200,7 +200,7 @@ impl Session {
                 KeyKind::Primary if primary_key.is_some() => {
                     return Err(SqlError::multiple_primary_key());
                 }
-                KeyKind::Primary => primary_key = Some(part_specs(key)),
+                KeyKind::Primary => primary_key = Some(primary_specs(key)?),
                 KeyKind::Unique | KeyKind::Plain => indexes.push(index_spec(key)),
             }
         }
@@ -328,6 +328,7 @@ impl Session {
         let mut column = Column {
             auto_increment: definition.auto_increment,
             comment: definition.comment.clone(),
+            invisible: definition.invisible,
             ..Column::new(definition.name.clone(), ty, nullable)
         };
         if let Some(generated) = &definition.generated {
@@ -573,7 +574,7 @@ pub(crate) fn is_current_timestamp(expression: &ast::Expr) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 
-pub(super) fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
+fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
     key.parts
         .iter()
         .map(|part| IndexPartSpec {
@@ -584,12 +585,21 @@ pub(super) fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
         .collect()
 }
 
+/// The parts of a primary key. Error 3522 if it is to be invisible.
+pub(super) fn primary_specs(key: &KeyDefinition) -> Result<Vec<IndexPartSpec>> {
+    match key.invisible {
+        true => Err(TableError::InvisiblePrimaryKey.into()),
+        false => Ok(part_specs(key)),
+    }
+}
+
 pub(super) fn index_spec(key: &KeyDefinition) -> IndexSpec {
     IndexSpec {
         name: key.name.clone(),
         parts: part_specs(key),
         unique: key.kind == KeyKind::Unique,
         comment: key.comment.clone(),
+        invisible: key.invisible,
     }
 }
 
@@ -616,6 +626,7 @@ fn same_shape(definition: &TableDefinition, database: String, name: String) -> C
                 parts: specs(&index.parts),
                 unique: index.unique,
                 comment: index.comment.clone(),
+                invisible: index.invisible,
             })
             .collect(),
         collation: definition.collation,

@@ -61,6 +61,7 @@ impl SortKey {
             primary: false,
             tree: TreeId(0),
             comment: String::new(),
+            invisible: false,
         };
         Some(SortKey {
             layout: KeyLayout::secondary(definition, &index),

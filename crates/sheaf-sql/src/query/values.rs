@@ -73,6 +73,10 @@ impl SessionValues for Session {
         self.variables.sql_mode().contains("ONLY_FULL_GROUP_BY")
     }
 
+    fn uses_invisible_indexes(&self) -> bool {
+        self.variables.uses_invisible_indexes()
+    }
+
     fn refuses_zero_dates(&self) -> bool {
         self.variables.sql_mode().contains("NO_ZERO_DATE")
     }

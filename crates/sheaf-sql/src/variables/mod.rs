@@ -590,6 +590,10 @@ impl Variables {
         self.values.settings.merges_derived_tables
     }
 
+    pub(crate) fn uses_invisible_indexes(&self) -> bool {
+        self.values.settings.uses_invisible_indexes
+    }
+
     /// Whether entries of an index are tested before their rows are fetched.
     pub(crate) fn pushes_index_conditions(&self) -> bool {
         self.values.settings.pushes_index_conditions

@@ -26,6 +26,7 @@ pub(super) struct Settings {
     pub(super) assignment_mode: Mode,
     pub(super) direct_plans: bool,
     pub(super) merges_derived_tables: bool,
+    pub(super) uses_invisible_indexes: bool,
     pub(super) pushes_index_conditions: bool,
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
@@ -91,8 +92,14 @@ impl Settings {
                     time_zone_offset_seconds(text("time_zone")).unwrap_or(0),
                 ),
             },
-            // What is to be traced has to be planned, and a plan says whether it uses a key.
-            direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates && is_any_size,
+            // What is to be traced has to be planned, and a plan says whether it uses a key. Direct plans use no index
+            // that is invisible.
+            direct_plans: switch.direct
+                && !switch.use_invisible_indexes
+                && !traces_optimizer
+                && !sql_safe_updates
+                && is_any_size,
+            uses_invisible_indexes: switch.use_invisible_indexes,
             sql_safe_updates,
             max_join_size,
             takes_notes: boolean("sql_notes"),

@@ -28,6 +28,11 @@ pub enum Alteration {
         column: String,
         default: Option<DefaultValue>,
     },
+    /// SET VISIBLE, or SET INVISIBLE.
+    ColumnVisibility {
+        column: String,
+        invisible: bool,
+    },
     /// The column leaves the indexes too.
     DropColumn(String),
     AddPrimaryKey(Vec<IndexPartSpec>),
@@ -36,6 +41,11 @@ pub enum Alteration {
     RenameIndex {
         name: String,
         new: String,
+    },
+    /// VISIBLE, or INVISIBLE.
+    IndexVisibility {
+        name: String,
+        invisible: bool,
     },
     /// Also `PRIMARY`.
     DropIndex(String),

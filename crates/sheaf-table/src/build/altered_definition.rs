@@ -15,7 +15,7 @@ use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
 use crate::build::altered_generated::{check_alterations, computed_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
-    check_unique_prefixes, index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
+    check_unique_prefixes, check_visibility, index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
 };
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
@@ -120,6 +120,7 @@ pub(crate) fn altered_definition(
             next.secondary.push(index);
         }
     }
+    change_visibility(&mut next, changes)?;
     check_nullability(&next)?;
     let to_check = add_foreign_keys(&mut next, changes, first_index_id)?;
     add_checks(&mut next, changes)?;
@@ -147,6 +148,7 @@ pub(crate) fn altered_definition(
     check_auto_increment(&next)?;
     check_row_length(&next)?;
     next.order_indexes();
+    check_visibility(&next)?;
     let mut work = work_of(old, &next, &sources, changes);
     let generated = computed_again(old, &next, &sources);
     if !generated.is_empty() {
@@ -300,7 +302,8 @@ fn altered_columns(
             }
             Alteration::ChangeColumn { name, .. }
             | Alteration::RenameColumn { name, .. }
-            | Alteration::SetDefault { column: name, .. } => {
+            | Alteration::SetDefault { column: name, .. }
+            | Alteration::ColumnVisibility { column: name, .. } => {
                 let position = old.column_position(name);
                 let position = position.filter(|position| !is_done[*position]);
                 let position = position.ok_or_else(|| unknown(name))?;
@@ -315,6 +318,7 @@ fn altered_columns(
                         is_done[position] = true;
                     }
                     Alteration::SetDefault { default, .. } => column.default.clone_from(default),
+                    Alteration::ColumnVisibility { invisible, .. } => column.invisible = *invisible,
                     _ => {}
                 }
             }
@@ -476,6 +480,26 @@ fn rename_indexes(next: &mut TableDefinition, changes: &[Alteration]) -> Result<
     Ok(())
 }
 
+/// Makes indexes visible or invisible, under the names that they have by now.
+fn change_visibility(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> {
+    for change in changes {
+        let Alteration::IndexVisibility { name, invisible } = change else {
+            continue;
+        };
+        if same_name(name, PRIMARY) && !next.has_hidden_row_id() {
+            next.primary.invisible = *invisible;
+            continue;
+        }
+        let position = next.secondary_position(name);
+        let position = position.ok_or_else(|| TableError::KeyDoesNotExist {
+            key: name.clone(),
+            table: next.name.clone(),
+        })?;
+        next.secondary[position].invisible = *invisible;
+    }
+    Ok(())
+}
+
 fn add_primary_key(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> {
     for change in changes {
         if let Alteration::AddPrimaryKey(parts) = change {
@@ -622,6 +646,7 @@ mod tests {
                 parts: parts(columns),
                 unique: false,
                 comment: String::new(),
+                invisible: false,
             });
         }
         resolve_table(1, request).unwrap()

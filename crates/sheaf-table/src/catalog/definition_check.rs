@@ -93,6 +93,7 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
             primary: true,
             tree: NO_TREE,
             comment: String::new(),
+            invisible: false,
         },
         secondary: Vec::new(),
         collation: request.collation,
@@ -122,6 +123,7 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         definition.checks.push(check);
     }
     definition.order_indexes();
+    check_visibility(&definition)?;
     check_against_foreign_keys(&definition)?;
     generated_column::check_primary_key(&definition)?;
     generated_column::check_foreign_keys(&definition)?;
@@ -130,6 +132,17 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
     check_auto_increment(&definition)?;
     check_row_length(&definition)?;
     Ok(definition)
+}
+
+/// Errors `NoVisibleColumn`, and `InvisiblePrimaryKey`: also of the unique key that stands for a primary key.
+pub(crate) fn check_visibility(definition: &TableDefinition) -> Result<()> {
+    if definition.visible_columns().next().is_none() {
+        return Err(TableError::NoVisibleColumn);
+    }
+    match definition.leading_key().is_some_and(|key| key.invisible) {
+        true => Err(TableError::InvisiblePrimaryKey),
+        false => Ok(()),
+    }
 }
 
 /// A new secondary index of a table, without a tree. Ids from `first_id` on may be its.
@@ -171,6 +184,7 @@ pub(crate) fn resolve_index(
         primary: false,
         tree: NO_TREE,
         comment,
+        invisible: spec.invisible,
     })
 }
 
@@ -183,6 +197,7 @@ pub(crate) fn index_for(definition: &TableDefinition, spec: &ForeignKeySpec) -> 
         parts: spec.columns.iter().map(IndexPartSpec::column).collect(),
         unique: false,
         comment: String::new(),
+        invisible: false,
     }
 }
 
@@ -457,6 +472,7 @@ mod tests {
             parts: key(columns),
             unique: false,
             comment: String::new(),
+            invisible: false,
         }
     }
 

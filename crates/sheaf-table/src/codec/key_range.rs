@@ -275,6 +275,7 @@ mod tests {
             primary: false,
             tree: TreeId(0),
             comment: String::new(),
+            invisible: false,
         };
         let definition = TableDefinition {
             id: 0,

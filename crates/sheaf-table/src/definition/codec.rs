@@ -13,7 +13,9 @@ use crate::definition::schema::{
 use crate::error::{Result, TableError};
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 6;
+pub(crate) const FORMAT: u64 = 7;
+/// The newest format without invisible columns and indexes. Definitions that have none are written in it.
+const FORMAT_WITHOUT_INVISIBLE: u64 = 6;
 /// The newest format without [later types](has_later_types). Definitions that have none are written in it.
 const FORMAT_WITHOUT_LATER_TYPES: u64 = 5;
 /// The newest format without generated columns. Definitions that have none are written in it.
@@ -29,9 +31,11 @@ const DEFAULT_CURRENT_TIMESTAMP: u64 = 16;
 const DEFAULT_EXPRESSION: u64 = 32;
 const GENERATED_VIRTUAL: u64 = 64;
 const GENERATED_STORED: u64 = 128;
+const INVISIBLE_COLUMN: u64 = 256;
 
 const UNIQUE: u64 = 1;
 const PRIMARY: u64 = 2;
+const INVISIBLE_INDEX: u64 = 4;
 
 /// Appends numbers, texts and what is made of them.
 #[derive(Default)]
@@ -140,7 +144,8 @@ impl Writer {
                     None => 0,
                     Some(GeneratedKind::Virtual) => GENERATED_VIRTUAL,
                     Some(GeneratedKind::Stored) => GENERATED_STORED,
-                },
+                }
+                | flag(column.invisible, INVISIBLE_COLUMN),
         );
         match &column.default {
             Some(DefaultValue::Value(value)) => self.value(value),
@@ -165,7 +170,11 @@ impl Writer {
     fn index(&mut self, index: &Index) {
         self.number(u64::from(index.id));
         self.text(&index.name);
-        self.number((u64::from(index.unique) * UNIQUE) | (u64::from(index.primary) * PRIMARY));
+        self.number(
+            (u64::from(index.unique) * UNIQUE)
+                | (u64::from(index.primary) * PRIMARY)
+                | (u64::from(index.invisible) * INVISIBLE_INDEX),
+        );
         self.number(index.tree.0);
         self.text(&index.comment);
         self.number(index.parts.len() as u64);
@@ -353,6 +362,7 @@ impl<'a> Reader<'a> {
             auto_increment: flags & AUTO_INCREMENT != 0,
             on_update_current_timestamp: flags & ON_UPDATE_CURRENT_TIMESTAMP != 0,
             generated,
+            invisible: flags & INVISIBLE_COLUMN != 0,
             comment: self.text()?,
             time_zone: TimeZone::UTC,
         })
@@ -395,6 +405,7 @@ impl<'a> Reader<'a> {
             primary,
             tree,
             comment,
+            invisible: flags & INVISIBLE_INDEX != 0,
         })
     }
 
@@ -464,8 +475,10 @@ pub(crate) fn has_later_types(columns: &[Column]) -> bool {
 /// The bytes of a definition.
 pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     let mut writer = Writer::default();
-    writer.number(if has_later_types(&definition.columns) {
+    writer.number(if definition.has_invisible_parts() {
         FORMAT
+    } else if has_later_types(&definition.columns) {
+        FORMAT_WITHOUT_INVISIBLE
     } else if definition.has_generated_columns() {
         FORMAT_WITHOUT_LATER_TYPES
     } else if definition.has_computed_defaults() {
@@ -579,6 +592,7 @@ mod tests {
             primary,
             tree: TreeId(u64::from(id) + 100),
             comment: String::new(),
+            invisible: false,
         };
         let part = |column, prefix_length| IndexPart {
             column,

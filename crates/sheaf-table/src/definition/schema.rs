@@ -69,6 +69,8 @@ pub struct Column {
     pub on_update_current_timestamp: bool,
     /// Its values are computed of other columns, and no statement gives them.
     pub generated: Option<GeneratedColumn>,
+    /// Only a statement that names it sees it: `*` does not stand for it, nor do INSERTs without a list give it.
+    pub invisible: bool,
     pub comment: String,
     /// Of a TIMESTAMP: the zone of its values outside of rows and keys, its default among them. UTC in the catalog.
     pub time_zone: TimeZone,
@@ -110,6 +112,7 @@ impl Column {
             auto_increment: false,
             on_update_current_timestamp: false,
             generated: None,
+            invisible: false,
             comment: String::new(),
             time_zone: TimeZone::UTC,
         }
@@ -139,6 +142,8 @@ pub struct Index {
     pub primary: bool,
     pub tree: TreeId,
     pub comment: String,
+    /// It is kept like any other, but no plan uses it unless `optimizer_switch` says `use_invisible_indexes=on`.
+    pub invisible: bool,
 }
 
 /// A table.
@@ -170,6 +175,30 @@ impl TableDefinition {
     /// Whether it is a table of one session ([`Catalog::of_temporary_tables`](crate::Catalog::of_temporary_tables)).
     pub fn is_temporary(&self) -> bool {
         self.id >= FIRST_TEMPORARY_ID
+    }
+
+    /// Columns or indexes of it are invisible.
+    pub fn has_invisible_parts(&self) -> bool {
+        self.columns.iter().any(|column| column.invisible)
+            || self.secondary.iter().any(|index| index.invisible)
+    }
+
+    /// Positions of the columns that `*` stands for.
+    pub fn visible_columns(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.columns.len()).filter(|column| !self.columns[*column].invisible)
+    }
+
+    /// The primary key, or the key that MySQL takes for it in a table without one: the first unique key of whole columns
+    /// that are NOT NULL. `None`: there is none.
+    pub fn leading_key(&self) -> Option<&Index> {
+        if !self.has_hidden_row_id() {
+            return Some(&self.primary);
+        }
+        let is_whole = |part: &IndexPart| {
+            part.prefix_length.is_none() && !self.columns[part.column].nullable
+        };
+        let mut unique = self.secondary.iter().filter(|index| index.unique);
+        unique.find(|index| index.parts.iter().all(is_whole))
     }
 
     /// Values of columns are computed of other columns.
@@ -420,6 +449,7 @@ pub struct IndexSpec {
     pub parts: Vec<IndexPartSpec>,
     pub unique: bool,
     pub comment: String,
+    pub invisible: bool,
 }
 
 /// One part of an index by column name.

@@ -154,6 +154,9 @@ fn write_index(out: &mut String, definition: &TableDefinition, index: &Index) ->
     if !index.comment.is_empty() {
         write!(out, " COMMENT {}", text_literal(&index.comment))?;
     }
+    if index.invisible {
+        out.push_str(" /*!80000 INVISIBLE */");
+    }
     Ok(())
 }
 
@@ -215,6 +218,7 @@ mod tests {
             parts,
             unique,
             comment: String::new(),
+            invisible: false,
         };
         request.indexes = vec![
             spec(

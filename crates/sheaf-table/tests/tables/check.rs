@@ -35,6 +35,7 @@ fn catalog() -> (tempfile::TempDir, Arc<Catalog>) {
         }],
         unique: false,
         comment: String::new(),
+        invisible: false,
     };
     request.indexes = vec![
         index("by_name", "name", None),

@@ -54,6 +54,7 @@ pub fn index(name: &str, columns: &[&str], unique: bool) -> IndexSpec {
         parts: parts(columns),
         unique,
         comment: String::new(),
+        invisible: false,
     }
 }
 

@@ -268,6 +268,7 @@ fn keys_of_several_columns_with_null_refer_to_nothing() {
         parts: vec![IndexPartSpec::column("a"), IndexPartSpec::column("b")],
         unique: true,
         comment: String::new(),
+        invisible: false,
     }];
     catalog.create_table(parent).unwrap();
     let mut child = table("c");
@@ -475,6 +476,7 @@ fn foreign_keys_change_together_with_their_indexes() {
         parts: vec![IndexPartSpec::column("b")],
         unique: true,
         comment: String::new(),
+        invisible: false,
     };
     let spec = references(&["a"], "t", &["b"], NoAction, NoAction);
     let add = Alteration::AddForeignKey { spec, check: true };

@@ -35,6 +35,7 @@ fn add_indexed(relation: &Relation, indexed: &mut ColumnSet) {
         && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
     {
         let indexes = source.table.definition.indexes();
+        let indexes = indexes.filter(|index| source.uses(index));
         let first = indexes.filter_map(|index| index.parts.first());
         indexed.extend(first.filter_map(|part| scan.columns.get(part.column).copied()));
     }

@@ -187,7 +187,7 @@ pub(crate) fn index_part_cells(
         "BTREE".into(),
         "".into(),
         index.comment.clone().into(),
-        "YES".into(),
+        if index.invisible { "NO" } else { "YES" }.into(),
         Cell::Null,
     ]
 }

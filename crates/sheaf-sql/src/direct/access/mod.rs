@@ -302,9 +302,11 @@ fn push(
     })
 }
 
-/// The indexes of a table, the clustered one first.
-pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexRef> + use<> {
-    let secondary = (0..table.secondary.len()).map(IndexRef::Secondary);
+/// The indexes of a table that are not invisible, the clustered one first.
+pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexRef> + '_ {
+    let secondary = table.definition.secondary.iter().enumerate();
+    let secondary = secondary.filter(|(_, index)| !index.invisible);
+    let secondary = secondary.map(|(position, _)| IndexRef::Secondary(position));
     std::iter::once(IndexRef::Clustered).chain(secondary)
 }
 

@@ -601,6 +601,7 @@ fn definition_of(columns: Vec<Column>) -> TableDefinition {
             primary: true,
             tree: TreeId(0),
             comment: String::new(),
+            invisible: false,
         },
         secondary: Vec::new(),
         collation: Collation::default(),
