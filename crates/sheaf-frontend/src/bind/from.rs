@@ -374,6 +374,12 @@ impl Binder<'_> {
         let mut ids = Vec::with_capacity(schema.fields().len());
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut hidden = Vec::new();
+        let stored = source.downcast_ref::<SheafTableSource>();
+        let is_invisible = |position: usize| {
+            let columns = stored.map(|stored| &stored.table.definition.columns);
+            columns.and_then(|columns| columns.get(position)).is_some_and(|column| column.invisible)
+        };
+        let invisible: Vec<bool> = (0..schema.fields().len()).map(is_invisible).collect();
         for (position, field) in schema.fields().iter().enumerate() {
             let id = self.columns.add(Column {
                 field: Arc::clone(field),
@@ -389,6 +395,7 @@ impl Binder<'_> {
                 name: field.name().clone(),
                 field: Arc::clone(field),
                 may_be_missing: false,
+                invisible: invisible[position],
                 table: Arc::clone(&table_name),
             };
             match field.name() == CLUSTERED_KEY {
@@ -516,6 +523,7 @@ pub(super) fn scope_of_query(alias: &str, outputs: &[Output], names: &[&str]) ->
             name: name.to_string(),
             field: Arc::clone(&output.field),
             may_be_missing: false,
+            invisible: false,
             table: Arc::clone(&table),
         });
     }

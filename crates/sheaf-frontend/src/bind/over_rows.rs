@@ -131,6 +131,7 @@ impl Binder<'_> {
                 name: field.name().clone(),
                 field: Arc::clone(field),
                 may_be_missing: false,
+                invisible: false,
                 table: Arc::clone(&table),
             });
             let columns = columns.collect();

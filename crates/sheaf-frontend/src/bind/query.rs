@@ -362,6 +362,7 @@ impl Binder<'_> {
             name: output.header.name.clone(),
             field: Arc::clone(&output.field),
             may_be_missing: false,
+            invisible: false,
             table: Arc::clone(&table),
         });
         let mut block = Block::new(Scope::of_table(table.clone(), columns.collect()));

@@ -32,6 +32,8 @@ pub struct ScopeColumn {
     pub field: FieldRef,
     /// NULL where an outer join has found no row.
     pub may_be_missing: bool,
+    /// `*` does not stand for it.
+    pub invisible: bool,
     /// The table in the statement: its alias, and what stands behind that.
     pub table: Arc<TableName>,
 }
@@ -77,7 +79,7 @@ pub struct ScopeTable {
 #[derive(Clone, Default)]
 pub struct Scope {
     pub tables: Vec<ScopeTable>,
-    /// All columns in the order of `*`.
+    /// All columns in the order of `*`, those included that it does not stand for.
     pub shown: Vec<ScopeColumn>,
 }
 
@@ -95,6 +97,11 @@ impl Scope {
             shown: columns.clone(),
             tables: vec![ScopeTable { name, columns }],
         }
+    }
+
+    /// The columns that `*` stands for.
+    pub fn visible(&self) -> impl Iterator<Item = &ScopeColumn> {
+        self.shown.iter().filter(|column| !column.invisible)
     }
 
     /// A column by its name alone.

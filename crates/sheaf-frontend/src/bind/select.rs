@@ -403,7 +403,7 @@ impl Binder<'_> {
                     listed.push((Cow::Borrowed(expr), Some(alias.value.as_str())));
                 }
                 SelectItem::Wildcard(_) => {
-                    let columns = self.block()?.scope.shown.iter();
+                    let columns = self.block()?.scope.visible();
                     listed.extend(columns.map(|column| (Cow::Owned(qualified_name(column)), None)));
                 }
                 SelectItem::QualifiedWildcard(
@@ -446,7 +446,8 @@ impl Binder<'_> {
                     items.push(self.item(expr, alias.value.clone())?);
                 }
                 SelectItem::Wildcard(options) => {
-                    let columns = self.block()?.scope.shown.clone();
+                    let columns = self.block()?.scope.visible();
+                    let columns: Vec<ScopeColumn> = columns.cloned().collect();
                     if columns.is_empty() {
                         return Err(SqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
@@ -487,7 +488,7 @@ impl Binder<'_> {
             return Err(SqlError::bad_table(&parts.join(".")));
         }
         let columns = tables.flat_map(|table| &table.columns);
-        let columns = columns.filter(|column| column.name != CLUSTERED_KEY);
+        let columns = columns.filter(|column| column.name != CLUSTERED_KEY && !column.invisible);
         Ok(columns.cloned().collect())
     }
 

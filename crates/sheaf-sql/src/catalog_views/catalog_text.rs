@@ -52,6 +52,9 @@ pub(crate) fn generation_extra(column: &Column) -> String {
     if let Some(generated) = &column.generated {
         extra.push(format!("{} GENERATED", generated.kind.name()));
     }
+    if column.invisible {
+        extra.push("INVISIBLE".to_string());
+    }
     extra.join(" ")
 }
 

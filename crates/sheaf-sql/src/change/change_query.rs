@@ -94,7 +94,8 @@ impl References {
                 Some(view) => &view.definition.columns,
                 None => &reference.table.as_ref()?.definition.columns,
             };
-            items.extend(columns.iter().map(|column| {
+            let columns = columns.iter().filter(|column| !column.invisible);
+            items.extend(columns.map(|column| {
                 let name = vec![quoted(&reference.alias), quoted(&column.name)];
                 ast::SelectItem::UnnamedExpr(ast::Expr::CompoundIdentifier(name))
             }));
@@ -515,7 +516,8 @@ pub(crate) fn returned_items(
 }
 
 fn columns_of(columns: &[Column]) -> impl Iterator<Item = ast::SelectItem> {
-    columns.iter().map(|column| {
+    let columns = columns.iter().filter(|column| !column.invisible);
+    columns.map(|column| {
         let name = ast::Ident::with_quote('`', &column.name);
         ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name))
     })

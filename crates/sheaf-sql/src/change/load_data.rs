@@ -322,9 +322,8 @@ fn has_more_data(record: &Record, columns: usize) -> bool {
 
 fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {
     if targets.is_empty() {
-        return Ok((0..table.definition.columns.len())
-            .map(Place::Column)
-            .collect());
+        let columns = table.definition.visible_columns();
+        return Ok(columns.map(Place::Column).collect());
     }
     let mut seen = Vec::new();
     targets

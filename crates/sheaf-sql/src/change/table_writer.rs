@@ -778,7 +778,7 @@ impl Session {
     pub(crate) fn target_columns(table: &Table, names: &[String]) -> Result<Vec<usize>> {
         let definition = &table.definition;
         if names.is_empty() {
-            return Ok((0..definition.columns.len()).collect());
+            return Ok(definition.visible_columns().collect());
         }
         let mut seen = BTreeSet::new();
         let mut targets = Vec::with_capacity(names.len());

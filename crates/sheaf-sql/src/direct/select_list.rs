@@ -38,7 +38,7 @@ pub(super) fn columns(
 ) -> Option<SelectList<TableItem>> {
     let mut shown: Vec<(usize, usize, Option<&str>)> = Vec::new();
     let all = |table: usize| {
-        let columns = 0..tables[table].definition().columns.len();
+        let columns = tables[table].definition().visible_columns();
         columns.map(move |column| (table, column, None))
     };
     for item in &select.projection {
@@ -266,7 +266,8 @@ impl Headers {
                 ast::SelectItem::ExprWithAlias { .. } => headers.columns += 1,
                 item => {
                     let shown = shown_whole(item, tables)?;
-                    let columns = |table: usize| tables[table].definition().columns.len();
+                    let columns =
+                        |table: usize| tables[table].definition().visible_columns().count();
                     headers.columns += shown.map(columns).sum::<usize>();
                 }
             }
@@ -497,7 +498,7 @@ fn expressions(
             ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value.as_str())),
             ast::SelectItem::Wildcard(options) if wildcard_option(options).is_none() => {
                 let names = names?;
-                for column in 0..names.definition().columns.len() {
+                for column in names.definition().visible_columns() {
                     list.push_column(session, names, column, None);
                 }
                 continue;

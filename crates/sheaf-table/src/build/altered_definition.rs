@@ -756,6 +756,19 @@ mod tests {
             (vec![change("b", column("b", "bigint"))], AlterWork::Copy),
             (vec![add("e", ColumnPlace::Last)], AlterWork::Rebuild),
             (vec![Alteration::DropPrimaryKey], AlterWork::Copy),
+            (
+                vec![
+                    Alteration::IndexVisibility {
+                        name: "ab".into(),
+                        invisible: true,
+                    },
+                    Alteration::ColumnVisibility {
+                        column: "b".into(),
+                        invisible: true,
+                    },
+                ],
+                AlterWork::Definition,
+            ),
         ] {
             let altered = altered_definition(&table(), &changes, 1).unwrap();
             assert_eq!(altered.work, work, "{changes:?}");
@@ -793,8 +806,20 @@ mod tests {
             new: new.into(),
         };
         let drop = |name: &str| Alteration::DropColumn(name.into());
+        let hide_index = |name: &str| Alteration::IndexVisibility {
+            name: name.into(),
+            invisible: true,
+        };
+        let hide_column = |name: &str| Alteration::ColumnVisibility {
+            column: name.into(),
+            invisible: true,
+        };
         for (changes, code) in [
             (vec![drop("x")], 1091),
+            (vec![hide_index("x")], 1176),
+            (vec![hide_index("PRIMARY")], 3522),
+            (vec![hide_column("x")], 1054),
+            (["id", "a", "b", "c"].map(hide_column).to_vec(), 4028),
             (vec![drop("a"), drop("a")], 1091),
             (vec![change("x", column("x", "int"))], 1054),
             (vec![add("x", ColumnPlace::After("y".into()))], 1054),

@@ -660,7 +660,14 @@ mod tests {
         ] {
             definition.columns[2].ty = ColumnType::parse(ty).unwrap();
             let bytes = encode_definition(&definition);
-            assert_eq!(u64::from(bytes[0]), FORMAT, "{ty}");
+            assert_eq!(u64::from(bytes[0]), FORMAT_WITHOUT_INVISIBLE, "{ty}");
+            assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        }
+        for (column, index) in [(true, false), (false, true), (true, true)] {
+            definition.columns[1].invisible = column;
+            definition.secondary[0].invisible = index;
+            let bytes = encode_definition(&definition);
+            assert_eq!(u64::from(bytes[0]), FORMAT);
             assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
         }
     }
@@ -677,7 +684,7 @@ mod tests {
         bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 7, known: 6 })
+            Err(TableError::CatalogTooNew { found: 8, known: 7 })
         ));
     }
 }

@@ -244,7 +244,12 @@ impl OverRows {
                 item => {
                     has_wildcard = true;
                     for table in shown_whole(item, names)? {
-                        let columns = 0..names[table].definition().columns.len();
+                        let definition = names[table].definition();
+                        // A plan over the rows shows all that are read.
+                        if definition.columns.iter().any(|column| column.invisible) {
+                            return None;
+                        }
+                        let columns = 0..definition.columns.len();
                         columns.for_each(|column| collector.read(table, column));
                     }
                 }
