@@ -377,7 +377,9 @@ impl Binder<'_> {
         let stored = source.downcast_ref::<SheafTableSource>();
         let is_invisible = |position: usize| {
             let columns = stored.map(|stored| &stored.table.definition.columns);
-            columns.and_then(|columns| columns.get(position)).is_some_and(|column| column.invisible)
+            columns
+                .and_then(|columns| columns.get(position))
+                .is_some_and(|column| column.invisible)
         };
         let invisible: Vec<bool> = (0..schema.fields().len()).map(is_invisible).collect();
         for (position, field) in schema.fields().iter().enumerate() {

@@ -207,15 +207,22 @@ impl Scope {
         }
         let is_common = |column: &ScopeColumn| match using {
             Some(names) => names.iter().any(|name| is_same(name, &column.name)),
-            None => second
-                .iter()
-                .any(|other| is_same(&other.name, &column.name)),
+            None => {
+                let mut others = second.iter().filter(|other| !other.invisible);
+                !column.invisible && others.any(|other| is_same(&other.name, &column.name))
+            }
         };
         let (mut shown, rest): (Vec<_>, Vec<_>) = first.into_iter().partition(is_common);
         let names: Vec<String> = match using {
             Some(names) => names.to_vec(),
             None => shown.iter().map(|column| column.name.clone()).collect(),
         };
+        // What USING names is shown, and NATURAL is about what is.
+        shown.iter_mut().for_each(|column| column.invisible = false);
+        let (natural, mut hidden) = (using.is_none(), Vec::new());
+        if natural {
+            (hidden, second) = second.into_iter().partition(|column| column.invisible);
+        }
         let mut pairs = Vec::with_capacity(names.len());
         for name in &names {
             // MySQL looks at the right side first.
@@ -231,6 +238,7 @@ impl Scope {
         second.retain(|column| !names.iter().any(|name| is_same(name, &column.name)));
         shown.extend(rest);
         shown.extend(second);
+        shown.extend(hidden);
         self.append_tables(right.tables)?;
         self.shown = shown;
         Ok(pairs)

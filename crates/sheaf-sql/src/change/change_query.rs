@@ -136,11 +136,13 @@ impl JoinedColumns {
         }
     }
 
-    /// Whether a column is that of the last table that has it; `None` if no join has made one of several.
-    fn keeps_right(&self, column: &str) -> Option<bool> {
+    /// Whether a column is that of the last table that has it; `None` if no join has made one of several. NATURAL makes
+    /// one of those that are `visible`.
+    fn keeps_right(&self, column: &str, visible: bool) -> Option<bool> {
         let mut names = self.names.iter();
         let found = names.find(|(name, _)| name.eq_ignore_ascii_case(column));
-        found.map(|(_, keeps_right)| *keeps_right).or(self.natural)
+        let natural = self.natural.filter(|_| visible);
+        found.map(|(_, keeps_right)| *keeps_right).or(natural)
     }
 }
 
@@ -198,7 +200,17 @@ impl References {
             let Some(position) = position else {
                 continue;
             };
-            found = match (found, self.1.keeps_right(column)) {
+            let is_visible = |(number, position): (usize, usize)| {
+                let Reference {
+                    table,
+                    changed_view,
+                    ..
+                } = &self.0[number];
+                let mut tables = table.iter().filter(|_| changed_view.is_none());
+                !tables.any(|table| table.definition.columns[position].invisible)
+            };
+            let visible = is_visible((number, position)) && found.is_none_or(is_visible);
+            found = match (found, self.1.keeps_right(column, visible)) {
                 (None, _) | (Some(_), Some(true)) => Some((number, position)),
                 (first, Some(false)) => first,
                 (Some(_), None) => {

@@ -531,6 +531,12 @@ impl Naming<'_> {
         Some(&self.table.definition.columns[*column].name)
     }
 
+    /// The column of this name, if the statement gives it a value.
+    fn given<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let position = self.table.definition.column_position(name)?;
+        self.targets.contains(&position).then_some(name)
+    }
+
     fn is_column(&self, name: &str) -> bool {
         self.table.definition.column_position(name).is_some()
     }
@@ -551,7 +557,7 @@ impl Naming<'_> {
                 let is_alias = |name: &String| name.eq_ignore_ascii_case(&row.value);
                 if self.alias.name.as_ref().is_some_and(is_alias) {
                     let column = match self.alias.columns.is_empty() {
-                        true => Some(column.value.as_str()),
+                        true => self.given(&column.value),
                         false => self.aliased(&column.value),
                     };
                     return column.map(|column| Self::qualified(NEW, column));

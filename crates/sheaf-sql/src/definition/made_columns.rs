@@ -65,6 +65,7 @@ impl Session {
                 nullable,
                 auto_increment: false,
                 generated: None,
+                invisible: false,
                 default: match column.auto_increment && !nullable {
                     true => Some(DefaultValue::Value(zero_of(&column.ty))),
                     // Its columns are not there.

@@ -442,3 +442,40 @@ fn conditions_above_rollup_are_told_by_grouping_and_aggregates() {
     );
     has_in_order(&tree, &["-> Filter: (", "(count(1) > 2)", "grouping(t.k)"]);
 }
+
+#[test]
+fn an_invisible_index_serves_nothing_until_it_is_asked_for() {
+    const FILTERED: &str = "SELECT id FROM t WHERE k = 5 ORDER BY id";
+    let mut bench = bench();
+    let expected = bench.rows(FILTERED);
+    let uses = |bench: &mut Bench, statement: &str| {
+        let plan = bench.rows(&format!("EXPLAIN {statement}"));
+        plan.iter().any(|line| line.contains("by_k"))
+    };
+    assert!(uses(&mut bench, FILTERED));
+    bench.ok("ALTER TABLE t ALTER INDEX by_k INVISIBLE");
+    for statement in [
+        FILTERED,
+        "SELECT k FROM t ORDER BY k LIMIT 3",
+        "SELECT k, COUNT(*) FROM t GROUP BY k",
+        "SELECT MAX(k) FROM t",
+        "SELECT DISTINCT k FROM t",
+        "SELECT COUNT(*) FROM t",
+        "SELECT a.c FROM t a JOIN t b ON b.k = a.id WHERE a.id = 7",
+        "SELECT c FROM t WHERE EXISTS (SELECT 1 FROM t u WHERE u.k = t.id) AND id < 5",
+        "UPDATE t SET c = 'x' WHERE k = 5",
+        "DELETE FROM t WHERE k = 5",
+    ] {
+        assert!(!uses(&mut bench, statement), "{statement}");
+    }
+    assert_eq!(bench.rows(FILTERED), expected);
+    let hinted = "SELECT /*+ SET_VAR(optimizer_switch = 'use_invisible_indexes=on') */ id FROM t WHERE k = 5";
+    assert!(uses(&mut bench, hinted));
+    bench.ok("SET optimizer_switch = 'use_invisible_indexes=on'");
+    assert!(uses(&mut bench, FILTERED));
+    assert_eq!(bench.rows(FILTERED), expected);
+    bench.ok("SET optimizer_switch = 'use_invisible_indexes=off'");
+    assert!(!uses(&mut bench, FILTERED));
+    bench.ok("ALTER TABLE t ALTER INDEX by_k VISIBLE");
+    assert!(uses(&mut bench, FILTERED));
+}

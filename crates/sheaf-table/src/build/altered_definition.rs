@@ -15,7 +15,8 @@ use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
 use crate::build::altered_generated::{check_alterations, computed_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
-    check_unique_prefixes, check_visibility, index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
+    check_unique_prefixes, check_visibility, index_for, needs_overflow, resolve_index,
+    resolve_parts, resolve_prefix,
 };
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
@@ -100,6 +101,7 @@ pub(crate) fn altered_definition(
     check_alterations(old, changes)?;
     let (columns, sources) = altered_columns(old, changes)?;
     follow_columns(old, &mut next, columns, &sources)?;
+    change_visibility(old, &mut next, changes)?;
     rename_indexes(&mut next, changes)?;
     add_primary_key(&mut next, changes)?;
     let in_primary: Vec<usize> = next.primary.parts.iter().map(|part| part.column).collect();
@@ -120,7 +122,6 @@ pub(crate) fn altered_definition(
             next.secondary.push(index);
         }
     }
-    change_visibility(&mut next, changes)?;
     check_nullability(&next)?;
     let to_check = add_foreign_keys(&mut next, changes, first_index_id)?;
     add_checks(&mut next, changes)?;
@@ -289,12 +290,15 @@ fn altered_columns(
     };
     let mut columns = old.columns.clone();
     let mut dropped = vec![false; columns.len()];
-    // A column is dropped, or defined anew, once.
+    // A statement drops or changes a column once.
     let mut is_done = vec![false; columns.len()];
     for change in changes {
         match change {
             Alteration::DropColumn(name) => {
                 let position = old.column_position(name);
+                if position.is_some_and(|position| is_done[position] && !dropped[position]) {
+                    return Err(unknown(name));
+                }
                 let position = position.filter(|position| !is_done[*position]);
                 let position =
                     position.ok_or_else(|| TableError::CannotDropIndex { name: name.clone() })?;
@@ -308,15 +312,10 @@ fn altered_columns(
                 let position = position.filter(|position| !is_done[*position]);
                 let position = position.ok_or_else(|| unknown(name))?;
                 let column = &mut columns[position];
+                is_done[position] = true;
                 match change {
-                    Alteration::ChangeColumn { new, .. } => {
-                        column.clone_from(new);
-                        is_done[position] = true;
-                    }
-                    Alteration::RenameColumn { new, .. } => {
-                        column.name.clone_from(new);
-                        is_done[position] = true;
-                    }
+                    Alteration::ChangeColumn { new, .. } => column.clone_from(new),
+                    Alteration::RenameColumn { new, .. } => column.name.clone_from(new),
                     Alteration::SetDefault { default, .. } => column.default.clone_from(default),
                     Alteration::ColumnVisibility { invisible, .. } => column.invisible = *invisible,
                     _ => {}
@@ -480,17 +479,27 @@ fn rename_indexes(next: &mut TableDefinition, changes: &[Alteration]) -> Result<
     Ok(())
 }
 
-/// Makes indexes visible or invisible, under the names that they have by now.
-fn change_visibility(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> {
+/// Makes indexes visible or invisible that were there before, and keep their names. Error `InvisiblePrimaryKey` for
+/// what is a primary key, or stands for one, whichever it is to be.
+fn change_visibility(
+    old: &TableDefinition,
+    next: &mut TableDefinition,
+    changes: &[Alteration],
+) -> Result<()> {
     for change in changes {
         let Alteration::IndexVisibility { name, invisible } = change else {
             continue;
         };
-        if same_name(name, PRIMARY) && !next.has_hidden_row_id() {
-            next.primary.invisible = *invisible;
-            continue;
-        }
+        let is_new_name = |change: &Alteration| match change {
+            Alteration::RenameIndex { name: renamed, .. } => same_name(renamed, name),
+            _ => false,
+        };
         let position = next.secondary_position(name);
+        let position = position.filter(|_| !changes.iter().any(is_new_name));
+        let leading = old.leading_key();
+        if leading.is_some_and(|key| same_name(&key.name, name)) {
+            return Err(TableError::InvisiblePrimaryKey);
+        }
         let position = position.ok_or_else(|| TableError::KeyDoesNotExist {
             key: name.clone(),
             table: next.name.clone(),

@@ -139,7 +139,17 @@ pub(crate) fn check_visibility(definition: &TableDefinition) -> Result<()> {
     if definition.visible_columns().next().is_none() {
         return Err(TableError::NoVisibleColumn);
     }
-    match definition.leading_key().is_some_and(|key| key.invisible) {
+    // In MySQL's order it is the first, and whether it is of beginnings of columns does not matter here.
+    let first = match definition.has_hidden_row_id() {
+        true => definition.secondary.first(),
+        false => Some(&definition.primary),
+    };
+    let is_nullable = |part: &IndexPart| definition.columns[part.column].nullable;
+    let stands_for_primary = |index: &&Index| index.unique && !index.parts.iter().any(is_nullable);
+    match first
+        .filter(stands_for_primary)
+        .is_some_and(|key| key.invisible)
+    {
         true => Err(TableError::InvisiblePrimaryKey),
         false => Ok(()),
     }

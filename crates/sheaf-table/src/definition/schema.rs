@@ -188,15 +188,14 @@ impl TableDefinition {
         (0..self.columns.len()).filter(|column| !self.columns[*column].invisible)
     }
 
-    /// The primary key, or the key that MySQL takes for it in a table without one: the first unique key of whole columns
-    /// that are NOT NULL. `None`: there is none.
+    /// The primary key, or the key that MySQL takes for it in a table without one: the first unique key of whole
+    /// columns that are NOT NULL. `None`: there is none.
     pub fn leading_key(&self) -> Option<&Index> {
         if !self.has_hidden_row_id() {
             return Some(&self.primary);
         }
-        let is_whole = |part: &IndexPart| {
-            part.prefix_length.is_none() && !self.columns[part.column].nullable
-        };
+        let is_whole =
+            |part: &IndexPart| part.prefix_length.is_none() && !self.columns[part.column].nullable;
         let mut unique = self.secondary.iter().filter(|index| index.unique);
         unique.find(|index| index.parts.iter().all(is_whole))
     }

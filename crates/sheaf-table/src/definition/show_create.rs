@@ -125,6 +125,9 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
     if column.auto_increment {
         out.push_str(" AUTO_INCREMENT");
     }
+    if column.invisible {
+        out.push_str(" /*!80023 INVISIBLE */");
+    }
     if !column.comment.is_empty() {
         write!(out, " COMMENT {}", text_literal(&column.comment))?;
     }
