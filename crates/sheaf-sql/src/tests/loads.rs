@@ -161,3 +161,18 @@ fn a_pipe_is_read_as_it_is_written_and_can_be_given_up() {
     // A late kill has ended with its statement.
     assert_eq!(bench.error("LOAD DATA INFILE 'absent' INTO TABLE t"), 29);
 }
+
+#[test]
+fn a_file_has_no_fields_for_invisible_columns() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b INT DEFAULT 7 INVISIBLE, c INT)");
+    let all = "SELECT a, b, c FROM t ORDER BY a";
+    // Into an empty table, and into a filled one.
+    for (file, expected) in [("1\t2\n", &["1|7|2"][..]), ("3\t4\n", &["1|7|2", "3|7|4"])] {
+        let loaded = load(&mut bench, file, "").expect("it fits");
+        assert_eq!((loaded.ok.affected_rows, loaded.warnings), (1, 0));
+        assert_eq!(bench.rows(all), expected);
+    }
+    load(&mut bench, "5\t6\n", "(a, b)").expect("it fits");
+    assert_eq!(bench.rows(all), ["1|7|2", "3|7|4", "5|6|NULL"]);
+}

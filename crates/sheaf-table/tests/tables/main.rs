@@ -14,3 +14,4 @@ mod rows;
 mod statistics;
 mod time_zones;
 mod views;
+mod visibility;
