@@ -5,6 +5,7 @@ use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
+use sheaf_types::temporal::read_datetime;
 
 use super::compare::{case_value, comparison, of_one_collation};
 use super::once::{are_deep, are_many, computed_once, hidden, is_small};
@@ -351,6 +352,22 @@ fn extreme_field(fields: &[FieldRef]) -> Result<Field> {
     common_field(&moments)
 }
 
+/// How many digits of a second a text that is given, or a number, tells beside a date.
+fn fraction_digits(arg: &Expr, schema: &DFSchema) -> Result<u8> {
+    const MOST: u8 = 6;
+    Ok(match type_of(arg, schema)? {
+        SqlType::Decimal { decimals, .. } => decimals.min(MOST),
+        ty if ty.is_float() => MOST,
+        SqlType::Text { .. } => match literal(arg) {
+            Some(ScalarValue::Utf8View(Some(text))) => {
+                read_datetime(text).map_or(0, |read| read.fraction_digits.min(MOST))
+            }
+            _ => 0,
+        },
+        _ => 0,
+    })
+}
+
 /// GREATEST and LEAST: arguments of one type go to the kernel.
 pub(super) fn extreme(
     name: &str,
@@ -359,6 +376,17 @@ pub(super) fn extreme(
     rule: Rule<'_>,
 ) -> Result<Expr> {
     let to = extreme_field(&fields_of(args.iter(), schema)?)?;
+    let to = match SqlType::of(&to) {
+        SqlType::DateTime { fsp } => {
+            let digits = args.iter().map(|arg| fraction_digits(arg, schema));
+            let digits = digits.collect::<Result<Vec<u8>>>()?;
+            match digits.into_iter().max() {
+                Some(most) if most > fsp => field::datetime(most),
+                _ => to,
+            }
+        }
+        _ => to,
+    };
     if to.data_type() == &DataType::Null {
         return Ok(lit(ScalarValue::Null));
     }

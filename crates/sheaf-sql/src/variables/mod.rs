@@ -321,16 +321,18 @@ impl Definition {
                 _ => return Err(self.wrong_value(new)),
             },
             Kind::TimeZone => {
-                let NewValue::Text(text) = new else {
-                    return Err(SqlError::wrong_type_for_variable(self.name));
+                let text = match new {
+                    NewValue::Text(text) => text,
+                    NewValue::Null => return Err(self.wrong_value(new)),
+                    _ => return Err(SqlError::wrong_type_for_variable(self.name)),
                 };
-                if time_zone_offset_seconds(text).is_none() {
+                let Some(seconds) = time_zone_offset_seconds(text) else {
                     return Err(SqlError::new(
                         codes::UNKNOWN_TIME_ZONE,
                         format!("Unknown or incorrect time zone: '{text}'"),
                     ));
-                }
-                VariableValue::Text(text.clone())
+                };
+                VariableValue::Text(time_zone_name(text, seconds))
             }
         };
         Ok((value, None))
@@ -795,6 +797,16 @@ impl Variables {
     pub fn result_collation_id(&self) -> u16 {
         self.values.settings.result_collation_id
     }
+}
+
+/// A time zone that was given as `text`, as it is shown.
+fn time_zone_name(text: &str, offset_seconds: i32) -> String {
+    if text.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return text.to_ascii_uppercase();
+    }
+    let sign = if offset_seconds < 0 { '-' } else { '+' };
+    let minutes = offset_seconds.unsigned_abs() / 60;
+    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
 /// `SYSTEM` (UTC here), `UTC`, or `+hh:mm` from -13:59 to +14:00.

@@ -15,7 +15,7 @@
 //! keep the order. Such zones have names, and `SET time_zone` refuses names (error 1298), as MySQL does where its
 //! tables of time zones are empty.
 
-use super::{SECOND, ZERO_DATETIME, push_datetime, read_datetime};
+use super::{DAY, SECOND, ZERO_DATETIME, civil_from_days, push_datetime, read_datetime};
 
 /// See the module's comment. The default is UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,11 +64,17 @@ impl TimeZone {
     }
 }
 
-/// The wall clock of a zone, as text, at a moment that a text gives [with an offset](split_offset); `None` for others.
+/// The wall clock of a zone, as text, at a moment that a text gives [with an offset](split_offset); `None` for others, and
+/// outside of the years 1 to 9999.
 pub fn wall_clock_text(text: &str, zone: TimeZone) -> Option<String> {
     let (moment, own) = split_offset(text)?;
     let read = read_datetime(moment).ok().filter(|read| !read.trailing)?;
     let micros = zone.local(own.utc(read.micros(6).ok()?));
+    let day = i32::try_from(micros.div_euclid(DAY)).ok()?;
+    let (year, ..) = civil_from_days(day);
+    if !(1..=9999).contains(&year) {
+        return None;
+    }
     let mut wall_clock = String::new();
     push_datetime(micros, read.fraction_digits, &mut wall_clock);
     Some(wall_clock)
@@ -127,6 +133,9 @@ mod tests {
         assert_eq!(split_offset("2020-01-01+02:00"), None);
         let wall_clock = wall_clock_text("2020-01-01 00:00:00.50+05:30", zone(2, 0));
         assert_eq!(wall_clock.as_deref(), Some("2019-12-31 20:30:00.50"));
+        for beyond in ["9999-12-31 23:59:59-13:00", "0001-01-01 00:00:00+14:00"] {
+            assert_eq!(wall_clock_text(beyond, TimeZone::UTC), None);
+        }
     }
 
     #[test]
