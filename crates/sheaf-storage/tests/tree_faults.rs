@@ -546,7 +546,7 @@ fn a_data_file_without_its_log_is_refused_with_the_reason() {
     std::fs::write(&path, bytes).unwrap();
     let refused = refusal();
     assert!(
-        refused.contains("version 1, and this program reads version 2: open it with the program"),
+        refused.contains("version 1, and this program reads version 3: open it with the program"),
         "{refused}"
     );
 }

@@ -101,8 +101,15 @@ pub(crate) fn update_rows(
                 }
             }
             let mode = LockMode::Exclusive;
-            let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
-                return Ok(None);
+            let lock = transaction.lock_row(view, &target.table, key, mode);
+            let is_new = match lock {
+                Ok(Some(is_new)) => is_new,
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    // What is wrong with a row in front of it comes first.
+                    writer.write_waiting(transaction, target, warnings)?;
+                    return Err(error);
+                }
             };
             let needs = |column: usize| target.row_rules.need(column) || target.changes(column);
             let Some(old) = target.table.read_row_to_change(key, needs)? else {
@@ -113,7 +120,6 @@ pub(crate) fn update_rows(
             let mut row = match target.new_row(&old.values, given, number, rules, warnings) {
                 Ok(row) => row,
                 Err(error) => {
-                    // What is wrong with a row in front of it comes first.
                     writer.write_waiting(transaction, target, warnings)?;
                     return Err(error);
                 }
@@ -129,6 +135,7 @@ pub(crate) fn update_rows(
             };
             if may_wait && !target.row_rules.is_empty() {
                 writer.rows.push(&row);
+                writer.rows.count_bytes(&change.old.values);
                 writer.changes.push(change);
                 if writer.rows.are_many() {
                     writer.write_waiting(transaction, target, warnings)?;

@@ -58,12 +58,17 @@ impl Target {
         assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
     }
 
-    /// Whether rows can be changed by [`Self::amend`]: no index has the columns that change, and nothing is computed
-    /// from the row, which takes longer than a latch is to be held.
+    /// Whether rows can be changed by [`Self::amend`]: no index has the columns that change, each gets one value, and
+    /// nothing is computed from the row, which takes longer than a latch is to be held.
     pub(super) fn is_in_row_only(&self) -> bool {
         let is_later = |(_, source): &(usize, Source)| matches!(source, Source::Later(_));
+        let is_again = |(at, (column, _)): (usize, &(usize, Source))| {
+            let mut before = self.columns[..at].iter();
+            before.any(|(before, _)| before == column)
+        };
         self.row_rules.is_empty()
             && !self.columns.iter().any(is_later)
+            && !self.columns.iter().enumerate().any(is_again)
             && self
                 .changed()
                 .all(|column| self.table.is_in_row_only(column))

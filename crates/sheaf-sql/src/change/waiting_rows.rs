@@ -21,12 +21,17 @@ pub(crate) struct WaitingRows {
 
 impl WaitingRows {
     pub(crate) fn push(&mut self, row: &[Value]) {
-        self.bytes += row.iter().map(Value::string_bytes).sum::<usize>();
+        self.count_bytes(row);
         match self.rows.get_mut(self.count) {
             Some(kept) => kept.clone_from_slice(row),
             None => self.rows.push(row.to_vec()),
         }
         self.count += 1;
+    }
+
+    /// Counts what is kept beside the rows, too.
+    pub(crate) fn count_bytes(&mut self, row: &[Value]) {
+        self.bytes += row.iter().map(Value::string_bytes).sum::<usize>();
     }
 
     /// Whether no further row shall wait.

@@ -10,7 +10,7 @@ use crate::space::extent::{CATALOG_ROOT, DIRECTORY_ROOT, PAGES_PER_EXTENT};
 const MAGIC: [u8; 8] = *b"SHEAF\r\n\x1a";
 
 /// Version of the file format. A file of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
 
 const MAGIC_AT: usize = PAGE_HEADER_BYTES;
 const VERSION: usize = PAGE_HEADER_BYTES + 8;
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(
             FileHeader::read(&page),
             Err(
-                "the format of the data file has version 9, and this program reads version 2: open it with the program that \
+                "the format of the data file has version 9, and this program reads version 3: open it with the program that \
                  wrote it, and copy the tables over"
                     .into()
             )

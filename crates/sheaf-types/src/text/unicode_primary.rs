@@ -1,28 +1,30 @@
-//! The primary weights of the Unicode Collation Algorithm, and the sort keys of `utf8mb4_0900_ai_ci`.
+//! The sort keys of `utf8mb4_0900_ai_ci`, made of the primary weights of the Unicode Collation Algorithm in version 9.0.0.
 //!
-//! The weights are ICU's (root collation, punctuation not ignored). Written plainly they would take two
-//! to four bytes. But nearly all text is nearly all ASCII, whose characters fall into 74 classes of equal weight. So
-//! class number r of ASCII has the one-byte code 3 + 2r. Any other character takes the even code of the gap in which
-//! its weight lies, ICU's weight bytes (all above 0x01), and 0x01:
+//! Written plainly, each weight would take two bytes. But nearly all text is nearly all ASCII, whose characters fall
+//! into 74 classes of equal weight. So class number r of ASCII has the one-byte code 3 + 2r. Any other weight has the
+//! even code of the gap in which it lies, and two bytes above 0x01:
 //!
 //! ```text
-//!   weight order   ...  9     a     (ɐ)            b    ...  z     (α)            (一)
-//!   code                3+2r  5+2r  6+2r w w 01    7+2r      95    96 w w 01      96 w w w 01
+//!   weight order   ...  9     a     (ɐ)         b    ...  z     (α)         (一)
+//!   code                3+2r  5+2r  6+2r w w    7+2r      95    96 w w      96 w w 96 w w
 //! ```
 //!
-//! Characters without a primary weight (controls, combining accents) have no code. A character whose weights are those
-//! of several others has their codes: `é` those of `e`, `ß` those of `ss`, `æ` those of `ae`. No code contains 0x00, so
-//! that byte can end a key part. Codes outside of ASCII are computed once per block of 256 characters and kept.
+//! Characters without a primary weight (controls, combining accents) have no code. A character that has several weights
+//! has several codes: `ß` those of `ss`, `æ` those of `ae`, an ideograph two of its own. No code contains 0x00, so that
+//! byte can end a key part. Codes outside of ASCII are computed once per block of 256 characters and kept.
 
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
-use icu_collator::options::{CollatorOptions, Strength};
-use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
-use icu_normalizer::DecomposingNormalizerBorrowed;
+use super::unicode_weights::{self, Version};
 
-/// Ends the code of a character outside of ASCII.
-const CODE_END: u8 = 0x01;
+/// Bytes of a code outside of ASCII.
+const LONG_CODE: usize = 3;
+/// Values of the second and the third of them: 0x02 to 0xFF.
+const BYTES: u16 = 254;
+/// Second halves of implicit weights are from here on; they come behind all others, from the second number on.
+const IMPLICIT_SECOND: u16 = 0x8000;
+const IMPLICIT_NUMBER: u16 = 0x6000;
 /// Code of the first class of ASCII characters; the gap before it is one less.
 const FIRST_CODE: u8 = 3;
 
@@ -111,10 +113,7 @@ fn push_codes(codes: &[u8], limit: usize, key: &mut Vec<u8>) -> usize {
         // Odd bytes are codes of ASCII classes, even ones begin a longer code.
         let length = match rest[0] % 2 {
             1 => 1,
-            _ => rest
-                .iter()
-                .position(|byte| *byte == CODE_END)
-                .map_or(rest.len(), |end| end + 1),
+            _ => LONG_CODE.min(rest.len()),
         };
         key.extend_from_slice(&rest[..length]);
         rest = &rest[length..];
@@ -138,9 +137,9 @@ struct Weights {
     /// Code of each ASCII character; 0: ignored.
     ascii: [u8; 128],
     ascii_of_code: [u8; 256],
-    /// ICU's weights of the classes of ASCII, ascending, and one character of each.
-    classes: Vec<(Vec<u8>, char)>,
-    collator: CollatorBorrowed<'static>,
+    /// The weights of the classes of ASCII, ascending.
+    classes: Vec<u16>,
+    table: &'static unicode_weights::Weights,
     blocks: Box<[OnceLock<CodeBlock>]>,
 }
 
@@ -152,44 +151,33 @@ fn weights() -> &'static Weights {
 
 impl Weights {
     fn new() -> Weights {
-        let mut options = CollatorOptions::default();
-        options.strength = Some(Strength::Primary);
-        let collator = Collator::try_new(CollatorPreferences::default(), options)
-            .expect("the root collation is compiled into the program");
-
-        let ascii_keys: Vec<Vec<u8>> = (0..128u8)
-            .map(|byte| icu_key(&collator, &char::from(byte).to_string()))
-            .collect();
-        let mut classes: Vec<(Vec<u8>, char)> = Vec::new();
-        // Lower case last, so that a class is represented by its small letter.
-        for byte in 0..128u8 {
-            let key = &ascii_keys[usize::from(byte)];
-            if key.is_empty() {
-                continue;
-            }
-            match classes.iter_mut().find(|(class, _)| class == key) {
-                Some(class) => class.1 = char::from(byte),
-                None => classes.push((key.clone(), char::from(byte))),
-            }
+        let table = unicode_weights::Weights::of(Version::V900);
+        // No character of ASCII has more than one.
+        let mut of_ascii = [None; 128];
+        for (byte, weight) in (0u8..).zip(&mut of_ascii) {
+            let mut weights = Vec::new();
+            table.push_weights(char::from(byte), &mut weights);
+            *weight = weights.first().copied();
         }
-        classes.sort();
-        let mut ascii = [0; 128];
-        let mut ascii_of_code = [0; 256];
-        for (rank, (class, representative)) in classes.iter().enumerate() {
+        let mut classes: Vec<u16> = of_ascii.iter().flatten().copied().collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let (mut ascii, mut ascii_of_code) = ([0; 128], [0; 256]);
+        for (byte, weight) in (0u8..).zip(of_ascii) {
+            let Some(Ok(rank)) = weight.map(|weight| classes.binary_search(&weight)) else {
+                continue;
+            };
             let code = class_code(rank);
-            ascii_of_code[usize::from(code)] = *representative as u8;
-            for byte in 0..128 {
-                if ascii_keys[byte] == *class {
-                    ascii[byte] = code;
-                }
-            }
+            ascii[usize::from(byte)] = code;
+            // Small letters come last: a class is represented by its small letter.
+            ascii_of_code[usize::from(code)] = byte;
         }
         let blocks = (0..BLOCKS).map(|_| OnceLock::new()).collect();
         Weights {
             ascii,
             ascii_of_code,
             classes,
-            collator,
+            table,
             blocks,
         }
     }
@@ -204,10 +192,15 @@ impl Weights {
     fn code_block(&self, block: u32) -> CodeBlock {
         let mut starts = [0; 257];
         let mut codes = Vec::new();
+        let mut weights = Vec::new();
         for at in 0..256 {
             // Surrogates are no characters and have no codes.
             if let Some(character) = char::from_u32(block * 256 + at) {
-                self.push_character(character, &mut codes);
+                weights.clear();
+                self.table.push_weights(character, &mut weights);
+                for weight in &weights {
+                    self.push_code(*weight, &mut codes);
+                }
             }
             starts[at as usize + 1] = codes.len() as u16;
         }
@@ -217,65 +210,21 @@ impl Weights {
         }
     }
 
-    fn push_character(&self, character: char, codes: &mut Vec<u8>) {
-        if character.is_ascii() {
-            let code = self.ascii[character as usize];
-            if code != 0 {
-                codes.push(code);
-            }
-            return;
-        }
-        let key = icu_key(&self.collator, character.encode_utf8(&mut [0; 4]));
-        if key.is_empty() {
-            return;
-        }
-        if let Some(text) = self.as_ascii(&key) {
-            codes.extend(text.bytes().map(|byte| self.ascii[usize::from(byte)]));
-            return;
-        }
-        let decomposed = DecomposingNormalizerBorrowed::new_nfkd()
-            .normalize(character.encode_utf8(&mut [0; 4]))
-            .into_owned();
-        let is_itself = decomposed.chars().eq([character]);
-        if !is_itself && icu_key(&self.collator, &decomposed) == key {
-            for part in decomposed.chars() {
-                self.push_character(part, codes);
-            }
-            return;
-        }
-        let rank = self.classes.partition_point(|(class, _)| *class < key);
+    fn push_code(&self, weight: u16, codes: &mut Vec<u8>) {
+        let rank = match self.classes.binary_search(&weight) {
+            Ok(rank) => return codes.push(class_code(rank)),
+            Err(rank) => rank,
+        };
+        let number = match weight.checked_sub(IMPLICIT_SECOND) {
+            Some(number) => number + IMPLICIT_NUMBER,
+            None => weight,
+        };
+        let bytes = [number / BYTES, number % BYTES].map(|byte| byte as u8 + 2);
         codes.push(class_code(rank) - 1);
-        codes.extend_from_slice(&key);
-        codes.push(CODE_END);
-    }
-
-    /// ASCII text with the weights `key`, if there is one.
-    fn as_ascii(&self, key: &[u8]) -> Option<String> {
-        let mut text = String::new();
-        let mut rest = key;
-        while !rest.is_empty() {
-            // Weights are prefix-free: at most one class matches.
-            let (class, representative) = self
-                .classes
-                .iter()
-                .find(|(class, _)| rest.starts_with(class))?;
-            text.push(*representative);
-            rest = &rest[class.len()..];
-        }
-        (icu_key(&self.collator, &text) == key).then_some(text)
+        codes.extend_from_slice(&bytes);
     }
 }
 
 fn class_code(rank: usize) -> u8 {
     FIRST_CODE + 2 * rank as u8
-}
-
-/// ICU's primary weights of a text, without terminator.
-fn icu_key(collator: &CollatorBorrowed<'static>, text: &str) -> Vec<u8> {
-    let mut key = Vec::new();
-    let Ok(_) = collator.write_sort_key_to(text, &mut key);
-    while key.last().is_some_and(|byte| *byte <= CODE_END) {
-        key.pop();
-    }
-    key
 }

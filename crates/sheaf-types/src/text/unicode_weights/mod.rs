@@ -1,10 +1,11 @@
-//! Primary weights of the Unicode Collation Algorithm in versions 4.0.0 and 5.2.0, and the sort keys of the collations
-//! `utf8mb4_unicode_ci` and `utf8mb4_unicode_520_ci` that are made of them.
+//! Primary weights of the Unicode Collation Algorithm in versions 4.0.0, 5.2.0 and 9.0.0, and the sort keys of the
+//! collations `utf8mb4_unicode_ci` and `utf8mb4_unicode_520_ci` that are made of the first two. Those of
+//! `utf8mb4_0900_ai_ci` are made of the third (`text/unicode_primary.rs`).
 //!
-//! The newer collation `utf8mb4_0900_ai_ci` takes its weights from ICU (see `text/unicode_primary.rs`). These two are
-//! older than what ICU has: in 4.0.0 `æ`, `ø` and `ł` are letters of their own, in 5.2.0 they are `ae`, `o` and `l`. So
-//! their weights are kept as tables, made from Unicode's default table of each version (`allkeys.txt`), as MySQL uses
-//! it: contractions are left out, and of 4.0.0 all characters beyond the Basic Multilingual Plane are equal.
+//! Libraries have the newest weights, of which other letters are equal: in 4.0.0 `æ`, `ø` and `ł` are letters of their
+//! own, in 5.2.0 they are `ae`, `o` and `l`; in 9.0.0 `й` is not `и`, in ICU it is. So the weights are kept as tables,
+//! made from Unicode's default table of each version (`allkeys.txt`), as MySQL uses it: contractions are left out, of
+//! 4.0.0 all characters beyond the Basic Multilingual Plane are equal, and in 9.0.0 U+FDFA has eight weights.
 //!
 //! A table says the characters that have no implicit weight, ascending. Numbers are LEB128 varints:
 //!
@@ -30,6 +31,7 @@ pub(crate) use levels::Levels;
 pub(crate) enum Version {
     V400,
     V520,
+    V900,
 }
 
 /// Weights up to here are those of controls and spaces.
@@ -52,6 +54,8 @@ pub(crate) struct Weights {
     space: u16,
     /// Characters beyond the Basic Multilingual Plane have this weight; `None`: their own.
     beyond: Option<u16>,
+    /// The table tells weights of the letters of Hangul, and of Tangut and newer ideographs, as version 9.0.0 does.
+    is_v900: bool,
 }
 
 struct Block {
@@ -62,10 +66,17 @@ struct Block {
 /// The number of weights of a character that is not in the table.
 const IMPLICIT: u8 = u8::MAX;
 
+/// First halves of implicit weights.
+const TANGUT: u16 = 0xFB00;
+const IDEOGRAPHS: u16 = 0xFB40;
+const EXTENDED_IDEOGRAPHS: u16 = 0xFB80;
+const OTHERS: u16 = 0xFBC0;
+
 impl Weights {
     pub(crate) fn of(version: Version) -> &'static Weights {
         static V400: OnceLock<Weights> = OnceLock::new();
         static V520: OnceLock<Weights> = OnceLock::new();
+        static V900: OnceLock<Weights> = OnceLock::new();
         match version {
             Version::V400 => V400.get_or_init(|| {
                 // Behind all others.
@@ -74,6 +85,13 @@ impl Weights {
             Version::V520 => {
                 V520.get_or_init(|| Weights::read(include_bytes!("uca_520.bin"), None))
             }
+            Version::V900 => V900.get_or_init(|| {
+                let table = Weights::read(include_bytes!("uca_900.bin"), None);
+                Weights {
+                    is_v900: true,
+                    ..table
+                }
+            }),
         }
     }
 
@@ -119,9 +137,30 @@ impl Weights {
             weights,
             space: 0,
             beyond,
+            is_v900: false,
         };
         table.space = table.each(' ').0[0];
         table
+    }
+
+    /// Appends the weights of a character. A syllable of Hangul has those of its letters.
+    pub(crate) fn push_weights(&self, character: char, to: &mut Vec<u16>) {
+        const SYLLABLES: std::ops::RangeInclusive<u32> = 0xAC00..=0xD7A3;
+        let code = character as u32;
+        if self.is_v900 && SYLLABLES.contains(&code) {
+            let at = code - SYLLABLES.start();
+            let letters = [
+                Some(0x1100 + at / 588),
+                Some(0x1161 + at % 588 / 28),
+                (at % 28 > 0).then_some(0x11A7 + at % 28),
+            ];
+            let letters = letters.into_iter().flatten().filter_map(char::from_u32);
+            letters.for_each(|letter| to.extend_from_slice(self.each(letter).0));
+            return;
+        }
+        let (listed, implicit) = self.each(character);
+        to.extend_from_slice(listed);
+        to.extend(implicit.into_iter().filter(|weight| *weight != 0));
     }
 
     /// The weights of a character: those of the table, or the two of an implicit one.
@@ -139,10 +178,29 @@ impl Weights {
                 return (&self.weights[start..start + usize::from(count)], NONE);
             }
         }
-        let base = match code {
-            0x3400..=0x4DB5 => 0xFB80,
-            0x4E00..=0x9FA5 => 0xFB40,
-            _ => 0xFBC0,
+        if let (0x17000..=0x18AFF, true) = (code, self.is_v900) {
+            return (&[], [TANGUT, (code - 0x17000) as u16 | IMPLICIT_SECOND]);
+        }
+        let base = match (code, self.is_v900) {
+            (0x3400..=0x4DB5, _) => EXTENDED_IDEOGRAPHS,
+            (0x4E00..=0x9FA5, _) | (0x9FA6..=0x9FD5, true) => IDEOGRAPHS,
+            // Ideographs among those that are there for compatibility.
+            (
+                0xFA0E
+                | 0xFA0F
+                | 0xFA11
+                | 0xFA13
+                | 0xFA14
+                | 0xFA1F
+                | 0xFA21
+                | 0xFA23
+                | 0xFA24
+                | 0xFA27..=0xFA29,
+                true,
+            ) => IDEOGRAPHS,
+            (0x20000..=0x2A6D6 | 0x2A700..=0x2B734 | 0x2B740..=0x2B81D, true)
+            | (0x2B820..=0x2CEA1, true) => EXTENDED_IDEOGRAPHS,
+            _ => OTHERS,
         };
         let first = base + (code >> 15) as u16;
         (&[], [first, (code & 0x7FFF) as u16 | IMPLICIT_SECOND])
