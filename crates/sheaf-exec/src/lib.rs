@@ -12,6 +12,7 @@
 //! | [`runtime`] | runs a plan for a caller that is an ordinary blocking thread, on the CPUs that it may use |
 //! | `memory_pool`, [`memory_consumers`] | which operator gets how much query memory, and which has run out |
 //! | [`blocking`] | work that blocks, on a worker thread |
+//! | [`value_array`] | values of a column as an array |
 //! | [`table_source`], [`hints`], [`plan_size`], [`group_keys`] | what the planners see of tables and plans |
 
 pub mod aggregates;
@@ -30,6 +31,7 @@ pub mod runtime;
 mod short_key;
 pub mod table_source;
 pub mod typing;
+pub mod value_array;
 
 pub use error::ExecError;
 pub use hints::{IndexHints, TableHints};

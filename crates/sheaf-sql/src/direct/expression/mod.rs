@@ -17,6 +17,7 @@
 
 mod collector;
 
+use sheaf_exec::value_array::array_of;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -50,7 +51,6 @@ use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::query::row_evaluator::array_of;
 use crate::query::rows::value_at;
 use crate::session::Session;
 use crate::session::circumstances::Circumstances;

@@ -21,6 +21,7 @@ mod rows_in_plan;
 mod run;
 mod select_shape;
 
+use sheaf_exec::value_array::array_of;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -47,7 +48,6 @@ use super::select_list::{Headers, shown_whole};
 use super::subquery::{Restored, Subqueries, Subquery};
 use crate::accounts::TableNeed;
 use crate::error::Result;
-use crate::query::row_evaluator::array_of;
 use crate::query::value_extent::is_string;
 use crate::query::values::ONE_ITEM;
 use crate::session::Session;
