@@ -28,6 +28,7 @@ const IN_SQL: &[(&str, &str)] = &[
     ("KeyedJoinExec", "a join that looks keys up"),
     ("RepartitionExec", "an exchange between workers"),
     ("RecursiveQuery", "a recursive WITH"),
+    ("JsonTable", "JSON_TABLE"),
     ("CommonTable", "a WITH that is named several times"),
     ("SharedExec", "a subquery that is read in several places"),
 ];

@@ -169,6 +169,8 @@ const ORDER: &[(&str, &[&str])] = &[
             "table_source",
             "plan_size",
             "row_by_row",
+            "json_table",
+            "value_array",
             "short_key",
             "operator",
             "keyed_join",

@@ -22,7 +22,7 @@ pub mod control;
 pub mod date;
 pub mod date_format;
 pub mod digest;
-mod document;
+pub(crate) mod document;
 pub mod error;
 pub mod in_values;
 pub mod interval;

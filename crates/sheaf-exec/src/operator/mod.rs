@@ -13,6 +13,7 @@
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
+//! | [`expand_exec`] | the rows of a document for each row (JSON_TABLE) |
 //! | [`copies_exec`] | each row once for each of its groups and uses |
 //! | [`first_of_equal_exec`] | which rows are the first of equal ones |
 //! | [`otherwise_exec`] | the rows of another plan where one has none |
@@ -46,6 +47,7 @@ pub mod checked_rows;
 pub mod common_tables_exec;
 pub mod compacted_exec;
 pub mod copies_exec;
+pub mod expand_exec;
 pub mod first_of_equal_exec;
 pub mod first_rows_exec;
 pub mod gather_in_order_exec;

@@ -83,6 +83,9 @@ pub enum JsonError {
     /// 3666: several values, or a container, for a column of JSON_TABLE that is not of type JSON.
     #[error("Can't store an array or an object in the scalar JSON_TABLE column '{column}'")]
     WrongTableValue { column: String },
+    /// 3669: a value that a column of JSON_TABLE cannot hold.
+    #[error("Value is out of range for JSON_TABLE's column '{column}'")]
+    TableValueOutOfRange { column: String },
     /// 3966
     #[error("No value was found by '{function}' on the specified path.")]
     MissingValue { function: String },
@@ -114,6 +117,7 @@ impl JsonError {
             JsonError::NotOfType { .. } => codes::DATA_OUT_OF_RANGE,
             JsonError::MissingTableValue { .. } => codes::MISSING_JSON_TABLE_VALUE,
             JsonError::WrongTableValue { .. } => codes::WRONG_JSON_TABLE_VALUE,
+            JsonError::TableValueOutOfRange { .. } => codes::JSON_TABLE_VALUE_OUT_OF_RANGE,
             JsonError::MissingValue { .. } => codes::MISSING_JSON_VALUE,
             JsonError::MultipleValues { .. } => codes::MULTIPLE_JSON_VALUES,
         }

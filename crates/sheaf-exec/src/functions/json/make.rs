@@ -47,6 +47,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let values = call.json_value(0)?;
         documents(call, |row| values.document(row))
     }),
+    // The document of JSON_TABLE.
+    Function::new("$json_table", (1, 1), json, |call| {
+        let values = call.document(0)?;
+        documents(call, |row| {
+            Ok(values.get(row).map(|value| value.to_document()))
+        })
+    }),
     // A value that is compared with a JSON value: a text is a JSON string.
     Function::new("$json_value", (1, 1), json, |call| {
         let values = call.json_value(0)?;
