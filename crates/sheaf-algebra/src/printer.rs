@@ -73,6 +73,16 @@ fn print(relation: &Relation, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::
                 })?;
             }
         }
+        Operator::Expand(expand) => {
+            let outer = if expand.keeps_rows { " outer" } else { "" };
+            write!(
+                f,
+                "Expand{outer} {} of {}",
+                expand.table.name, expand.document
+            )?;
+            ids(f, " keeping ", &expand.kept)?;
+            ids(f, ": ", &expand.columns)?;
+        }
         Operator::Window(window) => {
             f.write_str("Window ")?;
             list(f, &window.functions, |f, (id, function)| {

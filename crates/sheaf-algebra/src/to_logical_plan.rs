@@ -40,6 +40,7 @@ use datafusion_expr::{
 use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
+use sheaf_exec::json_table::Expand;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::{RowByRow, Step};
@@ -335,6 +336,7 @@ impl Translation<'_> {
             }
             Operator::Join(join) => self.join(join),
             Operator::DependentJoin(join) => self.single(join),
+            Operator::Expand(expand) => self.expand(expand),
             Operator::Group(group) => self.group(group),
             Operator::Window(window) => {
                 let plan = self.materialized(&window.input)?;
@@ -676,6 +678,16 @@ impl Translation<'_> {
         let grouped = group_by_key(aggregate)?;
         let projection = Projection::try_new(columns, Arc::new(grouped))?;
         Ok(LogicalPlan::Projection(projection).into())
+    }
+
+    fn expand(&self, expand: &relation::Expand) -> Result<Translated> {
+        let plan = self.materialized(&expand.input)?;
+        let document = self.expr(&expand.document, &HashMap::new());
+        let names = expand.columns.iter().map(|id| self.name(*id)).collect();
+        let table = (Arc::clone(&expand.table), names);
+        let kept = expand.kept.iter().map(|id| self.name(*id)).collect();
+        let node = Expand::try_new(Arc::new(plan), document, kept, table, expand.keeps_rows)?;
+        Ok(node.into_plan().into())
     }
 
     fn recursive(&self, recursive: &relation::Recursive) -> Result<Translated> {

@@ -55,6 +55,7 @@ pub fn written(relation: &Relation) -> Vec<WrittenConstant<'_>> {
             | Operator::Limit(_)
             | Operator::SetOperation(_)
             | Operator::Recursive(_)
+            | Operator::Expand(_)
             | Operator::DependentJoin(_) => {}
         }
     }

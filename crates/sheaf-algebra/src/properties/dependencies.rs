@@ -105,6 +105,7 @@ pub(super) fn of(operator: &Operator) -> Dependencies {
             }
             input(&project.input).with(own)
         }
+        Operator::Expand(expand) => input(&expand.input),
         Operator::Window(window) => input(&window.input),
         Operator::Sort(sort) => input(&sort.input),
         Operator::Limit(limit) => input(&limit.input),

@@ -11,6 +11,7 @@ pub(super) fn of(operator: &Operator) -> Vec<ColumnSet> {
     match operator {
         Operator::Filter(filter) => with_equalities(of(&filter.input), Some(&filter.condition)),
         Operator::Project(project) => of(&project.input),
+        Operator::Expand(expand) => of(&expand.input),
         Operator::Window(window) => of(&window.input),
         Operator::Sort(sort) => of(&sort.input),
         Operator::Limit(limit) => of(&limit.input),

@@ -39,7 +39,7 @@ pub(super) fn of(operator: &Operator) -> Vec<ColumnSet> {
             0 | 1 => vec![ColumnSet::new()],
             _ => Vec::new(),
         },
-        Operator::SetOperation(_) | Operator::Recursive(_) => Vec::new(),
+        Operator::Expand(_) | Operator::SetOperation(_) | Operator::Recursive(_) => Vec::new(),
         Operator::Join(_) | Operator::DependentJoin(_) => of_join(operator),
     };
     keys.truncate(MAX_KEYS);

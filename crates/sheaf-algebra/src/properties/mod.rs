@@ -202,6 +202,7 @@ fn columns(operator: &Operator) -> Vec<ColumnId> {
         Operator::Filter(filter) => filter.input.columns().to_vec(),
         Operator::Sort(sort) => sort.input.columns().to_vec(),
         Operator::Limit(limit) => limit.input.columns().to_vec(),
+        Operator::Expand(expand) => expand.kept.iter().chain(&expand.columns).copied().collect(),
         Operator::Group(group) => {
             let aggregates = group.aggregates.iter().map(|(id, _)| *id);
             let rows = group.keys.iter().chain(&group.carried).copied();
@@ -234,6 +235,7 @@ fn free_columns(operator: &Operator) -> ColumnSet {
         Operator::Scan(_) | Operator::Values(_) => {}
         Operator::Filter(node) => add(&node.input),
         Operator::Project(node) => add(&node.input),
+        Operator::Expand(node) => add(&node.input),
         Operator::Group(node) => add(&node.input),
         Operator::Window(node) => add(&node.input),
         Operator::Sort(node) => add(&node.input),

@@ -52,6 +52,7 @@ pub(super) fn not_null(operator: &Operator) -> ColumnSet {
             columns.extend(functions.map(|(id, _)| *id));
             columns
         }
+        Operator::Expand(expand) => expand.input.properties().not_null.clone(),
         Operator::Sort(sort) => sort.input.properties().not_null.clone(),
         Operator::Limit(limit) => limit.input.properties().not_null.clone(),
         Operator::Values(values) => {

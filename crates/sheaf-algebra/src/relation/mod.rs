@@ -7,6 +7,7 @@
 //! | [`project`] | the input's | a list; what is computed is new |
 //! | [`join`] | pairs | those of both sides, or of the left one |
 //! | [`dependent_join`] | pairs, where the right side is computed for each row of the left | as a join's |
+//! | [`expand`] | those of the document of each row | those of the input that are handed on, and new ones |
 //! | [`group`] | one for each group | the keys, columns that are carried, and aggregates, which are new |
 //! | [`window`] | the input's | the input's, and functions over windows, which are new |
 //! | [`sort`], [`limit`] | the input's in order, some of them | the input's |
@@ -15,6 +16,7 @@
 //! | [`values`] | as written | new ones |
 
 pub mod dependent_join;
+pub mod expand;
 pub mod filter;
 pub mod group;
 pub mod join;
@@ -30,6 +32,7 @@ pub mod window;
 use std::sync::OnceLock;
 
 pub use dependent_join::{DependentJoin, DependentKind};
+pub use expand::Expand;
 pub use filter::Filter;
 pub use group::Group;
 pub use join::{Join, JoinKind};
@@ -61,6 +64,7 @@ pub enum Operator {
     Project(Project),
     Join(Join),
     DependentJoin(DependentJoin),
+    Expand(Expand),
     Group(Group),
     Window(Window),
     Sort(Sort),
@@ -147,6 +151,7 @@ impl Relation {
             Operator::Project(project) => vec![&project.input],
             Operator::Join(join) => vec![&join.left, &join.right],
             Operator::DependentJoin(join) => vec![&join.left, &join.right],
+            Operator::Expand(expand) => vec![&expand.input],
             Operator::Group(group) => vec![&group.input],
             Operator::Window(window) => vec![&window.input],
             Operator::Sort(sort) => vec![&sort.input],
@@ -177,6 +182,10 @@ impl Relation {
             Operator::DependentJoin(node) => Operator::DependentJoin(DependentJoin {
                 left: boxed(node.left),
                 right: boxed(node.right),
+                ..node
+            }),
+            Operator::Expand(node) => Operator::Expand(Expand {
+                input: boxed(node.input),
                 ..node
             }),
             Operator::Group(node) => Operator::Group(Group {
@@ -243,6 +252,10 @@ impl Relation {
                 condition: node.condition.map(map),
                 ..node
             }),
+            Operator::Expand(node) => Operator::Expand(Expand {
+                document: map(node.document),
+                ..node
+            }),
             Operator::Group(node) => {
                 let aggregates = node.aggregates.into_iter();
                 let aggregates =
@@ -294,6 +307,7 @@ impl Operator {
             Operator::Project(project) => project.items.iter().for_each(|item| visit(&item.value)),
             Operator::Join(join) => join.condition.iter().for_each(visit),
             Operator::DependentJoin(join) => join.condition.iter().for_each(visit),
+            Operator::Expand(expand) => visit(&expand.document),
             Operator::Group(group) => {
                 let aggregates = group.aggregates.iter();
                 aggregates

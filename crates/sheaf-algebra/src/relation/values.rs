@@ -20,4 +20,9 @@ impl Relation {
         })
         .into()
     }
+
+    /// Whether it is [`unit`](Self::unit).
+    pub fn is_unit(&self) -> bool {
+        matches!(self.operator(), Operator::Values(values) if values.columns.is_empty() && values.rows.len() == 1)
+    }
 }

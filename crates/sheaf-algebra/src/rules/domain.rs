@@ -11,6 +11,7 @@
 //!   D djoin (group: c of B)          D left join (group by D: c of (D djoin B)), with counts of 0
 //!   D djoin (limit n of B)           filter number <= n (number by D of (D djoin B))
 //!   D djoin (window by k of B)       window by k, D of (D djoin B)
+//!   D djoin (expand d of B)          expand d of (D djoin B)
 //!   D djoin (B join C)               (D djoin B) join C                      C takes nothing from D
 //!   D djoin (B join C)               (D djoin B) join (D djoin C) on D = D   for joins of every kind
 //!   D djoin (B union C)              (D djoin B) union (D djoin C)
@@ -33,8 +34,9 @@
 //!
 //! How much is copied into domains has a limit. What is beyond it is run for each row, or refused.
 //!
-//! Values of `D` are told apart exactly. Texts that are equal by their collation may differ in what `B` makes of them.
-//! So a text is represented by its bytes where values are compared.
+//! Values of `D` are told apart exactly. Texts that are equal by their collation may differ in what `B` makes of them,
+//! and so may the JSON values 1 and 1.0. So a text is represented by its bytes where values are compared, and a JSON
+//! value by those of its text.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -134,7 +136,7 @@ impl Unnesting<'_> {
                 SqlType::Decimal {
                     scale, decimals, ..
                 } if decimals < scale && !is_one_row => return Ok(None),
-                ty => ty.is_text(),
+                ty => ty.is_text() || ty == SqlType::Json,
             };
             taken.push(Taken {
                 column,
@@ -194,6 +196,10 @@ impl Unnesting<'_> {
                     .for_each(|item| item.value.add_columns(&mut needed));
                 Some(self.source(&node.input, &needed)?.project(items))
             }
+            Operator::Expand(node) => match taken.is_subset(&node.input.column_set()) {
+                true => self.source(&node.input, taken),
+                false => None,
+            },
             Operator::Window(node) => self.source(&node.input, taken),
             Operator::Sort(node) => self.source(&node.input, taken),
             Operator::Limit(node) => self.source(&node.input, taken),
@@ -362,6 +368,9 @@ impl Unnesting<'_> {
     ) -> Result<Option<(Relation, Instance)>> {
         if !relation.free_columns().intersects(&domain.set) {
             let (values, instance) = self.instance(domain)?;
+            if relation.is_unit() {
+                return Ok(Some((values, instance)));
+            }
             let product = values.join(JoinKind::Inner, relation, None);
             return Ok(Some((product, instance)));
         }
@@ -415,6 +424,15 @@ impl Unnesting<'_> {
                 });
                 let functions = functions.collect();
                 Ok(Some((input.window(functions), instance)))
+            }
+            Operator::Expand(mut expand) => {
+                let Some((input, instance)) = self.push(*expand.input, domain)? else {
+                    return Ok(None);
+                };
+                expand.document = instance.in_scalar(expand.document);
+                expand.kept.extend(&instance.columns);
+                expand.input = Box::new(input);
+                Ok(Some((expand.relation(), instance)))
             }
             Operator::Join(join) => self.push_join(join, domain),
             Operator::DependentJoin(join) => match join.kind {

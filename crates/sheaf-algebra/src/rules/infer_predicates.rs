@@ -58,6 +58,7 @@ fn add_holding<'a>(relation: &'a Relation, holding: &mut Vec<&'a Scalar>) {
         Operator::Project(project) => add_holding(&project.input, holding),
         Operator::Sort(sort) => add_holding(&sort.input, holding),
         Operator::Limit(limit) => add_holding(&limit.input, holding),
+        Operator::Expand(expand) => add_holding(&expand.input, holding),
         Operator::Window(window) => add_holding(&window.input, holding),
         Operator::Join(join) => {
             add_holding(&join.left, holding);

@@ -100,6 +100,15 @@ fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
             join.right = Box::new(push(*join.right, Vec::new()));
             filtered(Operator::DependentJoin(join).into(), stays)
         }
+        Operator::Expand(mut expand) => {
+            let (kept, others): (ColumnSet, ColumnSet) = (
+                expand.kept.iter().copied().collect(),
+                expand.columns.iter().copied().collect(),
+            );
+            let (below, stays) = split_by(conditions, |condition| is_of(condition, &kept, &others));
+            expand.input = Box::new(push(*expand.input, below));
+            filtered(expand.relation(), stays)
+        }
         Operator::Window(Window { input, functions }) => {
             let (below, stays) = split_by(conditions, |condition| {
                 let columns = condition.columns();

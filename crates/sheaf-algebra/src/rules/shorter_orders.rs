@@ -67,6 +67,7 @@ fn constants(relation: &Relation) -> ColumnSet {
         Operator::Filter(filter) => constants(&filter.input),
         Operator::Sort(sort) => constants(&sort.input),
         Operator::Limit(limit) => constants(&limit.input),
+        Operator::Expand(expand) => constants(&expand.input),
         Operator::Window(window) => constants(&window.input),
         Operator::DependentJoin(join) => constants(&join.left),
         Operator::Join(join) => {

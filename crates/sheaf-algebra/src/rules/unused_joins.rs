@@ -72,6 +72,14 @@ fn without_unused(relation: Relation, needed: Needed) -> Relation {
             left.dependent_join(kind, as_root(*right), condition)
         }
         Operator::Group(group) => grouped(group, needed),
+        Operator::Expand(mut expand) => {
+            expand
+                .kept
+                .retain(|column| needed.columns.contains(*column));
+            let needed = needed.with([&expand.document]);
+            expand.input = Box::new(without_unused(*expand.input, needed));
+            expand.relation()
+        }
         Operator::Window(Window { input, functions }) => {
             let mut needed = Needed {
                 repeated: true,

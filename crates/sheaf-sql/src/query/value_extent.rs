@@ -318,6 +318,7 @@ impl<'a> Extents<'a> {
             Operator::Filter(_)
             | Operator::Join(_)
             | Operator::DependentJoin(_)
+            | Operator::Expand(_)
             | Operator::Sort(_)
             | Operator::Limit(_)
             | Operator::Recursive(_) => {}

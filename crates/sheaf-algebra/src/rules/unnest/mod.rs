@@ -26,12 +26,15 @@
 //! Where a subquery that is a value may find several rows, these are counted, and
 //! [`ONLY_ROW`](sheaf_exec::functions::control::ONLY_ROW) makes an error of it.
 //!
+//! Rows of documents of `A` are made of the rows of `A` themselves ([`expand`]).
+//!
 //! Where `B` takes a value from `A` in a place from which it cannot be pulled up, the general rule takes over
 //! ([`domain`](super::domain)), unless `B` is a value and finds its rows by an index. Then, and where the general rule
 //! does not get there, the dependent join stays, and `B` is run for each row of `A` that differs in what `B` takes. But
 //! planning `B` each time costs more than the few rows of a value, or of a range with both ends. Those a join finds,
 //! too.
 
+mod expand;
 mod found_by_index;
 mod mark;
 mod pull;
@@ -94,7 +97,7 @@ impl Unnesting<'_> {
         }
     }
 
-    fn dependent_join(&mut self, mut join: DependentJoin) -> Result<Relation> {
+    fn dependent_join(&mut self, join: DependentJoin) -> Result<Relation> {
         let outer = join.left.column_set();
         let is_independent = !join.right.free_columns().intersects(&outer);
         if let DependentKind::Single(value) = join.kind {
@@ -121,6 +124,10 @@ impl Unnesting<'_> {
         if is_independent {
             return Ok(join.left.join(kind, *join.right, join.condition));
         }
+        let mut join = match self.expanded(join, &outer) {
+            Ok(relation) => return Ok(relation),
+            Err(join) => join,
+        };
         let mut pulled = self.independent(&mut join.left, &join.right, &outer)?;
         if pulled.is_none() && matches!(kind, JoinKind::Inner | JoinKind::LeftOuter) {
             // Rows are not run for each row, so nothing inside may be.

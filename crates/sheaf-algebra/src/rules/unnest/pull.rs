@@ -102,6 +102,22 @@ impl Unnesting<'_> {
                 let relation = pulled.relation.window(functions);
                 Ok(Some(Pulled { relation, ..pulled }))
             }
+            Operator::Expand(mut expand) => {
+                if expand.document.columns().intersects(outer) {
+                    return Ok(None);
+                }
+                let Some(pulled) = self.pull(*expand.input, outer)? else {
+                    return Ok(None);
+                };
+                let taken = inner_columns(&pulled.conditions, &pulled.relation);
+                let kept = expand.kept.clone();
+                expand
+                    .kept
+                    .extend(taken.iter().filter(|column| !kept.contains(column)));
+                expand.input = Box::new(pulled.relation);
+                let relation = expand.relation();
+                Ok(Some(Pulled { relation, ..pulled }))
+            }
             Operator::Join(join) => self.pull_join(join, outer),
             Operator::Scan(_)
             | Operator::Values(_)
