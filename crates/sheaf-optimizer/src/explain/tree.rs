@@ -38,6 +38,7 @@ use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::common_tables_exec::{CommonTableReadExec, CommonTablesExec};
 use sheaf_exec::operator::compacted_exec::CompactedExec;
+use sheaf_exec::operator::expand_exec::ExpandExec;
 use sheaf_exec::operator::first_rows_exec::sort_of;
 use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
@@ -415,6 +416,9 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     if let Some(subquery) = plan.downcast_ref::<SubqueryValuesExec>() {
         return scalar_subquery(subquery, notes, shown);
     }
+    if let Some(expand) = plan.downcast_ref::<ExpandExec>() {
+        return table_function(expand, note, children());
+    }
     if let Some(round) = plan.downcast_ref::<RoundExec>() {
         return plan_tree(round.members(), notes, shown);
     }
@@ -422,6 +426,23 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
         return common_tables(tables, notes, shown);
     }
     line(other_text(plan, about))
+}
+
+/// A join with the rows before it, unless it takes nothing of them.
+fn table_function(expand: &ExpandExec, note: Option<&Note>, rows: Vec<PlanNode>) -> PlanNode {
+    const TEXT: &str = "Materialize table function";
+    // A row without columns.
+    let mut inputs = expand.children().into_iter();
+    let is_first = inputs.all(|input| input.schema().fields().is_empty());
+    if is_first {
+        return PlanNode::new(TEXT, note, Vec::new());
+    }
+    let kind = match expand.keeps_rows() {
+        true => "left join",
+        false => "inner join",
+    };
+    let below = rows.into_iter().chain([PlanNode::line(TEXT, None)]);
+    PlanNode::new(format!("Nested loop {kind}"), note, below.collect())
 }
 
 /// Whether the tree has a line for an operator.

@@ -51,12 +51,13 @@ use std::sync::{Arc, LazyLock};
 use datafusion_common::Result;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_expr::logical_plan::InvariantLevel;
-use datafusion_expr::{Expr, JoinType, LogicalPlan};
+use datafusion_expr::{Expr, JoinType, LogicalPlan, UserDefinedLogicalNode};
 use datafusion_optimizer::OptimizerContext;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
+use sheaf_exec::json_table::Expand;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::row_by_row::RowByRow;
@@ -112,7 +113,9 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
         Rule::on(
             |node| {
-                let is_fixed = is_above_whole_aggregate(node) || tests_variables(node);
+                let is_fixed = is_above_whole_aggregate(node)
+                    || is_above::<RowByRow>(node)
+                    || is_above::<Expand>(node);
                 is_join(node) || is_filter(node) && !is_fixed
             },
             PushDownFilter::new(),
@@ -158,11 +161,12 @@ fn is_above_whole_aggregate(filter: &LogicalPlan) -> bool {
     }
 }
 
-/// A condition that assigns user variables has its rows one by one, and stays where it gets them.
-fn tests_variables(node: &LogicalPlan) -> bool {
+/// A filter of such rows. A condition that assigns user variables has its rows one by one, and stays where it gets them.
+/// The algebra has put conditions below the rows of documents that may stand there: RAND() has a value for each of them.
+fn is_above<N: UserDefinedLogicalNode + 'static>(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Filter(filter) => match filter.input.as_ref() {
-            LogicalPlan::Extension(extension) => extension.node.as_any().is::<RowByRow>(),
+            LogicalPlan::Extension(extension) => extension.node.as_any().is::<N>(),
             _ => false,
         },
         _ => false,

@@ -12,6 +12,7 @@
 //! a slot (`operator/subquery_values_exec.rs`).
 
 mod apply;
+mod expand;
 mod filter;
 mod ordered_rows;
 mod planned;
@@ -39,6 +40,7 @@ use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_physical_plan::scalar_subquery::ScalarSubqueryLink;
 use sheaf_access::Budget;
+use sheaf_exec::json_table::Expand;
 use sheaf_exec::operator::bounded_expr::bounded;
 use sheaf_exec::operator::lazy_connective::lazily_connected;
 use sheaf_exec::operator::round_exec::RoundRows;
@@ -324,6 +326,9 @@ impl Planner<'_> {
                 let known = extension.node.as_any();
                 if let Some(apply) = known.downcast_ref::<Apply>() {
                     return self.plan_apply(apply, block, wanted);
+                }
+                if let Some(expand) = known.downcast_ref::<Expand>() {
+                    return self.plan_expand(expand, block);
                 }
                 match known.downcast_ref::<RowByRow>() {
                     Some(rows) => self.plan_row_by_row(rows, block),
