@@ -295,6 +295,13 @@ impl SqlError {
         )
     }
 
+    pub fn table_function_without_alias() -> Self {
+        Self::new(
+            codes::TABLE_FUNCTION_WITHOUT_ALIAS,
+            "Every table function must have an alias",
+        )
+    }
+
     pub fn derived_without_alias() -> Self {
         Self::new(
             codes::DERIVED_MUST_HAVE_ALIAS,

@@ -156,6 +156,8 @@ impl LockingQueries {
                     let called = called.map(|name| name.value.clone());
                     named.common_tables.extend(called);
                 }
+                // It has no rows that are locked.
+                TableFactor::JsonTable { .. } => {}
                 factor => named.tables.push(TableWithJoins {
                     relation: factor.clone(),
                     joins: Vec::new(),

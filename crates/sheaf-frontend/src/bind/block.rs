@@ -13,6 +13,7 @@ use crate::syntax::is_same;
 /// The part of a block that is bound now: it decides what names mean, and what messages call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
+    TableFunction,
     On,
     Where,
     FieldList,
@@ -25,6 +26,7 @@ impl Clause {
     /// As MySQL calls it.
     pub fn name(self) -> &'static str {
         match self {
+            Clause::TableFunction => "a table function argument",
             Clause::On => "on clause",
             Clause::Where => "where clause",
             Clause::FieldList => "field list",

@@ -236,11 +236,7 @@ impl Binder<'_> {
                 let first = self.tables.len();
                 let blocks = self.blocks.len();
                 if *lateral {
-                    let mut visible = Scope::default();
-                    for names in before {
-                        visible.append((*names).clone())?;
-                    }
-                    self.blocks.push(Block::new(visible));
+                    self.blocks.push(Block::new(visible(before)?));
                 }
                 let bound = self.query(subquery);
                 self.blocks.truncate(blocks);
@@ -259,6 +255,19 @@ impl Binder<'_> {
                 Some(joined) => Ok(joined),
                 None => Err(SqlError::parse_error("DUAL", 1)),
             },
+            TableFactor::JsonTable {
+                json_expr,
+                json_path,
+                columns,
+                alias,
+            } => {
+                let alias = alias.as_ref().map(|alias| alias.name.value.as_str());
+                let Some(alias) = alias else {
+                    return Err(SqlError::table_function_without_alias());
+                };
+                let document = self.document_of_table(json_expr, before)?;
+                self.json_table(alias, document, (json_path, columns))
+            }
             other => unsupported(other.to_string()),
         }
     }
@@ -457,6 +466,15 @@ impl Binder<'_> {
             },
         ))
     }
+}
+
+/// What lateral tables may name.
+pub(super) fn visible(before: &[&Scope]) -> Bound<Scope> {
+    let mut visible = Scope::default();
+    for names in before {
+        visible.append((*names).clone())?;
+    }
+    Ok(visible)
 }
 
 /// Whether something is computed for each row of `left`.

@@ -24,6 +24,7 @@
 //! | [`recursive`] | common table expressions that name themselves |
 //! | [`view`] | views, bound where they are named |
 //! | [`from`] | tables, derived tables, joins with ON, USING and NATURAL |
+//! | [`json_table`] | JSON_TABLE |
 //! | [`select`] | a SELECT, from its FROM to its LIMIT |
 //! | [`over_rows`] | a list and a condition without a query, over rows at hand |
 //! | [`change_condition`] | WHERE of statements that change rows |
@@ -52,6 +53,7 @@ mod group;
 mod grouped;
 mod hints;
 mod json;
+mod json_table;
 mod literal;
 pub mod over_rows;
 mod query;

@@ -339,6 +339,18 @@ impl Foreign {
                 self.refuse(alias.is_some(), alias.unwrap_or_default());
                 self.joins(&table_with_joins.joins);
             }
+            TableFactor::JsonTable {
+                json_expr: _,
+                json_path: _,
+                columns: _,
+                alias,
+            } => {
+                self.alias(alias.as_ref());
+                let names = alias
+                    .as_ref()
+                    .is_some_and(|alias| !alias.columns.is_empty());
+                self.refuse(names, "(");
+            }
             // The binder knows no others.
             _ => {}
         }

@@ -68,6 +68,7 @@ pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;
 use statement::{IntoTarget, TransactionEnd};
 use tokens::{room_for_tokens, tokens_of};
+pub use types::{column_type, with_collation};
 use view::ViewEnd;
 use without_room::WithoutRoom;
 

@@ -7,11 +7,15 @@ use sheaf_types::column_type::{MAX_SET_LABELS, Sign};
 use sheaf_types::labels::SET_SEPARATOR;
 use sheaf_types::number::{FloatDigits, MAX_FLOAT_PRECISION, MAX_FLOAT_SCALE};
 use sheaf_types::{Collation, ColumnType};
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::statement::TypeName;
-use super::{ParseResult, StatementParser};
-use crate::error::SqlError;
+use super::tokens::tokens_of;
+use super::view::ViewEnd;
+use super::{Failure, ParseResult, StatementParser};
+use crate::dialect::SheafDialect;
+use crate::error::{Result, SqlError};
 
 /// Limits of the types' parameters that MySQL checks while it parses.
 const MAX_DECIMAL_PRECISION: u64 = sheaf_types::column_type::MAX_DECIMAL_PRECISION as u64;
@@ -47,6 +51,33 @@ fn float_digits(
     match digits {
         None => Err(SqlError::scale_bigger_than_precision(column).into()),
         digits => Ok(digits),
+    }
+}
+
+/// The type of a column that another parser has read, and written as `text`.
+///
+/// # Errors
+/// MySQL's for lengths and digits that no column has; 1064.
+pub fn column_type(text: &str, column: &str) -> Result<ColumnType> {
+    let dialect = SheafDialect::default();
+    let mut parser = StatementParser {
+        tokens: Parser::new(&dialect).with_tokens_with_locations(tokens_of(text, &dialect, 0)?),
+        view_end: ViewEnd::default(),
+    };
+    match parser.type_name(column) {
+        Ok((type_name, _)) if parser.at_end() => Ok(type_name.ty),
+        Err(Failure::Statement(error)) => Err(error),
+        _ => Err(SqlError::parse_error(text, 1)),
+    }
+}
+
+/// CHAR, VARCHAR and TEXT of the character set `binary` are the byte types.
+pub fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
+    match (ty, collation) {
+        (ColumnType::Char { length, .. }, Collation::Binary) => ColumnType::Binary { length },
+        (ColumnType::VarChar { length, .. }, Collation::Binary) => ColumnType::VarBinary { length },
+        (ColumnType::Text { max_bytes, .. }, Collation::Binary) => ColumnType::Blob { max_bytes },
+        (ty, collation) => ty.with_collation(collation),
     }
 }
 

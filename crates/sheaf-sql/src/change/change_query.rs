@@ -286,6 +286,16 @@ impl Session {
                     changed_view: None,
                     database: String::new(),
                 }),
+                ast::TableFactor::JsonTable { alias, .. } => references.0.push(Reference {
+                    alias: match alias {
+                        Some(alias) => alias.name.value.clone(),
+                        None => return Err(SqlError::table_function_without_alias()),
+                    },
+                    table: None,
+                    view: None,
+                    changed_view: None,
+                    database: String::new(),
+                }),
                 other => return Err(SqlError::not_supported_yet(other)),
             }
         }

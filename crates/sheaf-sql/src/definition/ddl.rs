@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use sheaf_frontend::error::NotKept;
 use sheaf_frontend::locking::skips_locked;
 use sheaf_frontend::parser::check_text::column_names;
+use sheaf_frontend::parser::with_collation;
 use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_frontend::varying::varies;
 use sheaf_table::convert::to_column;
@@ -519,16 +520,6 @@ impl Session {
 
 fn has_unique_key(request: &CreateTable) -> bool {
     request.primary_key.is_some() || request.indexes.iter().any(|index| index.unique)
-}
-
-/// CHAR, VARCHAR and TEXT of the character set `binary` are the byte types.
-fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
-    match (ty, collation) {
-        (ColumnType::Char { length, .. }, Collation::Binary) => ColumnType::Binary { length },
-        (ColumnType::VarChar { length, .. }, Collation::Binary) => ColumnType::VarBinary { length },
-        (ColumnType::Text { max_bytes, .. }, Collation::Binary) => ColumnType::Blob { max_bytes },
-        (ty, collation) => ty.with_collation(collation),
-    }
 }
 
 /// `mode`: whether 0000-00-00 is a value; it is strict.

@@ -86,6 +86,9 @@ fn alias_of(factor: &ast::TableFactor) -> Option<ast::Ident> {
         }
         | ast::TableFactor::Derived {
             alias: Some(alias), ..
+        }
+        | ast::TableFactor::JsonTable {
+            alias: Some(alias), ..
         } => Some(alias.name.clone()),
         ast::TableFactor::Table {
             name, alias: None, ..
