@@ -64,8 +64,14 @@ impl Session {
             Ok(opened) => {
                 let mut positions = Vec::new();
                 for column in columns {
-                    match opened.definition.column_position(column) {
+                    let position = opened.definition.column_position(column);
+                    let ty = position.map(|position| &opened.definition.columns[position].ty);
+                    match position {
                         Some(position) if positions.contains(&position) => {}
+                        Some(_) if buckets.is_some() && ty == Some(&ColumnType::Json) => add(
+                            "Error",
+                            format!("The column '{column}' has an unsupported data type."),
+                        ),
                         Some(position) => positions.push(position),
                         None => add("Error", format!("The column '{column}' does not exist.")),
                     }

@@ -303,6 +303,16 @@ impl Session {
             type_name.character_set.as_deref(),
             type_name.collation.as_deref(),
         )?;
+        // Numbers and dates take any, as in MySQL.
+        let has_bytes = type_name.ty == ColumnType::Json || type_name.ty.is_binary();
+        if let (true, Some(own)) = (has_bytes, own)
+            && own != Collation::Binary
+        {
+            return Err(SqlError::collation_of_other_character_set(
+                own.name(),
+                "binary",
+            ));
+        }
         let collation = match own.unwrap_or(table_collation) {
             Collation::Binary => Collation::Binary,
             _ if type_name.binary => Collation::Utf8mb4_bin,

@@ -324,6 +324,23 @@ fn histograms_are_made_shown_and_dropped() {
 }
 
 #[test]
+fn json_values_have_no_histogram() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (j JSON, v INT)");
+    assert_eq!(
+        bench.rows("ANALYZE TABLE t UPDATE HISTOGRAM ON j, v WITH 4 BUCKETS"),
+        [
+            "test.t|histogram|Error|The column 'j' has an unsupported data type.",
+            "test.t|histogram|status|Histogram statistics created for column 'v'.",
+        ]
+    );
+    assert_eq!(
+        bench.rows("ANALYZE TABLE t DROP HISTOGRAM ON j"),
+        ["test.t|histogram|Error|No histogram statistics found for column 'j'."]
+    );
+}
+
+#[test]
 fn tables_are_renamed_truncated_and_dropped() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE a (x INT PRIMARY KEY, KEY k (x)); INSERT INTO a VALUES (1),(2)");
