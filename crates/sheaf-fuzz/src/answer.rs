@@ -82,6 +82,20 @@ impl Server {
             .map_err(gone)
     }
 
+    /// True for a MariaDB.
+    pub fn is_mariadb(&mut self) -> Result<bool, FuzzError> {
+        let sql = "select version()";
+        let version: Option<String> =
+            self.connection
+                .query_first(sql)
+                .map_err(|error| FuzzError::Statement {
+                    party: self.party,
+                    sql: sql.to_owned(),
+                    error,
+                })?;
+        Ok(version.is_some_and(|version| version.contains("MariaDB")))
+    }
+
     /// Runs statements that have to succeed, however long they take.
     pub fn run_all<'a>(
         &mut self,
@@ -155,7 +169,7 @@ fn read<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>) -> Result<Answer, m
         let cells = row?.unwrap().into_iter().zip(&columns);
         rows.push(
             cells
-                .map(|(value, column)| cell(value, column.column_type()))
+                .map(|(value, column)| cell(value, column.column_type(), column.decimals()))
                 .collect(),
         );
     }
@@ -184,10 +198,17 @@ fn limit_statements(connection: &mut Conn, seconds: u32) {
     let _ = connection.query_drop(format!("set max_execution_time = {}", seconds * 1000));
 }
 
-/// A value as text that is equal for equal values.
-fn cell(value: Value, of: ColumnType) -> String {
+/// Digits of a number behind the point are not limited.
+const ANY_DIGITS: u8 = 31;
+
+/// A value as text that is equal for equal values. A text of a FLOAT or DOUBLE has `digits` behind the point, and the
+/// text of a FLOAT has six in all; the bytes of a prepared statement's answer have more.
+fn cell(value: Value, of: ColumnType, digits: u8) -> String {
     let text = match value {
         Value::NULL => return "NULL".to_owned(),
+        Value::Bytes(bytes) if of == ColumnType::MYSQL_TYPE_BIT => {
+            return bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        }
         Value::Bytes(bytes) => match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => return format!("{:02x?}", error.as_bytes()),
@@ -207,14 +228,29 @@ fn cell(value: Value, of: ColumnType) -> String {
     };
     match of {
         ColumnType::MYSQL_TYPE_DOUBLE | ColumnType::MYSQL_TYPE_FLOAT => match text.parse::<f64>() {
-            Ok(number) => short(number),
+            Ok(number) => {
+                let shown = match (digits < ANY_DIGITS, of) {
+                    (true, _) => format!("{number:.0$}", usize::from(digits)),
+                    (false, ColumnType::MYSQL_TYPE_FLOAT) => format!("{number:.5e}"),
+                    (false, _) => text,
+                };
+                shown.parse().map_or(shown, short)
+            }
             Err(_) => text,
         },
+        // In MySQL it depends on the plan whether a number has the zeros of ZEROFILL in front.
         ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL
             if text.contains('.') =>
         {
-            without_zeros(&text)
+            match without_zeros(&text).trim_start_matches('0') {
+                fraction if fraction.is_empty() || fraction.starts_with('.') => {
+                    format!("0{fraction}")
+                }
+                number => number.to_owned(),
+            }
         }
+        // The year zero has four zeros as a text only.
+        ColumnType::MYSQL_TYPE_YEAR if text == "0000" => "0".to_owned(),
         // Fraction digits that are all zero are a matter of type.
         ColumnType::MYSQL_TYPE_DATETIME
         | ColumnType::MYSQL_TYPE_TIMESTAMP
@@ -468,7 +504,7 @@ mod tests {
     #[test]
     fn numbers_are_compared_by_value() {
         let double = ColumnType::MYSQL_TYPE_DOUBLE;
-        let cell = |text: &str, of| super::cell(Value::Bytes(text.into()), of);
+        let cell = |text: &str, of| super::cell(Value::Bytes(text.into()), of, ANY_DIGITS);
         assert_eq!(cell("1e2", double), cell("100", double));
         assert_eq!(cell("0.1", double), cell("0.10000000000000001", double));
         let decimal = ColumnType::MYSQL_TYPE_NEWDECIMAL;

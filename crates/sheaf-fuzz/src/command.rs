@@ -170,10 +170,15 @@ fn compare(options: &Options, sheaf: &str, judge: Option<&str>) -> Result<Summar
             (judge, _) => judge,
         }
     };
+    let mut judge = connected(Party::Judge, judge)?;
     let mut run = Run {
         options,
         sheaf: Server::connect(Party::Sheaf, sheaf)?,
-        judge: connected(Party::Judge, judge)?,
+        has_json: match &mut judge {
+            Some(judge) => !judge.is_mariadb()?,
+            None => true,
+        },
+        judge,
         second: connected(Party::SecondJudge, options.second_judge.as_deref())?,
         report: match &options.report {
             Some(path) => Some(
@@ -308,6 +313,8 @@ struct Run<'a> {
     end: Instant,
     /// The statements that make the tables of the seed.
     tables: Vec<String>,
+    /// Whether the judge has JSON as a type.
+    has_json: bool,
 }
 
 impl Run<'_> {
@@ -352,7 +359,7 @@ impl Run<'_> {
     /// The tables and queries of one seed.
     fn seed(&mut self, seed: u64) -> Result<(), FuzzError> {
         let mut random = Random::new(seed);
-        let schema = Schema::new(&mut random);
+        let schema = Schema::new(&mut random, self.has_json);
         let mut statements = fresh_database().to_vec();
         statements.extend(
             schema

@@ -1,9 +1,7 @@
 //! Random expressions and conditions over the columns that are in scope.
 
-use sheaf_storage::Random;
-
 use crate::query::Generator;
-use crate::schema::{KINDS, Kind, literal, one_in, pick};
+use crate::schema::{Kind, literal, one_in, pick};
 use crate::sequence;
 use crate::tree::{Tree, text};
 
@@ -26,24 +24,44 @@ fn is_large(sql: &str) -> bool {
     let has_long_number = sql
         .split(|letter: char| !letter.is_ascii_digit())
         .any(|digits| digits.len() > 10);
-    has_long_number || sql.contains(".g") || sql.contains(".c")
+    has_long_number || [".g", ".o", ".c"].iter().any(|name| sql.contains(name))
 }
 
 /// Columns of derived tables are called c0, c1, and so on; they may be any expression.
 fn is_column_of_table(sql: &str) -> bool {
     match sql.split_once('.') {
-        Some((_, name)) => name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_lowercase()),
+        Some((_, name)) => name.bytes().all(|byte| byte.is_ascii_lowercase()),
         None => false,
     }
 }
 
-fn kind(random: &mut Random) -> Kind {
-    *pick(random, &KINDS)
+/// Kinds whose values are compared with those of `kind` by a rule that all servers share.
+fn partners(kind: Kind) -> &'static [Kind] {
+    match kind {
+        Kind::Integer => &[
+            Kind::Unsigned,
+            Kind::Decimal,
+            Kind::Double,
+            Kind::Bit,
+            Kind::Year,
+        ],
+        Kind::Unsigned => &[Kind::Integer, Kind::Decimal, Kind::Bit],
+        Kind::Decimal => &[Kind::Integer, Kind::Unsigned, Kind::Double],
+        Kind::Double => &[Kind::Integer, Kind::Decimal],
+        Kind::Text => &[Kind::Named],
+        Kind::Date => &[Kind::DateTime],
+        Kind::DateTime => &[Kind::Date],
+        Kind::Time => &[Kind::Time],
+        Kind::Bit => &[Kind::Integer, Kind::Unsigned, Kind::Decimal],
+        Kind::Year => &[Kind::Integer, Kind::Unsigned],
+        Kind::Named => &[Kind::Text, Kind::Integer],
+        Kind::Json => &[Kind::Integer, Kind::Unsigned, Kind::Double, Kind::Text],
+    }
 }
 
 impl Generator<'_> {
     /// A column of this kind, here or, now and then, in a query around this one.
-    fn column(&mut self, kind: Kind) -> Option<Tree> {
+    pub fn column(&mut self, kind: Kind) -> Option<Tree> {
         let scopes = self.scopes.len();
         if scopes == 0 {
             return None;
@@ -72,7 +90,7 @@ impl Generator<'_> {
     }
 
     /// A column or a literal.
-    fn leaf(&mut self, kind: Kind) -> Tree {
+    pub fn leaf(&mut self, kind: Kind) -> Tree {
         match one_in(self.random, 4) {
             true => text(literal(self.random, kind)),
             false => match self.column(kind) {
@@ -91,12 +109,19 @@ impl Generator<'_> {
         if one_in(self.random, 12) && self.may_nest() {
             return self.scalar_subquery(kind);
         }
-        if one_in(self.random, 4) {
+        // Of bits, Sheaf and MariaDB make a number, and MySQL makes bits.
+        if kind != Kind::Bit && one_in(self.random, 4) {
             return self.control(kind, depth);
         }
         match kind {
             Kind::Integer => self.integer(depth),
-            Kind::Unsigned | Kind::Time => self.leaf(kind),
+            Kind::Unsigned => self.unsigned(depth),
+            Kind::Time | Kind::Bit | Kind::Year | Kind::Named => self.leaf(kind),
+            Kind::Json => self.json(depth),
+            Kind::Decimal if one_in(self.random, 6) => {
+                let of = *pick(self.random, &[Kind::Text, Kind::Year, Kind::Time]);
+                sequence!["cast(", self.leaf(of), " as decimal(12,3))"]
+            }
             Kind::Decimal | Kind::Double => {
                 let sign = *pick(self.random, &[" + ", " - ", " * "]);
                 let (one, two) = (self.scalar(kind, depth), self.scalar(Kind::Integer, 0));
@@ -107,9 +132,10 @@ impl Generator<'_> {
             Kind::Text => self.text(depth),
             Kind::Date => {
                 let date = self.scalar(Kind::Date, depth);
-                let whole = match self.random.below(3) {
+                let whole = match self.random.below(4) {
                     0 => sequence!["last_day(", date.clone(), ")"],
                     1 => sequence!["(", date.clone(), " + interval 1 day)"],
+                    2 => sequence!["makedate(", self.leaf(Kind::Year), ", 60)"],
                     _ => sequence!["date(", self.scalar(Kind::DateTime, 0), ")"],
                 };
                 either(whole, [date])
@@ -125,17 +151,55 @@ impl Generator<'_> {
     }
 
     fn integer(&mut self, depth: u32) -> Tree {
+        if self.schema.has_json() && one_in(self.random, 5) {
+            return self.number_of_json();
+        }
         let one = self.scalar(Kind::Integer, depth);
-        match self.random.below(7) {
+        match self.random.below(10) {
             0 => self.arithmetic(one),
             1 => sequence!["length(", self.scalar(Kind::Text, depth), ")"],
             2 => either(sequence!["sign(", one.clone(), ")"], [one]),
             3 => sequence!["year(", self.leaf(Kind::Date), ")"],
             4 => sequence!["(", self.condition(depth.min(1)), ")"],
             5 => sequence!["char_length(", self.leaf(Kind::Text), ")"],
+            6 => sequence!["bit_count(", self.leaf(Kind::Bit), ")"],
+            7 => {
+                // Of a constant and a SET, MySQL shows a place in the definition.
+                let name = self.column(Kind::Text).unwrap_or_else(|| text("null"));
+                sequence!["find_in_set(", name, ", ", self.leaf(Kind::Named), ")"]
+            }
+            8 => {
+                let of = *pick(self.random, &[Kind::Decimal, Kind::Double, Kind::Date]);
+                sequence!["cast(", self.leaf(of), " as signed)"]
+            }
             _ => {
-                let kind = kind(self.random);
+                let kind = self.kind();
                 sequence!["(", self.leaf(kind), " is null)"]
+            }
+        }
+    }
+
+    /// The numbers of what is no number by itself. They stand in no arithmetic, which would overflow.
+    fn unsigned(&mut self, depth: u32) -> Tree {
+        let one = self.scalar(Kind::Unsigned, depth);
+        let bits = self.leaf(Kind::Bit);
+        match self.random.below(4) {
+            0 => {
+                let of = *pick(self.random, &[Kind::Bit, Kind::Year, Kind::Named]);
+                match self.column(of) {
+                    Some(column) => sequence!["(", column, " + 0)"],
+                    None => one,
+                }
+            }
+            1 => {
+                let sign = *pick(self.random, &[" & ", " | ", " ^ "]);
+                either(sequence!["(", one.clone(), sign, bits, ")"], [one])
+            }
+            2 => sequence!["(", self.column(Kind::Bit).unwrap_or(one), " >> 1)"],
+            _ => {
+                // A decimal below 0 is 0 in Sheaf and MariaDB, and a large number in MySQL.
+                let of = *pick(self.random, &[Kind::Bit, Kind::Year, Kind::Integer]);
+                sequence!["cast(", self.leaf(of), " as unsigned)"]
             }
         }
     }
@@ -160,8 +224,11 @@ impl Generator<'_> {
     }
 
     fn text(&mut self, depth: u32) -> Tree {
+        if self.schema.has_json() && one_in(self.random, 5) {
+            return self.text_of_json();
+        }
         let one = self.scalar(Kind::Text, depth);
-        match self.random.below(7) {
+        match self.random.below(9) {
             0 => {
                 let two = self.leaf(Kind::Text);
                 either(sequence!["concat(", one.clone(), ", ", two, ")"], [one])
@@ -171,7 +238,18 @@ impl Generator<'_> {
             3 => either(sequence!["substring(", one.clone(), ", 2)"], [one]),
             4 => either(sequence!["left(", one.clone(), ", 1)"], [one]),
             5 => either(sequence!["trim(", one.clone(), ")"], [one]),
-            _ => sequence!["cast(", self.leaf(Kind::Integer), " as char)"],
+            6 => sequence!["hex(", self.leaf(Kind::Bit), ")"],
+            _ => {
+                let of = [
+                    Kind::Integer,
+                    Kind::Decimal,
+                    Kind::Year,
+                    Kind::Named,
+                    Kind::DateTime,
+                ];
+                let of = *pick(self.random, &of);
+                sequence!["cast(", self.leaf(of), " as char)"]
+            }
         }
     }
 
@@ -225,12 +303,12 @@ impl Generator<'_> {
         if one_in(self.random, 7) && self.may_nest() {
             return self.subquery_condition();
         }
-        let kind = kind(self.random);
+        let kind = self.kind();
         let left = self.scalar(kind, depth.min(1));
-        match self.random.below(10) {
+        match self.random.below(11) {
             0 => sequence!["(", left, " is null)"],
             1 => sequence!["(", left, " is not null)"],
-            2 => {
+            2 if kind != Kind::Json => {
                 let is_quoted = self.may_quote(kind, &left);
                 let items = (0..1 + self.random.below(4))
                     .map(|_| self.constant(kind, is_quoted))
@@ -238,7 +316,7 @@ impl Generator<'_> {
                 let not = *pick(self.random, &[" in (", " in (", " not in ("]);
                 sequence!["(", left, not, list(items), "))"]
             }
-            3 => {
+            3 if kind != Kind::Json => {
                 let not = *pick(self.random, &[" between ", " between ", " not between "]);
                 let is_quoted = self.may_quote(kind, &left);
                 let low = self.constant(kind, is_quoted);
@@ -258,6 +336,11 @@ impl Generator<'_> {
                 let is_quoted = self.may_quote(kind, &left);
                 sequence!["(", left, sign, self.constant(kind, is_quoted), ")"]
             }
+            7 => {
+                let sign = *pick(self.random, &COMPARISONS);
+                let other = *pick(self.random, partners(kind));
+                sequence!["(", left, sign, self.leaf(other), ")"]
+            }
             _ => {
                 let sign = *pick(self.random, &COMPARISONS);
                 sequence!["(", left, sign, self.leaf(kind), ")"]
@@ -271,9 +354,15 @@ impl Generator<'_> {
     fn may_quote(&mut self, kind: Kind, left: &Tree) -> bool {
         let is_number = matches!(
             kind,
-            Kind::Integer | Kind::Unsigned | Kind::Decimal | Kind::Double
+            Kind::Integer | Kind::Unsigned | Kind::Decimal | Kind::Double | Kind::Bit | Kind::Year
         );
-        one_in(self.random, 4) && (!is_number || is_column_of_table(&left.sql()))
+        // A text beside a time is a time in Sheaf and MariaDB; MySQL compares texts.
+        let has_text = match kind {
+            Kind::Json => false,
+            Kind::Time => !self.schema.has_json(),
+            _ => true,
+        };
+        one_in(self.random, 4) && has_text && (!is_number || is_column_of_table(&left.sql()))
     }
 
     /// A constant to compare with: a literal of the kind, the same as a string, or NULL.
@@ -285,6 +374,9 @@ impl Generator<'_> {
         if !is_quoted {
             return text(plain);
         }
+        if let (Kind::Bit, Ok(number)) = (kind, plain.parse::<u64>()) {
+            return text(format!("b'{number:b}'"));
+        }
         let bare = plain
             .trim_start_matches("date")
             .trim_start_matches("timestamp");
@@ -294,13 +386,13 @@ impl Generator<'_> {
 
     /// EXISTS, IN, ANY and ALL.
     fn subquery_condition(&mut self) -> Tree {
-        let kind = kind(self.random);
+        let kind = self.kind();
         let left = self.leaf(kind);
         let not = *pick(self.random, &["", "", "not "]);
         match self.random.below(5) {
             0 => sequence!["(", not, "exists (", self.exists_subquery(), "))"],
             3 => {
-                let other = self::kind(self.random);
+                let other = self.kind();
                 let (right, query) = (self.leaf(other), self.column_subquery(&[kind, other]));
                 sequence!["((", left, ", ", right, ") ", not, "in (", query, "))"]
             }

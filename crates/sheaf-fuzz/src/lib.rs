@@ -19,6 +19,7 @@ pub mod answer;
 mod changes;
 pub mod command;
 mod expression;
+mod json;
 mod known;
 mod metamorphic;
 mod parameters;

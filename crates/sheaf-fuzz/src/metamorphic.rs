@@ -138,7 +138,7 @@ mod tests {
     /// What is found when the number of the statement, from 0, decides the answer.
     fn found(answer: impl Fn(usize) -> Answer) -> Option<Broken> {
         let mut random = Random::new(1);
-        let schema = Schema::new(&mut random);
+        let schema = Schema::new(&mut random, true);
         let mut generator = Generator::new(&mut random, &schema);
         let mut asked = 0;
         let mut ask = |_: &str| -> Result<Answer, ()> {

@@ -4,8 +4,8 @@
 //!   where (x1.a = 5 or x1.s like 'a%') order by 1   -->   where (x1.a = ? or x1.s like ?) order by 1,   5, 'a%'
 //! ```
 //!
-//! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do the positions of
-//! ORDER BY, which are no constants.
+//! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do bits. The positions
+//! of ORDER BY are no constants, and neither are the paths of `->` and JSON_VALUE.
 
 use mysql::Value;
 
@@ -14,30 +14,32 @@ pub fn with_parameters(sql: &str) -> (String, Vec<Value>) {
     let mut rest = Lexer { sql, at: 0 };
     let mut out = String::with_capacity(sql.len());
     let mut values = Vec::new();
-    let mut in_order = false;
+    // Numbers here are positions of ORDER BY, or digits of a type.
+    let mut is_fixed = false;
     while let Some(token) = rest.next_token() {
         match token {
             Token::Word(word) => {
-                in_order = match word {
-                    "order" => true,
+                is_fixed = match word {
+                    "order" | "decimal" => true,
                     "limit" => false,
-                    _ => in_order,
+                    _ => is_fixed,
                 };
                 out.push_str(word);
                 // A typed literal.
-                if matches!(word, "date" | "time" | "timestamp")
+                if matches!(word, "date" | "time" | "timestamp" | "b")
                     && rest.is_text()
                     && let Some(Token::Text(text)) = rest.next_token()
                 {
                     out.push_str(text);
                 }
             }
+            Token::Text(path) if path.starts_with("'$") => out.push_str(path),
             Token::Text(text) => {
                 out.push('?');
                 values.push(Value::Bytes(unquoted(text).into_bytes()));
             }
             Token::Number(number) => match number_value(number) {
-                Some(value) if !in_order => {
+                Some(value) if !is_fixed => {
                     out.push('?');
                     values.push(value);
                 }
@@ -45,7 +47,7 @@ pub fn with_parameters(sql: &str) -> (String, Vec<Value>) {
             },
             Token::Other(text) => {
                 // An ORDER BY of a subquery ends with the subquery.
-                in_order &= text != ")";
+                is_fixed &= text != ")";
                 out.push_str(text);
             }
         }
@@ -213,14 +215,14 @@ mod tests {
     #[test]
     fn moments_and_orders_of_subqueries() {
         let (sql, values) = with_parameters(
-            "select date'2020-01-01', timestamp'2020-01-02 03:04:05', time'-100:00:00', \
-             (select x2.a from t x2 order by 1 limit 1) + 1",
+            "select date'2020-01-01', timestamp'2020-01-02 03:04:05', time'-100:00:00', b'101', \
+             (select x2.a from t x2 order by 1 limit 1) + 1, cast(2 as decimal(12,3)), x1.j->>'$.a'",
         );
         assert_eq!(
             sql,
-            "select date'2020-01-01', timestamp'2020-01-02 03:04:05', time'-100:00:00', \
-             (select x2.a from t x2 order by 1 limit ?) + ?"
+            "select date'2020-01-01', timestamp'2020-01-02 03:04:05', time'-100:00:00', b'101', \
+             (select x2.a from t x2 order by 1 limit ?) + ?, cast(? as decimal(12,3)), x1.j->>'$.a'"
         );
-        assert_eq!(values, [Value::Int(1), Value::Int(1)]);
+        assert_eq!(values, [Value::Int(1), Value::Int(1), Value::Int(2)]);
     }
 }

@@ -7,7 +7,7 @@
 use sheaf_storage::Random;
 
 use crate::expression::{Visible, either, list};
-use crate::schema::{KINDS, Kind, Schema, Table, one_in, pick};
+use crate::schema::{Kind, Schema, Table, one_in, pick};
 use crate::sequence;
 use crate::tree::{Tree, text};
 
@@ -38,7 +38,7 @@ const TABLES: u32 = 7;
 /// Makes queries over the tables of a schema.
 pub struct Generator<'a> {
     pub random: &'a mut Random,
-    schema: &'a Schema,
+    pub schema: &'a Schema,
     /// Columns that may be named: of the query that is being written last, of those around it before.
     pub scopes: Vec<Vec<Visible>>,
     aliases: u32,
@@ -99,6 +99,11 @@ impl<'a> Generator<'a> {
         self.scopes.len() < NESTING && self.aliases < TABLES
     }
 
+    /// A kind of the schema's columns, or any.
+    pub fn kind(&mut self) -> Kind {
+        self.schema.kind(self.random)
+    }
+
     /// A whole statement.
     pub fn statement(&mut self) -> Tree {
         let with = match one_in(self.random, 10) {
@@ -110,7 +115,7 @@ impl<'a> Generator<'a> {
             true => self.set_operation(),
             false => self.body(true),
         };
-        let order = self.order(body.kinds.len());
+        let order = self.order(&body.kinds);
         let tree = sequence![body.tree, order];
         match with {
             // It may be read several times, or not at all.
@@ -122,13 +127,17 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn order(&mut self, columns: usize) -> Tree {
+    /// ORDER BY, and LIMIT. JSON is in no order: which of two arrays or objects comes first is not said.
+    fn order(&mut self, kinds: &[Kind]) -> Tree {
+        let mut positions: Vec<usize> = (1..=kinds.len())
+            .filter(|position| kinds[position - 1] != Kind::Json)
+            .collect();
+        let columns = positions.len();
         if columns == 0 || one_in(self.random, 3) {
             return text("");
         }
-        let mut positions: Vec<usize> = (1..=columns).collect();
         self.random.shuffle(&mut positions);
-        let is_limited = one_in(self.random, 2);
+        let is_limited = columns == kinds.len() && one_in(self.random, 2);
         if !is_limited {
             positions.truncate(1 + self.random.below(columns as u64) as usize);
         }
@@ -167,9 +176,7 @@ impl<'a> Generator<'a> {
     }
 
     fn set_operation(&mut self) -> Body {
-        let kinds: Vec<Kind> = (0..1 + self.random.below(3))
-            .map(|_| *pick(self.random, &KINDS))
-            .collect();
+        let kinds: Vec<Kind> = (0..1 + self.random.below(3)).map(|_| self.kind()).collect();
         let mut parts = vec![self.select_of(&kinds)];
         for _ in 0..1 + self.random.below(2) {
             let operators = [
@@ -242,9 +249,7 @@ impl<'a> Generator<'a> {
     }
 
     fn plain(&mut self, from: Tree) -> Body {
-        let kinds: Vec<Kind> = (0..1 + self.random.below(4))
-            .map(|_| *pick(self.random, &KINDS))
-            .collect();
+        let kinds: Vec<Kind> = (0..1 + self.random.below(4)).map(|_| self.kind()).collect();
         let items = kinds
             .iter()
             .enumerate()
@@ -314,7 +319,7 @@ impl<'a> Generator<'a> {
     }
 
     fn aggregate(&mut self) -> (Tree, Kind) {
-        let kind = *pick(self.random, &KINDS);
+        let kind = self.kind();
         let value = self.scalar(kind, 1);
         match self.random.below(7) {
             0 => (text("count(*)"), Kind::Integer),
@@ -340,8 +345,8 @@ impl<'a> Generator<'a> {
             _ => String::new(),
         };
         let order = match self.any_column() {
-            Some(column) => format!("order by {}", column.sql),
-            None => String::new(),
+            Some(column) if column.kind != Kind::Json => format!("order by {}", column.sql),
+            _ => String::new(),
         };
         let function = match self.random.below(6) {
             0 => text("rank()"),
@@ -351,7 +356,7 @@ impl<'a> Generator<'a> {
             4 => sequence!["min(", self.scalar(Kind::Integer, 0), ")"],
             _ => sequence!["max(", self.scalar(Kind::Text, 0), ")"],
         };
-        let kind = *pick(self.random, &KINDS);
+        let kind = self.kind();
         let shown = self.scalar(kind, 0);
         let condition = self.where_clause();
         let (over, window) = match self.random.below(3) {
@@ -466,8 +471,8 @@ impl<'a> Generator<'a> {
             false => self.body(false),
         };
         self.scopes = scopes;
-        // Which of the strings come that a collation takes for equal is not said.
-        let is_told_apart = !body.kinds.contains(&Kind::Text);
+        // Which of the strings come that a collation takes for equal is not said, and neither is the order of JSON.
+        let is_told_apart = !body.kinds.contains(&Kind::Text) && !body.kinds.contains(&Kind::Json);
         if is_told_apart && one_in(self.random, 4) {
             let order: Vec<String> = (1..=body.kinds.len()).map(|n| n.to_string()).collect();
             let limit = format!(
@@ -484,7 +489,7 @@ impl<'a> Generator<'a> {
     pub fn scalar_subquery(&mut self, kind: Kind) -> Tree {
         let (from, columns) = self.from(1);
         self.scopes.push(columns);
-        let tree = match one_in(self.random, 3) {
+        let tree = match kind == Kind::Json || one_in(self.random, 3) {
             // An aggregate is one row, unless it belongs to a query around: then there is one for each row.
             true => {
                 let value = self.scalar(kind, 1);
@@ -572,7 +577,7 @@ impl Generator<'_> {
         self.scopes.push(columns);
         let items: Vec<Tree> = (0..1 + self.random.below(3))
             .map(|_| {
-                let kind = *pick(self.random, &KINDS);
+                let kind = self.kind();
                 self.scalar(kind, 0)
             })
             .collect();

@@ -1,8 +1,10 @@
 //! Random tables with random rows.
 //!
-//! Tables draw from the same few columns, so that NATURAL and USING find common names, and from few values, so that
-//! joins and groups find partners. Some values are extremes: two large integers that are one double, strings that
-//! differ in case or in trailing blanks, the ends of a type.
+//! The tables of a seed draw from the same few columns, so that NATURAL and USING find common names, and from few values,
+//! so that joins and groups find partners. Some values are extremes: two large integers that are one double, strings
+//! that differ in case or in trailing blanks, the ends of a type.
+//!
+//! JSON is a type of its own in MySQL and a text in MariaDB. Seeds have columns of JSON unless MariaDB is the judge.
 
 use sheaf_storage::Random;
 
@@ -17,10 +19,15 @@ pub enum Kind {
     Date,
     DateTime,
     Time,
+    Bit,
+    Year,
+    /// ENUM and SET: names, with numbers beneath.
+    Named,
+    Json,
 }
 
-/// All kinds.
-pub const KINDS: [Kind; 8] = [
+/// The kinds that every server knows: all but JSON.
+const KINDS: [Kind; 11] = [
     Kind::Integer,
     Kind::Unsigned,
     Kind::Decimal,
@@ -29,6 +36,9 @@ pub const KINDS: [Kind; 8] = [
     Kind::Date,
     Kind::DateTime,
     Kind::Time,
+    Kind::Bit,
+    Kind::Year,
+    Kind::Named,
 ];
 
 /// A column that tables may have.
@@ -40,7 +50,10 @@ pub struct ColumnKind {
     values: &'static [&'static str],
 }
 
-const COLUMNS: [ColumnKind; 13] = [
+/// Columns that the tables of a seed draw from.
+const COLUMNS_OF_SEED: usize = 14;
+
+const COLUMNS: [ColumnKind; 25] = [
     ColumnKind {
         name: "a",
         definition: "int",
@@ -158,6 +171,105 @@ const COLUMNS: [ColumnKind; 13] = [
             "'100:00:00'",
         ],
     },
+    ColumnKind {
+        name: "n",
+        definition: "bit(5)",
+        kind: Kind::Bit,
+        values: &["b'0'", "b'1'", "b'10'", "b'11'", "b'101'", "b'11111'"],
+    },
+    ColumnKind {
+        name: "o",
+        definition: "bit(64)",
+        kind: Kind::Bit,
+        values: &[
+            "b'1'",
+            "b'10'",
+            "b'101'",
+            "b'1000000000000000000000000000000000000000000000000000000000000000'",
+            "b'1111111111111111111111111111111111111111111111111111111111111111'",
+        ],
+    },
+    ColumnKind {
+        name: "p",
+        definition: "float",
+        kind: Kind::Double,
+        values: &["0", "1", "1.5", "0.1", "-3", "16777217", "3.4e38", "1e-38"],
+    },
+    ColumnKind {
+        name: "fd",
+        definition: "float(8,2)",
+        kind: Kind::Double,
+        values: &["0", "1", "1.5", "2.25", "0.1", "-2.25", "999999.99"],
+    },
+    ColumnKind {
+        name: "q",
+        definition: "enum('b','ab','x','a')",
+        kind: Kind::Named,
+        values: &["'a'", "'b'", "'x'", "'ab'"],
+    },
+    ColumnKind {
+        name: "v",
+        definition: "set('x','b','a') not null",
+        kind: Kind::Named,
+        values: &["'a'", "'b'", "''", "'x'", "'b,a'", "'x,b,a'"],
+    },
+    ColumnKind {
+        name: "w",
+        definition: "decimal(6,2) unsigned zerofill",
+        kind: Kind::Decimal,
+        values: &["0", "1", "1.50", "2.25", "3", "9999.99", "0.01"],
+    },
+    ColumnKind {
+        name: "x",
+        definition: "char(6) collate utf8mb4_unicode_ci",
+        kind: Kind::Text,
+        values: &[
+            "''", "'a'", "'A'", "'b'", "'ab'", "'\u{e9}'", "'\u{c9}'", "'3'",
+        ],
+    },
+    ColumnKind {
+        name: "vb",
+        definition: "varbinary(6)",
+        kind: Kind::Text,
+        values: &["''", "'a'", "'A'", "'b'", "'b '", "'ab'"],
+    },
+    ColumnKind {
+        name: "y",
+        definition: "year",
+        kind: Kind::Year,
+        values: &["2020", "1999", "2000", "0", "1901", "2155"],
+    },
+    ColumnKind {
+        name: "z",
+        definition: "timestamp(3) null",
+        kind: Kind::DateTime,
+        values: &[
+            "'2020-01-01 00:00:00'",
+            "'2020-01-01 12:30:45'",
+            "'2020-01-01 12:30:45.500'",
+            "'1999-12-31 23:59:59'",
+            "'1970-01-01 00:00:01'",
+            "'2038-01-19 03:14:07.999'",
+        ],
+    },
+    ColumnKind {
+        name: "j",
+        definition: "json",
+        kind: Kind::Json,
+        values: &[
+            "'1'",
+            "'\"a\"'",
+            "'{\"a\": 1}'",
+            "'{\"a\": \"b\", \"b\": [1, 2]}'",
+            "'[1, \"a\", null]'",
+            "'null'",
+            "'true'",
+            "'1.5'",
+            "'{\"a\": {\"a\": \"A\"}}'",
+            "'18446744073709551615'",
+            "'[]'",
+        ],
+    },
 ];
 
 /// A table: its key is `k`, or `k` and `l`.
@@ -174,6 +286,8 @@ pub struct Table {
 #[derive(Clone, Debug)]
 pub struct Schema {
     pub tables: Vec<Table>,
+    /// Kinds of the columns that the tables draw from.
+    kinds: Vec<Kind>,
 }
 
 /// One of `items`.
@@ -210,28 +324,52 @@ pub fn literal(random: &mut Random, kind: Kind) -> String {
         Kind::DateTime => format!("timestamp{value}"),
         Kind::Time => format!("time{value}"),
         Kind::Double if !value.contains('e') => format!("{value}e0"),
+        Kind::Json => format!("cast({value} as json)"),
+        // Bits by themselves are a string of bytes.
+        Kind::Bit => u64::from_str_radix(value.trim_start_matches('b').trim_matches('\''), 2)
+            .map_or_else(|_| value.to_owned(), |number| number.to_string()),
         _ => value.to_owned(),
     }
 }
 
 impl Schema {
     /// Two to four tables.
-    pub fn new(random: &mut Random) -> Schema {
-        let tables = (0..2 + random.below(3))
-            .map(|number| table(random, number))
+    pub fn new(random: &mut Random, has_json: bool) -> Schema {
+        let mut columns: Vec<&ColumnKind> = COLUMNS
+            .iter()
+            .filter(|column| has_json || column.kind != Kind::Json)
             .collect();
-        Schema { tables }
+        random.shuffle(&mut columns);
+        columns.truncate(COLUMNS_OF_SEED);
+        let kinds = columns.iter().map(|column| column.kind).collect();
+        let tables = (0..2 + random.below(3))
+            .map(|number| table(random, number, &columns))
+            .collect();
+        Schema { tables, kinds }
+    }
+
+    /// A kind of the columns, or, now and then, any.
+    pub fn kind(&self, random: &mut Random) -> Kind {
+        match one_in(random, 8) {
+            true => *pick(random, &KINDS),
+            false => *pick(random, &self.kinds),
+        }
+    }
+
+    /// Whether there may be columns of JSON.
+    pub fn has_json(&self) -> bool {
+        self.kinds.contains(&Kind::Json)
     }
 }
 
-fn table(random: &mut Random, number: u64) -> Table {
+fn table(random: &mut Random, number: u64, of: &[&ColumnKind]) -> Table {
     let name = format!("t{number}");
     let key: &[&str] = if one_in(random, 3) {
         &["k", "l"]
     } else {
         &["k"]
     };
-    let mut chosen: Vec<&ColumnKind> = COLUMNS.iter().collect();
+    let mut chosen = of.to_vec();
     random.shuffle(&mut chosen);
     chosen.truncate(4 + random.below(4) as usize);
     let mut columns: Vec<(String, Kind)> = key
@@ -254,7 +392,11 @@ fn table(random: &mut Random, number: u64) -> Table {
     );
     parts.push(format!("primary key ({})", key.join(",")));
     for index in 0..random.below(4) {
-        let mut of: Vec<&str> = chosen.iter().map(|column| column.name).collect();
+        let mut of: Vec<&str> = chosen
+            .iter()
+            .filter(|column| column.kind != Kind::Json)
+            .map(|column| column.name)
+            .collect();
         random.shuffle(&mut of);
         of.truncate(1 + random.below(3) as usize);
         parts.push(format!("key i{index} ({})", of.join(",")));
