@@ -25,7 +25,9 @@ pub use build::bulk_load;
 pub use build::bulk_load::BulkLoad;
 pub use build::tree_load::BulkLoadOptions;
 pub use catalog::account;
-pub use catalog::account::{Account, AccountName, Accounts, AuthenticationMethod};
+pub use catalog::account::{
+    Account, AccountName, Accounts, AuthenticationMethod, ColumnPrivileges,
+};
 pub use catalog::cpu_set;
 pub use catalog::cpu_set::CpuSet;
 pub use catalog::privilege;

@@ -16,8 +16,9 @@ use crate::definition::codec::{Reader, Writer};
 use crate::error::Result;
 
 /// The newest format of an account that this program writes and reads.
-const FORMAT: u64 = 2;
-/// An account without limits is written in this one, which older programs read.
+const FORMAT: u64 = 3;
+/// An account without privileges on columns is written in one of these, which older programs read.
+const FORMAT_WITHOUT_COLUMNS: u64 = 2;
 const FORMAT_WITHOUT_LIMITS: u64 = 1;
 
 const LOCKED: u64 = 1;
@@ -101,7 +102,12 @@ pub struct Account {
     pub databases: BTreeMap<String, Privileges>,
     /// ON database.table, by database and table.
     pub tables: BTreeMap<String, BTreeMap<String, Privileges>>,
+    /// ON database.table of single columns, by database and table. None of the maps is empty.
+    pub columns: BTreeMap<String, BTreeMap<String, ColumnPrivileges>>,
 }
+
+/// What is granted on columns of a table, by their names as they were when it was granted.
+pub type ColumnPrivileges = BTreeMap<String, Privileges>;
 
 impl Account {
     /// An account that may connect without a password and do nothing.
@@ -116,7 +122,13 @@ impl Account {
             global: Privileges::NONE,
             databases: BTreeMap::new(),
             tables: BTreeMap::new(),
+            columns: BTreeMap::new(),
         }
+    }
+
+    /// What is granted on columns of a table; `None`: nothing.
+    pub fn columns_of(&self, database: &str, table: &str) -> Option<&ColumnPrivileges> {
+        self.columns.get(database)?.get(table)
     }
 
     /// The account that a new database has: `root` of this machine, without a password, with all privileges.
@@ -130,9 +142,11 @@ impl Account {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
         let has_limits = self.max_user_connections != 0;
-        out.number(match has_limits {
-            true => FORMAT,
-            false => FORMAT_WITHOUT_LIMITS,
+        let has_columns = !self.columns.is_empty();
+        out.number(match (has_columns, has_limits) {
+            (true, _) => FORMAT,
+            (false, true) => FORMAT_WITHOUT_COLUMNS,
+            (false, false) => FORMAT_WITHOUT_LIMITS,
         });
         out.text(self.method.name());
         out.text(&self.verifier);
@@ -153,8 +167,23 @@ impl Account {
                 out.number(privileges.bits());
             }
         }
-        if has_limits {
+        if has_limits || has_columns {
             out.number(self.max_user_connections.into());
+        }
+        if has_columns {
+            out.number(self.columns.len() as u64);
+        }
+        for (database, tables) in &self.columns {
+            out.text(database);
+            out.number(tables.len() as u64);
+            for (table, columns) in tables {
+                out.text(table);
+                out.number(columns.len() as u64);
+                for (column, privileges) in columns {
+                    out.text(column);
+                    out.number(privileges.bits());
+                }
+            }
         }
         out.into_bytes()
     }
@@ -190,6 +219,18 @@ impl Account {
         if format > FORMAT_WITHOUT_LIMITS {
             let limit = u32::try_from(read.number()?);
             account.max_user_connections = limit.map_err(|_| read.corrupt())?;
+        }
+        if format > FORMAT_WITHOUT_COLUMNS {
+            for _ in 0..read.count()? {
+                let tables = account.columns.entry(read.text()?).or_default();
+                for _ in 0..read.count()? {
+                    let columns = tables.entry(read.text()?).or_default();
+                    for _ in 0..read.count()? {
+                        let column = read.text()?;
+                        columns.insert(column, Privileges::from_bits(read.number()?));
+                    }
+                }
+            }
         }
         Ok(account)
     }
@@ -273,13 +314,36 @@ mod tests {
                 .into(),
             )]
             .into(),
+            columns: [("shop".to_string(), columns_of_stock())].into(),
             ..Account::new(AccountName::new("clerk", "10.0.%"))
         }
     }
 
+    fn columns_of_stock() -> BTreeMap<String, ColumnPrivileges> {
+        let columns = [
+            ("item".to_string(), Privileges::SELECT),
+            (
+                "amount".to_string(),
+                Privileges::SELECT | Privileges::UPDATE,
+            ),
+        ];
+        [("stock".to_string(), columns.into())].into()
+    }
+
     #[test]
     fn an_account_survives_its_encoding() {
-        for account in [clerk(), Account::root()] {
+        let without_columns = Account {
+            columns: BTreeMap::new(),
+            ..clerk()
+        };
+        let formats = [
+            (clerk(), FORMAT),
+            (without_columns, FORMAT_WITHOUT_COLUMNS),
+            (Account::root(), FORMAT_WITHOUT_LIMITS),
+        ];
+        for (account, format) in formats {
+            // Numbers below 128 are one byte.
+            assert_eq!(u64::from(account.encode()[0]), format);
             let read = Account::decode(account.name.clone(), &account.encode());
             assert_eq!(read.expect("it was encoded"), account);
         }

@@ -83,6 +83,14 @@ impl Privileges {
     /// The right to grant the others that one has.
     pub const GRANT_OPTION: Privileges = Privileges(1 << 63);
 
+    /// Those that may be granted on single columns.
+    pub const ON_COLUMNS: Privileges = Privileges::from_all(&[
+        Privileges::SELECT,
+        Privileges::INSERT,
+        Privileges::UPDATE,
+        Privileges::REFERENCES,
+    ]);
+
     /// The set of all of these.
     pub const fn from_all(sets: &[Privileges]) -> Privileges {
         let (mut all, mut n) = (0, 0);
