@@ -20,11 +20,12 @@ use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_table::{AccountName, TableNames};
 use sheaf_types::{Collation, Value};
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::load_file::{FileReader, LoadedFile};
 use crate::parser::hint::HintWarning;
 use crate::statement_text::edit::Edit;
+use crate::syntax::is_same;
 use crate::user_lock::SessionLocks;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
@@ -120,6 +121,35 @@ pub enum Reader<'a> {
 pub type VirtualTables<'a> =
     dyn Fn(&str, &str, Reader<'_>) -> Result<Option<Arc<dyn TableSource>>> + 'a;
 
+/// What a reader may read of a table or a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readable {
+    All,
+    /// The columns of these names.
+    Only(Vec<String>),
+}
+
+impl Readable {
+    /// Those of these columns that it leaves out.
+    pub fn left_out<'c>(&self, columns: impl Iterator<Item = &'c str>) -> Vec<String> {
+        let Readable::Only(names) = self else {
+            return Vec::new();
+        };
+        let is_left_out = |column: &&str| !names.iter().any(|name| is_same(name, column));
+        columns.filter(is_left_out).map(str::to_string).collect()
+    }
+}
+
+/// Which columns a query may name. Whether it may name a table at all is asked of [`VirtualTables`].
+pub trait ReadRights {
+    /// Error 1449 for an account that is not there.
+    fn readable(&self, database: &str, table: &str, reader: Reader<'_>) -> Result<Readable>;
+    /// Error 1143.
+    fn denied_column(&self, table: &str, column: &str) -> SqlError;
+    /// Error 1142.
+    fn denied_table(&self, table: &str) -> SqlError;
+}
+
 /// What the list of the outermost SELECT holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
@@ -151,6 +181,8 @@ pub struct QueryContext<'a> {
     /// Values of `?`, in order. Missing ones (a statement that is only being prepared) are NULL.
     pub parameters: &'a [Value],
     pub virtual_tables: &'a VirtualTables<'a>,
+    /// `None`: every column may be named, since rights are checked elsewhere, or there are no accounts.
+    pub rights: Option<&'a dyn ReadRights>,
     pub listed: Listed,
     /// What is noted of the query of a view that is made.
     pub notes: Option<&'a ViewNotes>,

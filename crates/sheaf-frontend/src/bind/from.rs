@@ -21,7 +21,7 @@ use super::block::{Block, Clause, Pending, with_subqueries};
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
-use crate::query::Listed;
+use crate::query::{Listed, Readable};
 use crate::syntax::{is_same, object_text};
 
 /// The numbers of derived tables begin here, behind all of references to tables.
@@ -152,10 +152,12 @@ impl Binder<'_> {
             }
             JoinConstraint::Using(columns) => {
                 let using: Vec<String> = columns.iter().map(object_text).collect();
+                self.check_join(&names, &right_names, Some(&using))?;
                 let pairs = names.join_by(right_names, Some(&using), keeps_right)?;
                 self.equal(pairs)?
             }
             JoinConstraint::Natural => {
+                self.check_join(&names, &right_names, None)?;
                 let pairs = names.join_by(right_names, None, keeps_right)?;
                 self.equal(pairs)?
             }
@@ -201,6 +203,41 @@ impl Binder<'_> {
             condition,
         });
         Ok((relation.into(), names))
+    }
+
+    /// What the reader may read of a table or a view.
+    fn readable(&self, database: &str, table: &str) -> Bound<Readable> {
+        match self.context.rights {
+            Some(rights) => rights.readable(database, table, self.reader(database, table)),
+            None => Ok(Readable::All),
+        }
+    }
+
+    /// Error 1143 for a column that a join compares and the reader may not read.
+    fn check_join(&self, left: &Scope, right: &Scope, using: Option<&[String]>) -> Bound<()> {
+        match left.unreadable_of_join(right, using) {
+            Some((table, column)) => Err(self.denied_column(&table.table, column)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn denied_column(&self, table: &str, column: &str) -> SqlError {
+        match self.context.rights {
+            Some(rights) => rights.denied_column(table, column),
+            None => SqlError::bad_field(column, "field list"),
+        }
+    }
+
+    /// Error 1142 for tables of a `*` that the reader may read in part.
+    pub(super) fn check_wildcard<'s>(
+        &self,
+        mut restricted: impl Iterator<Item = &'s TableName>,
+    ) -> Bound<()> {
+        match (restricted.next(), self.context.rights) {
+            (Some(table), Some(rights)) => Err(rights.denied_table(&table.table)),
+            (Some(table), None) => Err(SqlError::bad_table(&table.alias)),
+            (None, _) => Ok(()),
+        }
     }
 
     fn equal(&self, pairs: Vec<(ScopeColumn, ScopeColumn)>) -> Bound<Option<Scalar>> {
@@ -358,10 +395,15 @@ impl Binder<'_> {
             // Whether it may be named at all.
             let reader = self.reader(&database, &table);
             (self.context.virtual_tables)(&database, &table, reader)?;
-            return self.view(view, &known_as);
+            let readable = self.readable(&database, &table)?;
+            return self.view(view, &known_as, &readable);
         }
         let source = self.source(&database, &table, &known_as, hints)?;
+        let schema = source.schema();
+        let columns = schema.fields().iter().map(|field| field.name().as_str());
+        let columns = columns.filter(|name| *name != CLUSTERED_KEY);
         let name = TableName {
+            unreadable: self.readable(&database, &table)?.left_out(columns),
             alias: known_as,
             table,
             database,
@@ -411,6 +453,7 @@ impl Binder<'_> {
             };
             match field.name() == CLUSTERED_KEY {
                 true => hidden.push(column),
+                false if table_name.unreadable.contains(field.name()) => {}
                 false => columns.push(column),
             }
         }

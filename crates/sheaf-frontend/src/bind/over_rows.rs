@@ -116,7 +116,7 @@ impl Binder<'_> {
             let table = Arc::new(TableName {
                 alias: name.to_string(),
                 table: name.to_string(),
-                database: String::new(),
+                ..TableName::default()
             });
             let fields = schema.fields().iter().enumerate();
             let columns = fields.map(|(position, field)| ScopeColumn {

@@ -45,6 +45,15 @@ pub struct TableName {
     /// Empty for a derived table.
     pub table: String,
     pub database: String,
+    /// Columns that the reader may not read. No scope has them, so nothing finds them; here they are kept for the
+    /// error, and because they would hide others of their name.
+    pub unreadable: Vec<String>,
+}
+
+impl TableName {
+    fn hides(&self, column: &str) -> bool {
+        self.unreadable.iter().any(|hidden| is_same(hidden, column))
+    }
 }
 
 impl ScopeColumn {
@@ -148,6 +157,54 @@ impl Scope {
         let tables = self.tables_named(database, table);
         let columns = tables.flat_map(|table| &table.columns);
         one_of(columns.filter(|column| is_same(&column.name, name)))
+    }
+
+    /// A table of these names that has the column, but not for the reader.
+    pub fn unreadable_in(
+        &self,
+        database: Option<&str>,
+        table: Option<&str>,
+        column: &str,
+    ) -> Option<&TableName> {
+        let mut restricted = self.restricted(database, table);
+        restricted.find(|name| name.hides(column))
+    }
+
+    /// Tables of these names that the reader may read in part.
+    pub fn restricted(
+        &self,
+        database: Option<&str>,
+        table: Option<&str>,
+    ) -> impl Iterator<Item = &TableName> {
+        let names = self.tables.iter().map(|table| table.name.as_ref());
+        names.filter(move |name| {
+            !name.unreadable.is_empty()
+                && table.is_none_or(|table| name.alias == table)
+                && database.is_none_or(|database| name.database == database)
+        })
+    }
+
+    /// A column by which a join with `right` would compare, and that the reader may not read, with its table.
+    pub fn unreadable_of_join<'s>(
+        &'s self,
+        right: &'s Scope,
+        using: Option<&'s [String]>,
+    ) -> Option<(&'s TableName, &'s str)> {
+        let both = [(self, right), (right, self)];
+        both.into_iter().find_map(|(one, other)| {
+            one.restricted(None, None).find_map(|table| {
+                let mut hidden = table.unreadable.iter();
+                let is_compared = |column: &&String| match using {
+                    Some(names) => names.iter().any(|name| is_same(name, column)),
+                    None => {
+                        !matches!(other.column(column), Found::Nothing)
+                            || other.unreadable_in(None, None, column).is_some()
+                    }
+                };
+                let column = hidden.find(is_compared)?;
+                Some((table, column.as_str()))
+            })
+        })
     }
 
     pub fn tables_named<'s>(

@@ -446,6 +446,9 @@ impl Binder<'_> {
                     items.push(self.item(expr, alias.value.clone())?);
                 }
                 SelectItem::Wildcard(options) => {
+                    if let Some(block) = self.blocks.last() {
+                        self.check_wildcard(block.scope.restricted(None, None))?;
+                    }
                     let columns = self.block()?.scope.visible();
                     let columns: Vec<ScopeColumn> = columns.cloned().collect();
                     if columns.is_empty() {
@@ -482,6 +485,9 @@ impl Binder<'_> {
             [database, table] => (Some(*database), *table),
             _ => return Err(SqlError::bad_table(&object_text(name))),
         };
+        if let Some(block) = self.blocks.last() {
+            self.check_wildcard(block.scope.restricted(database, Some(table)))?;
+        }
         let scope = &self.block()?.scope;
         let mut tables = scope.tables_named(database, table).peekable();
         if tables.peek().is_none() {

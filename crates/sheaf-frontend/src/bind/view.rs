@@ -35,18 +35,19 @@ use super::{Binder, Bound, BoundPart, has_any_value, has_word};
 use crate::dialect::SheafDialect;
 use crate::error::SqlError;
 use crate::parser::{Statement, parse_statement};
-use crate::query::{Listed, Reader, ViewNotes};
+use crate::query::{Listed, Readable, Reader, ViewNotes};
 use crate::statement_text::StatementText;
 use crate::statement_text::edit::Edit;
 
 /// What is wrong with the query of a view if one of these comes of it.
-const OF_BROKEN_VIEWS: [ErrorCode; 10] = [
+const OF_BROKEN_VIEWS: [ErrorCode; 11] = [
     codes::NO_SUCH_TABLE,
     codes::BAD_DB_ERROR,
     codes::BAD_FIELD_ERROR,
     codes::BAD_TABLE_ERROR,
     codes::SP_DOES_NOT_EXIST,
     codes::TABLEACCESS_DENIED_ERROR,
+    codes::COLUMNACCESS_DENIED_ERROR,
     codes::DBACCESS_DENIED_ERROR,
     codes::VIEW_WRONG_LIST,
     codes::DUP_FIELDNAME,
@@ -122,7 +123,12 @@ impl Binder<'_> {
     }
 
     /// A reference to a view.
-    pub(super) fn view(&mut self, view: Arc<View>, alias: &str) -> Bound<(Relation, Scope)> {
+    pub(super) fn view(
+        &mut self,
+        view: Arc<View>,
+        alias: &str,
+        readable: &Readable,
+    ) -> Bound<(Relation, Scope)> {
         let definition = &view.definition;
         let full_name = format!("{}.{}", definition.database, definition.name);
         let name = (definition.database.as_str(), definition.name.as_str());
@@ -166,6 +172,7 @@ impl Binder<'_> {
             alias: alias.to_string(),
             table: definition.name.clone(),
             database: definition.database.clone(),
+            unreadable: readable.left_out(scope.shown.iter().map(|column| column.name.as_str())),
         };
         Ok((relation, under_name(scope, table)))
     }
@@ -311,19 +318,21 @@ fn with_key(query: &mut Query) -> bool {
     true
 }
 
-/// The same columns under the full name of a table.
+/// The columns that may be read under the full name of a table.
 fn under_name(scope: Scope, name: TableName) -> Scope {
     let name = Arc::new(name);
-    let renamed = |column: ScopeColumn| ScopeColumn {
-        table: Arc::clone(&name),
-        ..column
+    let renamed = |column: ScopeColumn| {
+        (!name.unreadable.contains(&column.name)).then(|| ScopeColumn {
+            table: Arc::clone(&name),
+            ..column
+        })
     };
     let tables = scope.tables.into_iter().map(|table| ScopeTable {
         name: Arc::clone(&name),
-        columns: table.columns.into_iter().map(renamed).collect(),
+        columns: table.columns.into_iter().filter_map(renamed).collect(),
     });
     Scope {
         tables: tables.collect(),
-        shown: scope.shown.into_iter().map(renamed).collect(),
+        shown: scope.shown.into_iter().filter_map(renamed).collect(),
     }
 }

@@ -94,8 +94,18 @@ pub struct Grant {
     pub all: bool,
     /// GRANT OPTION among them.
     pub privileges: Privileges,
+    /// Privileges on single columns, each with the columns' names.
+    pub columns: Vec<(Privileges, Vec<String>)>,
     pub on: GrantLevel,
     pub users: Vec<UserName>,
+}
+
+/// The list of privileges of GRANT and REVOKE.
+#[derive(Default)]
+struct Granted {
+    all: bool,
+    privileges: Privileges,
+    columns: Vec<(Privileges, Vec<String>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +185,12 @@ impl StatementParser<'_> {
         if self.peek("PROXY") {
             return self.unsupported("GRANT PROXY");
         }
-        let Some((all, mut privileges)) = self.privileges()? else {
+        let Some(Granted {
+            all,
+            mut privileges,
+            columns,
+        }) = self.privileges()?
+        else {
             return self.unsupported("Roles");
         };
         self.expect("ON")?;
@@ -192,6 +207,7 @@ impl StatementParser<'_> {
         Ok(account(AccountStatement::Grant(Grant {
             all,
             privileges,
+            columns,
             on,
             users,
         })))
@@ -200,10 +216,15 @@ impl StatementParser<'_> {
     pub fn revoke(&mut self) -> ParseResult<Statement> {
         self.expect("REVOKE")?;
         let if_exists = self.accept("IF EXISTS");
-        let Some((all, privileges)) = self.privileges()? else {
+        let Some(Granted {
+            all,
+            privileges,
+            columns,
+        }) = self.privileges()?
+        else {
             return self.unsupported("Roles");
         };
-        let is_everything = all && privileges == Privileges::GRANT_OPTION;
+        let is_everything = all && privileges == Privileges::GRANT_OPTION && columns.is_empty();
         if is_everything && self.accept("FROM") {
             let from = self.list(Self::user_name)?;
             return Ok(account(AccountStatement::RevokeAll { if_exists, from }));
@@ -215,6 +236,7 @@ impl StatementParser<'_> {
         let grant = Grant {
             all,
             privileges,
+            columns,
             on,
             users,
         };
@@ -387,14 +409,15 @@ impl StatementParser<'_> {
         }
     }
 
-    /// A list of privileges, and whether it has ALL; `None` if it is one of roles.
-    fn privileges(&mut self) -> ParseResult<Option<(bool, Privileges)>> {
-        let (mut all, mut privileges) = (false, Privileges::NONE);
+    /// A list of privileges; `None` if it is one of roles.
+    fn privileges(&mut self) -> ParseResult<Option<Granted>> {
+        let mut granted = Granted::default();
         loop {
+            let mut named = Privileges::NONE;
             if self.accept_one_of(&["ALL PRIVILEGES", "ALL"]).is_some() {
-                all = true;
+                granted.all = true;
             } else if self.accept("GRANT OPTION") {
-                privileges = privileges | Privileges::GRANT_OPTION;
+                granted.privileges = granted.privileges | Privileges::GRANT_OPTION;
             } else if !self.accept("USAGE") {
                 let known = Privileges::ALL_BY_NAME.iter();
                 let longest = known
@@ -404,13 +427,24 @@ impl StatementParser<'_> {
                     return Ok(None);
                 };
                 self.expect(name)?;
-                privileges = privileges | *privilege;
+                named = *privilege;
             }
             if self.tokens.peek_token_ref().token == Token::LParen {
-                return Err(SqlError::not_supported_yet("Privileges on columns").into());
+                if named.is_empty() || !Privileges::ON_COLUMNS.contains(named) {
+                    return self.unexpected("ON");
+                }
+                self.expect_token(&Token::LParen)?;
+                let columns = self.list(Self::identifier)?;
+                self.expect_token(&Token::RParen)?;
+                granted.columns.push((named, columns));
+            } else {
+                granted.privileges = granted.privileges | named;
             }
             if !self.accept_token(&Token::Comma) {
-                return Ok(Some((all, privileges)));
+                return match granted.all && !granted.columns.is_empty() {
+                    true => self.unexpected("no columns beside ALL"),
+                    false => Ok(Some(granted)),
+                };
             }
         }
     }
@@ -576,7 +610,17 @@ mod tests {
         };
         assert_eq!(parse("REVOKE ALL PRIVILEGES, GRANT OPTION FROM bob"), all);
         assert_eq!(code("GRANT clerk TO bob"), 1235);
-        assert_eq!(code("GRANT SELECT (a) ON t TO bob"), 1235);
+        let found = grant("GRANT SELECT (a, `b c`), DELETE, insert(a) ON t TO bob");
+        assert_eq!(found.privileges, Privileges::DELETE);
+        let columns = [
+            (Privileges::SELECT, vec!["a".to_string(), "b c".to_string()]),
+            (Privileges::INSERT, vec!["a".to_string()]),
+        ];
+        assert_eq!(found.columns, columns);
+        assert_eq!(code("GRANT DELETE (a) ON t TO bob"), 1064);
+        assert_eq!(code("GRANT ALL (a) ON t TO bob"), 1064);
+        assert_eq!(code("GRANT SELECT (a), ALL ON t TO bob"), 1064);
+        assert_eq!(code("GRANT SELECT () ON t TO bob"), 1064);
         assert_eq!(code("GRANT SELECT ON t TO bob IDENTIFIED BY 'x'"), 1064);
     }
 }

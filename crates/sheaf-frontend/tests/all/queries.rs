@@ -177,6 +177,7 @@ fn plan_with(
             session: &FixedSession,
             parameters,
             virtual_tables: &|_, _, _| Ok(None),
+            rights: None,
         },
     )
 }

@@ -245,6 +245,7 @@ impl Lab {
                 session: &NoSession,
                 parameters: &[],
                 virtual_tables: &|_, table, _| Ok(self.source(table)),
+                rights: None,
                 listed: Listed::Items,
                 notes: None,
                 is_over_rows: false,

@@ -20,14 +20,6 @@ const TO_LOCK: Privileges = Privileges::from_all(&[
     Privileges::LOCK_TABLES,
 ]);
 
-/// What may be done with columns: one of these shows them.
-const ON_COLUMNS: Privileges = Privileges::from_all(&[
-    Privileges::SELECT,
-    Privileges::INSERT,
-    Privileges::UPDATE,
-    Privileges::REFERENCES,
-]);
-
 /// See the module's comment.
 pub(crate) struct Client {
     pub(crate) info: SessionInfo,
@@ -123,9 +115,9 @@ impl Client {
         is_virtual_database(database) || self.rights.see_table(database, table)
     }
 
-    /// What the session may do with the columns of a table, as `information_schema.columns` says it.
-    pub(crate) fn column_privileges(&self, database: &str, table: &str) -> String {
-        let rights = self.rights.global | self.rights.on_table(database, table);
+    /// What the session may do with a column, as `information_schema.columns` says it. Empty: it does not see it.
+    pub(crate) fn column_privileges(&self, database: &str, table: &str, column: &str) -> String {
+        let rights = self.rights.on_column(database, table, column);
         let names = [
             ("select", Privileges::SELECT),
             ("insert", Privileges::INSERT),
@@ -139,7 +131,7 @@ impl Client {
 
     /// Error 1142 for a table whose columns the session may do nothing with.
     pub(crate) fn check_sees_columns(&self, database: &str, table: &str) -> Result<()> {
-        self.require_one_on_table(database, table, ON_COLUMNS, "SELECT")
+        self.require_one_on_table(database, table, Privileges::ON_COLUMNS, "SELECT")
     }
 
     /// Error 1142 for a table that the session may do nothing with.
@@ -167,7 +159,7 @@ impl Client {
         }
     }
 
-    /// The same, of privileges one of which is enough; the first is the one that is missed.
+    /// The same, of privileges one of which is enough, be it on a column.
     pub(crate) fn require_one_on_table(
         &self,
         database: &str,
@@ -175,7 +167,7 @@ impl Client {
         privileges: Privileges,
         command: &str,
     ) -> Result<()> {
-        let granted = self.rights.on_table(database, table);
+        let granted = self.rights.on_some_column(database, table);
         match granted.intersects(privileges) || is_virtual_database(database) {
             true => Ok(()),
             false => Err(self.denied_table(table, command)),
@@ -190,12 +182,12 @@ impl Client {
         )
     }
 
-    /// Whether a query may read a table that it names: error 1142 if not. A change that reads no column of its table
+    /// Whether a query may read a table that it names, or some of its columns: error 1142 if not. A change that reads no column of its table
     /// needs not be allowed to.
     pub(crate) fn check_read(&self, database: &str, table: &str) -> Result<()> {
         match self.is_blind_change {
             true => Ok(()),
-            false => self.require_on_table(database, table, Privileges::SELECT),
+            false => self.require_on_some_column(database, table, Privileges::SELECT),
         }
     }
 

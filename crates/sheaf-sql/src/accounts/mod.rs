@@ -18,6 +18,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`columns`] | privileges on single columns |
 //! | [`client`] | the client of a session: its account, and what it may do |
 //! | [`matching`] | which account a client is |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
@@ -26,6 +27,7 @@
 //! | [`show`] | SHOW GRANTS, SHOW CREATE USER, the tables of privileges |
 
 mod client;
+mod columns;
 mod matching;
 pub mod password;
 mod requirements;
@@ -43,10 +45,12 @@ use crate::engine::Engine;
 use crate::session::Session;
 use crate::virtual_database::is_virtual_database;
 pub(crate) use client::Client;
+pub(crate) use columns::names_in;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
 pub(crate) use show::{
-    mysql_user, privilege_rows, schema_privileges, table_privileges, user_privileges,
+    column_privileges, mysql_user, privilege_rows, schema_privileges, table_privileges,
+    user_privileges,
 };
 
 /// What a session may do.
@@ -128,12 +132,14 @@ impl Rights {
         let shows = Privileges::all_at(PrivilegeLevel::Database) | Privileges::SHOW_DATABASES;
         let account = self.account.as_ref();
         self.on_database(database).intersects(shows)
-            || account.is_some_and(|account| account.tables.contains_key(database))
+            || account.is_some_and(|account| {
+                account.tables.contains_key(database) || account.columns.contains_key(database)
+            })
     }
 
     fn see_table(&self, database: &str, table: &str) -> bool {
         let of_tables = Privileges::all_at(PrivilegeLevel::Table);
-        self.on_table(database, table).intersects(of_tables)
+        self.on_some_column(database, table).intersects(of_tables)
     }
 }
 

@@ -4,21 +4,21 @@
 //! statement changes, defines or administers. The rules are those of MySQL's manual, which names the privileges with
 //! each statement.
 
-use std::ops::ControlFlow;
-
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::query::Readable;
 use sheaf_storage::LockMode;
 use sheaf_table::{AccountName, Privileges, Table, TableNames};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::accounts::columns::names_in;
 use crate::accounts::{Client, may};
-use crate::change::assigned::{is_default, last_part};
-use crate::change::on_duplicate::column_of_values;
+use crate::change::assigned::is_default;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{AccountOptions, AccountStatement};
 use crate::parser::change::name_of;
-use crate::parser::statement::{CreateTable, Delete, OnDuplicate, TableChange, TableName, Update};
+use crate::parser::statement::{
+    CreateTable, Delete, ForeignKeyDefinition, OnDuplicate, TableChange, TableName, Update,
+};
 use crate::session::Session;
 use crate::statement::properties::Requirement;
 
@@ -67,7 +67,12 @@ impl Session {
             account => {
                 let to_see = Privileges::SELECT | Privileges::SHOW_VIEW;
                 self.check_explains(to_see, (database, table))?;
-                self.check_allowed_to(account, (database, table), Privileges::SELECT)
+                match self.readable_by(account, database, table)? {
+                    Readable::Only(names) if names.is_empty() => {
+                        Err(self.client.denied_table(table, "SELECT"))
+                    }
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -167,12 +172,7 @@ impl RightsCheck<'_> {
             // Of a session that is not the client's own; which one it is was asked before.
             Requirement::Session(_) => self.client.check_one_of(Privileges::PROCESS),
             Requirement::Routine(name) => self.check_routine(name),
-            Requirement::Insert(insert) => {
-                let ast::TableObject::TableName(name) = &insert.table else {
-                    return Ok(());
-                };
-                self.check_table_name(&name_of(name)?, insert_needs(insert))
-            }
+            Requirement::Insert(insert) => self.check_insert(insert),
             Requirement::Update(update) => {
                 self.check_single(&update.tables, Privileges::UPDATE, update_reads(update))
             }
@@ -193,7 +193,7 @@ impl RightsCheck<'_> {
                     OnDuplicate::Replace => Privileges::INSERT | Privileges::DELETE,
                     _ => Privileges::INSERT,
                 };
-                self.check_table_name(&load.table, needs)
+                self.check_load(load, needs)
             }
             Requirement::Create(create) => self.check_create(create),
             Requirement::Alter(name, changes) => self.check_alter(name, changes),
@@ -234,7 +234,7 @@ impl RightsCheck<'_> {
             self.check_table_name(like, Privileges::SELECT)?;
         }
         for key in &create.foreign_keys {
-            self.check_parent(&key.table, &create.name)?;
+            self.check_parent(key, &create.name)?;
         }
         Ok(())
     }
@@ -323,7 +323,13 @@ impl RightsCheck<'_> {
                         true => privileges | Privileges::SELECT,
                         false => privileges,
                     };
-                    self.check_table_name(&name_of(name)?, needs)
+                    // On which columns is checked when it is known which these are.
+                    let name = name_of(name)?;
+                    if self.is_temporary(&name)? {
+                        return Ok(());
+                    }
+                    let (database, table) = name.resolve(self.database)?;
+                    self.client.require_on_some_column(&database, &table, needs)
                 }
                 _ => Ok(()),
             },
@@ -356,7 +362,7 @@ impl RightsCheck<'_> {
                 TableChange::AddForeignKey(key) => {
                     self.client
                         .require_on_table(&database, &table, Privileges::ALTER)?;
-                    self.check_parent(&key.table, name)?;
+                    self.check_parent(key, name)?;
                 }
                 _ => self
                     .client
@@ -367,13 +373,14 @@ impl RightsCheck<'_> {
     }
 
     /// The table that a foreign key refers to is in the database of its own, if it has none.
-    fn check_parent(&self, parent: &TableName, child: &TableName) -> Result<()> {
+    fn check_parent(&self, key: &ForeignKeyDefinition, child: &TableName) -> Result<()> {
+        let parent = &key.table;
         let database = parent.database.as_ref().or(child.database.as_ref());
         let parent = TableName {
             database: database.cloned(),
             table: parent.table.clone(),
         };
-        self.check_lasting_name(&parent, Privileges::REFERENCES)
+        self.check_referenced(&parent, &key.referenced)
     }
 
     fn check_rename(&self, old: &TableName, new: &TableName) -> Result<()> {
@@ -417,63 +424,13 @@ pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
     needs
 }
 
-/// Whether ON DUPLICATE KEY UPDATE looks at a column of the conflicting row. The row that was to be inserted is the
-/// statement's own.
+/// Whether ON DUPLICATE KEY UPDATE looks at a column of the conflicting row.
 fn duplicates_are_read(on: &ast::OnInsert, alias: Option<&ast::InsertAliases>) -> bool {
     let ast::OnInsert::DuplicateKeyUpdate(assignments) = on else {
         return true;
     };
-    let mut names = OldColumns { alias, found: 0 };
-    let values = assignments.iter().map(|assignment| &assignment.value);
-    for value in values.filter(|value| !is_default(value)) {
-        walk_expression(&mut value.clone(), &mut names);
-    }
-    names.found > 0
-}
-
-/// Counts names that may be those of columns of the conflicting row.
-struct OldColumns<'a> {
-    /// `INSERT ... AS alias(columns)`
-    alias: Option<&'a ast::InsertAliases>,
-    found: usize,
-}
-
-impl OldColumns<'_> {
-    fn counts(&self, expression: &ast::Expr) -> bool {
-        match expression {
-            ast::Expr::Identifier(name) => {
-                let mut aliases = self
-                    .alias
-                    .iter()
-                    .flat_map(|alias| &alias.col_aliases)
-                    .flatten();
-                let is_new = aliases.any(|alias| alias.value.eq_ignore_ascii_case(&name.value));
-                !is_new && !name.value.starts_with('@')
-            }
-            ast::Expr::CompoundIdentifier(parts) => {
-                let row = self.alias.map(|alias| last_part(&alias.row_alias));
-                let is_new = matches!((parts.as_slice(), row), ([name, _], Some(row))
-                    if name.value.eq_ignore_ascii_case(&row));
-                !is_new && !parts[0].value.starts_with('@')
-            }
-            _ => false,
-        }
-    }
-}
-
-impl ExpressionVisitor for OldColumns<'_> {
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if self.counts(expression) {
-            self.found += 1;
-        } else if let ast::Expr::Function(function) = expression
-            && let Some(column) = column_of_values(function)
-            && self.counts(column)
-        {
-            // The operand was counted before: it is one of the new row.
-            self.found -= 1;
-        }
-        ControlFlow::Continue(())
-    }
+    let mut values = assignments.iter().map(|assignment| &assignment.value);
+    values.any(|value| !names_in(value, alias).is_empty())
 }
 
 /// Whether an UPDATE looks at a column, so that it shows something of what its table holds.

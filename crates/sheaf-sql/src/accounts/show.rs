@@ -1,5 +1,7 @@
 //! What accounts are granted, for SHOW and for `information_schema`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use sheaf_table::{Account, PrivilegeLevel, Privileges};
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
@@ -222,6 +224,44 @@ pub(crate) fn table_privileges(session: &Session) -> Rows {
     rows
 }
 
+/// The rows of `information_schema.COLUMN_PRIVILEGES`.
+pub(crate) fn column_privileges(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("GRANTEE", GRANTEE),
+        ("TABLE_CATALOG", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("COLUMN_NAME", TEXT),
+        ("PRIVILEGE_TYPE", TEXT),
+        ("IS_GRANTABLE", Cells::Text(3)),
+    ]);
+    for account in session.shown_accounts() {
+        let grantee = account.name.to_string();
+        for (database, tables) in &account.columns {
+            for (table, columns) in tables {
+                // What may be granted on is said of the table.
+                let own = account.tables.get(database).and_then(|own| own.get(table));
+                let option = own.copied().unwrap_or_default();
+                let option = option.and(Privileges::GRANT_OPTION);
+                for (column, privileges) in columns {
+                    for (name, grantable) in listed(*privileges | option, "USAGE") {
+                        rows.push(vec![
+                            grantee.clone().into(),
+                            "def".into(),
+                            database.clone().into(),
+                            table.clone().into(),
+                            column.clone().into(),
+                            name.into(),
+                            grantable.into(),
+                        ]);
+                    }
+                }
+            }
+        }
+    }
+    rows
+}
+
 /// SHOW PRIVILEGES
 pub(crate) fn privilege_rows() -> Rows {
     let mut rows = Rows::new([
@@ -289,14 +329,51 @@ fn grants_of(account: &Account) -> Vec<String> {
         let on = format!("{}.*", quoted_name(database));
         lines.push(line(names_or(*privileges, all, "USAGE"), &on, *privileges));
     }
-    for (database, tables) in &account.tables {
-        for (table, privileges) in tables {
-            let all = Privileges::all_at(PrivilegeLevel::Table);
-            let on = format!("{}.{}", quoted_name(database), quoted_name(table));
-            lines.push(line(names_or(*privileges, all, "USAGE"), &on, *privileges));
-        }
+    let of_tables = names_of_tables(&account.tables);
+    let of_columns = names_of_tables(&account.columns);
+    let tables: BTreeSet<(&str, &str)> = of_tables.chain(of_columns).collect();
+    for (database, table) in tables {
+        let own = account.tables.get(database).and_then(|own| own.get(table));
+        let own = own.copied().unwrap_or_default();
+        let on = format!("{}.{}", quoted_name(database), quoted_name(table));
+        lines.push(line(
+            names_on_table(account, (database, table), own),
+            &on,
+            own,
+        ));
     }
     lines
+}
+
+/// Databases and tables that something is granted on.
+fn names_of_tables<T>(
+    granted: &BTreeMap<String, BTreeMap<String, T>>,
+) -> impl Iterator<Item = (&str, &str)> {
+    granted.iter().flat_map(|(database, tables)| {
+        let tables = tables.keys();
+        tables.map(|table| (database.as_str(), table.as_str()))
+    })
+}
+
+/// The privileges on a table, each followed by the same on columns.
+fn names_on_table(account: &Account, (database, table): (&str, &str), own: Privileges) -> String {
+    let all = Privileges::all_at(PrivilegeLevel::Table);
+    let columns = account.columns_of(database, table);
+    let Some(columns) = columns.filter(|_| !own.contains(all)) else {
+        return names_or(own, all, "USAGE");
+    };
+    let mut names = Vec::new();
+    for (privilege, name, _) in Privileges::ALL_BY_NAME {
+        if own.contains(*privilege) {
+            names.push((*name).to_string());
+        }
+        let granted = columns.iter().filter(|(_, set)| set.contains(*privilege));
+        let granted: Vec<String> = granted.map(|(column, _)| quoted_name(column)).collect();
+        if !granted.is_empty() {
+            names.push(format!("{name} ({})", granted.join(", ")));
+        }
+    }
+    names.join(", ")
 }
 
 fn names_or(privileges: Privileges, all: Privileges, none: &str) -> String {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_table::{
-    Account, AccountName, Accounts, AuthenticationMethod, PrivilegeLevel, Privileges,
+    Account, AccountName, Accounts, AuthenticationMethod, Column, ColumnPrivileges, PrivilegeLevel,
+    Privileges,
 };
 use sheaf_types::error::codes;
 
@@ -97,6 +98,14 @@ impl Client {
                 missing = missing | granted.without(self.rights.on_table(database, table));
             }
         }
+        for (database, tables) in &account.columns {
+            for (table, columns) in tables {
+                for (column, granted) in columns {
+                    let own = self.rights.on_column(database, table, column);
+                    missing = missing | granted.without(own);
+                }
+            }
+        }
         missing
     }
 }
@@ -123,15 +132,17 @@ impl RightsCheck<'_> {
             }
             GrantLevel::Table(name) => {
                 let (database, table) = name.resolve(self.database)?;
-                match self
-                    .client
-                    .rights
-                    .on_table(&database, &table)
-                    .contains(needed)
-                {
-                    true => Ok(()),
-                    false => Err(self.client.denied_table(&table, "GRANT")),
+                let own = self.client.rights.on_table(&database, &table);
+                if !own.contains(needed) {
+                    return Err(self.client.denied_table(&table, "GRANT"));
                 }
+                let mut columns = grant.columns.iter().flat_map(|(privileges, columns)| {
+                    columns.iter().map(move |column| (column, *privileges))
+                });
+                columns.try_for_each(|(column, privileges)| {
+                    self.client
+                        .require_on_column((&database, &table), column, privileges)
+                })
             }
         }
     }
@@ -144,6 +155,9 @@ fn granted(grant: &Grant) -> Result<Privileges> {
         GrantLevel::Database(_) => PrivilegeLevel::Database,
         GrantLevel::Table(_) => PrivilegeLevel::Table,
     };
+    if level != PrivilegeLevel::Table && !grant.columns.is_empty() {
+        return Err(illegal_grant());
+    }
     let all = Privileges::all_at(level);
     if (all | Privileges::GRANT_OPTION).contains(grant.privileges) {
         return Ok(match grant.all {
@@ -152,12 +166,16 @@ fn granted(grant: &Grant) -> Result<Privileges> {
         });
     }
     Err(match level {
-        PrivilegeLevel::Table => SqlError::new(
-            codes::ILLEGAL_GRANT_FOR_TABLE,
-            "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
-        ),
+        PrivilegeLevel::Table => illegal_grant(),
         _ => SqlError::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES"),
     })
+}
+
+fn illegal_grant() -> SqlError {
+    SqlError::new(
+        codes::ILLEGAL_GRANT_FOR_TABLE,
+        "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
+    )
 }
 
 impl Session {
@@ -234,6 +252,7 @@ impl Session {
                             account.global = Privileges::NONE;
                             account.databases.clear();
                             account.tables.clear();
+                            account.columns.clear();
                         }
                     }
                     Ok::<(), SqlError>(())
@@ -347,13 +366,18 @@ impl Session {
         let granted = granted(grant)?;
         let level = self.level_of(grant)?;
         // A grant on a table that is not there yet must include the privilege to make it.
+        let mut columns = Vec::new();
         if let Level::Table(database, table) = &level
-            && !granted.contains(Privileges::CREATE)
+            && (!granted.contains(Privileges::CREATE) || !grant.columns.is_empty())
         {
             let catalog = self.engine.catalog();
-            if catalog.view(database, table).is_none() {
-                catalog.table(database, table)?;
-            }
+            columns = match catalog.view(database, table) {
+                Some(view) => columns_of(grant, &view.definition.columns, table)?,
+                None => {
+                    let found = catalog.table(database, table)?;
+                    columns_of(grant, &found.definition.columns, table)?
+                }
+            };
         }
         let names = self.client.names_of(&grant.users);
         self.engine.catalog().change_accounts(|accounts| {
@@ -364,7 +388,12 @@ impl Session {
                         "You are not allowed to create a user with GRANT",
                     )
                 })?;
-                level.add(Arc::make_mut(account), granted)?;
+                let account = Arc::make_mut(account);
+                // USAGE is granted, too: that makes an entry.
+                if !granted.is_empty() || columns.is_empty() {
+                    level.add(account, granted)?;
+                }
+                level.add_columns(account, &columns)?;
             }
             Ok(())
         })
@@ -377,9 +406,12 @@ impl Session {
         let mut left_out = LeftOut::new();
         self.engine.catalog().change_accounts(|accounts| {
             for name in &names {
-                let account = accounts.get_mut(name);
-                let is_done =
-                    account.is_some_and(|account| level.remove(Arc::make_mut(account), revoked));
+                let account = accounts.get_mut(name).map(Arc::make_mut);
+                let is_done = account.is_some_and(|account| {
+                    let of_columns = level.remove_columns(account, &grant.columns);
+                    let is_only_of_columns = revoked.is_empty() && !grant.columns.is_empty();
+                    of_columns && (is_only_of_columns || level.remove(account, revoked))
+                });
                 match is_done {
                     true => {}
                     false if if_exists => left_out.push(name.clone()),
@@ -422,6 +454,12 @@ impl Level {
             }
         };
         *set = *set | granted;
+        // Whoever may do everything with a table needs nothing of its columns.
+        if let Level::Table(database, table) = self
+            && granted.contains(Privileges::all_at(PrivilegeLevel::Table))
+        {
+            take_columns(account, database, table, Privileges::ON_COLUMNS);
+        }
         let tables: usize = account.tables.values().map(BTreeMap::len).sum();
         if account.databases.len().max(tables) > MAX_GRANTS_OF_ACCOUNT {
             return Err(SqlError::unknown(format!(
@@ -429,6 +467,49 @@ impl Level {
             )));
         }
         Ok(())
+    }
+
+    /// Error 1105 for too many grants.
+    fn add_columns(&self, account: &mut Account, columns: &[(String, Privileges)]) -> Result<()> {
+        let (Level::Table(database, table), false) = (self, columns.is_empty()) else {
+            return Ok(());
+        };
+        let tables = account.columns.entry(database.clone()).or_default();
+        let granted = tables.entry(table.clone()).or_default();
+        for (column, privileges) in columns {
+            let set = granted.entry(column.clone()).or_default();
+            *set = *set | *privileges;
+        }
+        let tables = account.columns.values().flat_map(BTreeMap::values);
+        let all: usize = tables.map(ColumnPrivileges::len).sum();
+        match all > MAX_GRANTS_OF_ACCOUNT {
+            true => Err(SqlError::unknown(format!(
+                "An account has privileges on at most {MAX_GRANTS_OF_ACCOUNT} columns"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// False if something that is revoked on a column is not granted on it.
+    fn remove_columns(&self, account: &mut Account, revoked: &[(Privileges, Vec<String>)]) -> bool {
+        let Level::Table(database, table) = self else {
+            return true;
+        };
+        for (privilege, names) in revoked {
+            for name in names {
+                let columns = account.columns_of(database, table);
+                let mut granted = columns.into_iter().flatten();
+                let found = granted.find(|(known, set)| {
+                    known.to_lowercase() == name.to_lowercase() && set.intersects(*privilege)
+                });
+                let Some((known, _)) = found else {
+                    return false;
+                };
+                let known = known.clone();
+                take_column(account, database, table, (&known, *privilege));
+            }
+        }
+        true
     }
 
     /// False if nothing is granted there.
@@ -440,14 +521,16 @@ impl Level {
             }
             Level::Database(name) => remove_from(&mut account.databases, name, revoked),
             Level::Table(database, table) => {
+                // What is revoked on the table is on its columns as well.
+                let of_columns = take_columns(account, database, table, revoked);
                 let Some(tables) = account.tables.get_mut(database) else {
-                    return false;
+                    return of_columns;
                 };
                 let is_removed = remove_from(tables, table, revoked);
                 if tables.is_empty() {
                     account.tables.remove(database);
                 }
-                is_removed
+                is_removed || of_columns
             }
         }
     }
@@ -465,6 +548,57 @@ impl Level {
             _ => SqlError::new(codes::NONEXISTING_GRANT, text),
         }
     }
+}
+
+/// Takes privileges on columns of a table away. False if none of them were granted.
+fn take_columns(
+    account: &mut Account,
+    database: &str,
+    table: &str,
+    privileges: Privileges,
+) -> bool {
+    let columns = account.columns_of(database, table).into_iter().flatten();
+    let granted = columns.filter(|(_, set)| set.intersects(privileges));
+    let names: Vec<String> = granted.map(|(name, _)| name.clone()).collect();
+    for name in &names {
+        take_column(account, database, table, (name, privileges));
+    }
+    !names.is_empty()
+}
+
+/// Takes privileges on a column away, and all that is empty then.
+fn take_column(
+    account: &mut Account,
+    database: &str,
+    table: &str,
+    (column, privileges): (&str, Privileges),
+) {
+    let Some(tables) = account.columns.get_mut(database) else {
+        return;
+    };
+    if let Some(columns) = tables.get_mut(table) {
+        remove_from(columns, column, privileges);
+        if columns.is_empty() {
+            tables.remove(table);
+        }
+    }
+    if tables.is_empty() {
+        account.columns.remove(database);
+    }
+}
+
+/// The columns that a GRANT names, as the table or view spells them, each with what is granted on it. Error 1054.
+fn columns_of(grant: &Grant, known: &[Column], table: &str) -> Result<Vec<(String, Privileges)>> {
+    let mut granted = Vec::new();
+    for (privilege, names) in &grant.columns {
+        for name in names {
+            let mut known = known.iter();
+            let found = known.find(|column| column.name.to_lowercase() == name.to_lowercase());
+            let found = found.ok_or_else(|| SqlError::bad_field(name, table))?;
+            granted.push((found.name.clone(), *privilege));
+        }
+    }
+    Ok(granted)
 }
 
 /// Takes privileges from an entry, and the entry away if none are left.

@@ -294,12 +294,25 @@ impl Session {
             let field = sheaf_access::arrow_field(column);
             ColumnMeta::new(&field, &header, self.result_collation_id())
         };
+        let is_own = names.is_temporary(database, table);
+        let is_seen = |column: &Column| {
+            let client = &self.client;
+            is_own
+                || !client
+                    .column_privileges(database, table, &column.name)
+                    .is_empty()
+        };
         if let Some(view) = names.view(database, table) {
-            return Ok(view.definition.columns.iter().map(column_of).collect());
+            let columns = view.definition.columns.iter();
+            return Ok(columns
+                .filter(|column| is_seen(column))
+                .map(column_of)
+                .collect());
         }
         let table = names.table(database, table)?;
         let definition = &table.definition;
         let columns = definition.columns.iter().enumerate();
+        let columns = columns.filter(|(_, column)| is_seen(column));
         let columns = columns.map(|(position, column)| {
             let mut meta = column_of(column);
             meta.flags |= table_flags(definition, position);
@@ -455,17 +468,16 @@ impl Session {
             return Ok(rows);
         }
         let names = self.table_names();
-        let privileges = match names.is_temporary(&database, &table) {
-            true => ALL_ON_COLUMNS.to_string(),
-            false => {
-                self.client.check_sees_columns(&database, &table)?;
-                self.client.column_privileges(&database, &table)
-            }
-        };
-        let view = names.view(&database, &table);
+        let is_own = names.is_temporary(&database, &table);
+        if !is_own {
+            self.client.check_sees_columns(&database, &table)?;
+        }
+        let name = table;
+        let (database, table) = (database.as_str(), name.as_str());
+        let view = names.view(database, table);
         let table = match &view {
             Some(_) => None,
-            None => Some(names.table(&database, &table)?),
+            None => Some(names.table(database, table)?),
         };
         let columns = match (&view, &table) {
             (Some(view), _) => &view.definition.columns[..],
@@ -473,6 +485,13 @@ impl Session {
             (None, None) => &[],
         };
         for (position, column) in columns.iter().enumerate() {
+            let privileges = match is_own {
+                true => ALL_ON_COLUMNS.to_string(),
+                false => self.client.column_privileges(database, &name, &column.name),
+            };
+            if privileges.is_empty() {
+                continue;
+            }
             let mut row: Vec<Cell> = vec![
                 column.name.clone().into(),
                 column.ty.definition_text().into(),

@@ -302,6 +302,35 @@ impl Session {
         Ok(())
     }
 
+    /// Error 1143 for a column of a reference, by its position in the table, that the session does not have a privilege
+    /// on.
+    pub(crate) fn check_column(
+        &self,
+        reference: &Reference,
+        position: usize,
+        privilege: Privileges,
+    ) -> Result<()> {
+        let (Some(table), false) = (&reference.table, self.client.has_all_rights()) else {
+            return Ok(());
+        };
+        let definition = &table.definition;
+        match &reference.changed_view {
+            Some(view) => {
+                let mut columns = view.columns.iter();
+                let found = columns.find(|(_, known)| *known == Some(position));
+                let column = found.map_or("", |(name, _)| name.as_str());
+                let view = (view.database.as_str(), view.name.as_str());
+                self.client.require_on_column(view, column, privilege)
+            }
+            None if definition.is_temporary() => Ok(()),
+            None => {
+                let column = &definition.columns[position].name;
+                let table = (definition.database.as_str(), definition.name.as_str());
+                self.client.require_on_column(table, column, privilege)
+            }
+        }
+    }
+
     /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references. Error 1142 for
     /// one that the session does not have the privilege for.
     pub(crate) fn lock_for_change<T>(
@@ -327,7 +356,8 @@ impl Session {
                     }
                     None if table.definition.is_temporary() => {}
                     None => {
-                        self.client.require_on_table(database, name, privilege)?;
+                        self.client
+                            .require_on_some_column(database, name, privilege)?;
                         self.table_locks.check_to_change((database, name), alias)?;
                     }
                 }

@@ -258,8 +258,9 @@ impl Session {
         view: &ChangedView,
         privilege: Privileges,
     ) -> Result<()> {
+        // On which of its columns is checked with the statement's list of them.
         self.client
-            .require_on_table(&view.database, &view.name, privilege)?;
+            .require_on_some_column(&view.database, &view.name, privilege)?;
         for (account, (database, table)) in &view.needs {
             let granted = self.check_allowed_to(account.as_ref(), (database, table), privilege);
             granted.map_err(|error| match error.code == codes::NO_SUCH_USER.number() {

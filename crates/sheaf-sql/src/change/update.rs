@@ -20,6 +20,7 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::{ChangeSet, Privileges, Table};
 use sqlparser::ast;
 
+use crate::accounts::names_in;
 use crate::change::assigned::{as_stored, is_default};
 use crate::change::change_query::{ChangeQuery, References, key_of};
 use crate::change::first_finds::{Finds, FirstFinds};
@@ -89,9 +90,40 @@ impl Session {
                 Ok((assignments, targets))
             })?;
         let parsed = Parsed::new(&update, text);
-        let outcome = self.update_locked(parsed, (&references, &locked), assignments);
+        let outcome = match self.check_assigned(&references, (&update.assignments, &assignments)) {
+            Ok(()) => self.update_locked(parsed, (&references, &locked), assignments),
+            Err(denied) => Err(denied),
+        };
         self.transactions.keep_tables(locked);
         self.end_update(outcome?, sink)
+    }
+
+    /// Error 1143 for a column that may not be assigned, or one that a value reads and that may not be read. Most values
+    /// are part of the query, which checks that too, but later values are not.
+    fn check_assigned(
+        &self,
+        references: &References,
+        (written, resolved): (&[ast::Assignment], &[Assignment]),
+    ) -> Result<()> {
+        if self.client.has_all_rights() {
+            return Ok(());
+        }
+        for assignment in resolved {
+            let reference = &references.0[assignment.reference];
+            self.check_column(reference, assignment.column, Privileges::UPDATE)?;
+        }
+        for assignment in written {
+            for (table, column) in names_in(&assignment.value, None) {
+                let parts = table.into_iter().chain([column]);
+                let parts: Vec<ast::Ident> = parts.map(ast::Ident::new).collect();
+                // What means no column of these tables means one of a subquery's, or nothing.
+                if let Ok((reference, column)) = references.column(&ast::ObjectName::from(parts)) {
+                    let reference = &references.0[reference];
+                    self.check_column(reference, column, Privileges::SELECT)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Tells the client what an UPDATE did.

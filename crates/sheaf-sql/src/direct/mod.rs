@@ -507,10 +507,10 @@ impl Session {
     /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
     /// `None`: it would not. Error 1142 if the session may not read its tables.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
-        self.require_needs(plan)?;
+        let may_run = self.meets_needs_to_show(plan)?;
         let Some(given) = self
             .given_of(plan, &[])
-            .filter(|_| !self.table_locks.are_held())
+            .filter(|_| may_run && !self.table_locks.are_held())
         else {
             return Ok(None);
         };
@@ -531,13 +531,15 @@ impl Session {
         }
     }
 
-    /// Error 1142 if the session may not read a plan's tables.
-    fn require_needs(&self, plan: &DirectPlan) -> Result<()> {
-        plan.needs.iter().try_for_each(|need| {
-            let (database, table) = (&need.database, &need.table);
-            self.client
-                .require_on_table(database, table, need.privileges)
-        })
+    /// Whether the session may run a plan that it only shows, which locks nothing. Error 1142 if it may not read its
+    /// tables.
+    fn meets_needs_to_show(&self, plan: &DirectPlan) -> Result<bool> {
+        let without_locks = |need: &TableNeed| TableNeed {
+            locks: None,
+            ..need.clone()
+        };
+        let needs: Vec<TableNeed> = plan.needs.iter().map(without_locks).collect();
+        self.client.meets_needs(&needs)
     }
 
     /// The parameters of a run, with what the session gives besides; `None` if that is for the vectorised path to read.
@@ -597,8 +599,9 @@ impl Session {
         // A panic may have left them.
         self.statement.view = None;
         self.statement.searched = None;
-        if !self.client.has_all_rights() {
-            self.client.check_needs(&plan.needs)?;
+        if !self.client.has_all_rights() && !self.client.meets_needs(&plan.needs)? {
+            self.warnings = warnings;
+            return Ok(false);
         }
         self.begin_implicitly();
         let parameters = operand::as_literals(&parameters);

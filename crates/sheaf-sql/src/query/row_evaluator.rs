@@ -226,6 +226,7 @@ impl Session {
             session: values,
             parameters: &[],
             virtual_tables: &|_: &str, _: &str, _| Ok(None),
+            rights: None,
             listed: Listed::Values,
             notes: None,
             is_over_rows: false,

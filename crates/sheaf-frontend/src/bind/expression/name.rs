@@ -57,7 +57,12 @@ impl Binder<'_> {
                     let name = qualified(table, column);
                     return Err(SqlError::non_unique_column(&name, clause.name()));
                 }
-                Found::Nothing => {}
+                Found::Nothing => {
+                    // It hides those further out.
+                    if let Some(hidden) = block.scope.unreadable_in(database, table, column) {
+                        return Err(self.denied_column(&hidden.table, column));
+                    }
+                }
             }
             let is_around = at + 1 < self.blocks.len();
             let knows_items = matches!(block.clause, Clause::GroupBy | Clause::OrderBy)
@@ -69,6 +74,12 @@ impl Binder<'_> {
             {
                 return Ok(item);
             }
+        }
+        // Whether there is such a column is not told of a table that is read in part.
+        let mut scopes = self.blocks.iter().rev().map(|block| &block.scope);
+        if let Some(restricted) = scopes.find_map(|scope| scope.restricted(database, table).next())
+        {
+            return Err(self.denied_column(&restricted.table, column));
         }
         Err(SqlError::bad_field(
             &qualified(table, column),

@@ -59,11 +59,13 @@ fn push_columns(
     (database, name): (&str, &str),
     (columns, key): (&[Column], &dyn Fn(usize) -> &'static str),
 ) {
-    let privileges = session.client.column_privileges(database, name);
-    if privileges.is_empty() {
-        return;
-    }
     for (position, column) in columns.iter().enumerate() {
+        let privileges = session
+            .client
+            .column_privileges(database, name, &column.name);
+        if privileges.is_empty() {
+            continue;
+        }
         let collation = column.ty.collation();
         let (precision, scale) = numeric_precision(&column.ty);
         let fraction_digits = match column.ty {

@@ -119,12 +119,13 @@ const EMPTY: [(&str, &[(&str, Cells)]); 6] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 24] = [
+const FILLED: [&str; 25] = [
     "CHARACTER_SETS",
     "CHECK_CONSTRAINTS",
     "COLLATIONS",
     "COLLATION_CHARACTER_SET_APPLICABILITY",
     "COLUMNS",
+    "COLUMN_PRIVILEGES",
     "COLUMN_STATISTICS",
     "ENGINES",
     "GLOBAL_STATUS",
@@ -299,6 +300,7 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
         "USER_PRIVILEGES" => accounts::user_privileges(session),
         "SCHEMA_PRIVILEGES" => accounts::schema_privileges(session),
         "TABLE_PRIVILEGES" => accounts::table_privileges(session),
+        "COLUMN_PRIVILEGES" => accounts::column_privileges(session),
         "GLOBAL_VARIABLES" => name_values(session.engine.globals().all(true)),
         "SESSION_VARIABLES" => name_values(session.variables.all(false)),
         "GLOBAL_STATUS" => name_values(session.status_entries(true)),

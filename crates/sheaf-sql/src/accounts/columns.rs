@@ -1,0 +1,370 @@
+//! Privileges on single columns, where those on the whole table are not enough.
+//!
+//! ```text
+//!   a table is named      some column must be granted              error 1142
+//!   a column is read      the binder finds only granted ones       error 1143; 1142 for `*`
+//!   a column is written   it must be granted itself                error 1143; 1142 if none is named
+//! ```
+//!
+//! Reading is checked where names get their meaning: what a session [may not read](ReadRights) is in no scope. Direct
+//! plans know tables only, so a session that has a table in part does not run them
+//! ([`Client::meets_needs`]). What is granted goes by the names that tables and columns have, and stays when these
+//! are dropped or get other names.
+
+use std::ops::ControlFlow;
+
+use sheaf_frontend::query::{ReadRights, Readable, Reader};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_table::{AccountName, ColumnPrivileges, Privileges};
+use sheaf_types::error::codes;
+use sqlparser::ast;
+
+use crate::accounts::requirements::{RightsCheck, insert_needs};
+use crate::accounts::{Client, Rights, TableNeed};
+use crate::change::assigned::{is_default, last_part};
+use crate::change::on_duplicate::column_of_values;
+use crate::error::{Result, SqlError};
+use crate::parser::change::name_of;
+use crate::parser::statement::{LoadData, LoadTarget, TableName};
+use crate::session::Session;
+use crate::virtual_database::is_virtual_database;
+
+impl Rights {
+    pub(super) fn granted_on_columns(
+        &self,
+        database: &str,
+        table: &str,
+    ) -> Option<&ColumnPrivileges> {
+        self.account.as_ref()?.columns_of(database, table)
+    }
+
+    /// What one has on the table, or on some of its columns.
+    pub(super) fn on_some_column(&self, database: &str, table: &str) -> Privileges {
+        let columns = self.granted_on_columns(database, table);
+        let granted = columns.into_iter().flat_map(ColumnPrivileges::values);
+        granted.fold(self.on_table(database, table), |all, set| all | *set)
+    }
+
+    /// What one has on a column.
+    pub(super) fn on_column(&self, database: &str, table: &str, column: &str) -> Privileges {
+        let columns = self.granted_on_columns(database, table);
+        let granted = columns.into_iter().flatten();
+        granted
+            .filter(|(name, _)| name.to_lowercase() == column.to_lowercase())
+            .fold(self.on_table(database, table), |all, (_, set)| all | *set)
+    }
+
+    fn readable(&self, database: &str, table: &str) -> Readable {
+        let is_all = is_virtual_database(database)
+            || self.on_table(database, table).contains(Privileges::SELECT);
+        if is_all {
+            return Readable::All;
+        }
+        let columns = self.granted_on_columns(database, table).into_iter();
+        let granted = columns.flatten();
+        let readable = granted.filter(|(_, set)| set.contains(Privileges::SELECT));
+        Readable::Only(readable.map(|(name, _)| name.clone()).collect())
+    }
+}
+
+impl Client {
+    /// Error 1142 if privileges are missing that the session has on no column of a table, or not on the table.
+    pub(crate) fn require_on_some_column(
+        &self,
+        database: &str,
+        table: &str,
+        privileges: Privileges,
+    ) -> Result<()> {
+        if self.rights.global.contains(privileges) || is_virtual_database(database) {
+            return Ok(());
+        }
+        let missing = privileges.without(self.rights.on_some_column(database, table));
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(self.denied_table(table, &missing.to_string())),
+        }
+    }
+
+    /// Error 1143 if privileges on a column are missing.
+    pub(crate) fn require_on_column(
+        &self,
+        (database, table): (&str, &str),
+        column: &str,
+        privileges: Privileges,
+    ) -> Result<()> {
+        if self.rights.global.contains(privileges) || is_virtual_database(database) {
+            return Ok(());
+        }
+        let missing = privileges.without(self.rights.on_column(database, table, column));
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(self.denied_column(table, column, &missing.to_string())),
+        }
+    }
+
+    pub(crate) fn denied_column(&self, table: &str, column: &str, command: &str) -> SqlError {
+        let (user, host) = (&self.info.user, &self.info.host);
+        SqlError::new(
+            codes::COLUMNACCESS_DENIED_ERROR,
+            format!(
+                "{command} command denied to user '{user}'@'{host}' for column '{column}' in table '{table}'"
+            ),
+        )
+    }
+
+    /// Checks what a direct plan needs. False: columns that it does not tell of decide, so it is not to be run. Error
+    /// 1142.
+    pub(crate) fn meets_needs(&self, needs: &[TableNeed]) -> Result<bool> {
+        let Err(error) = self.check_needs(needs) else {
+            return Ok(true);
+        };
+        let is_in_part = |need: &TableNeed| {
+            let (database, table) = (&need.database, &need.table);
+            self.rights.granted_on_columns(database, table).is_some()
+        };
+        match needs.iter().any(is_in_part) {
+            true => Ok(false),
+            false => Err(error),
+        }
+    }
+
+    /// What the session may read of a table.
+    fn readable(&self, database: &str, table: &str) -> Readable {
+        match self.has_all_rights() || self.is_blind_change {
+            true => Readable::All,
+            false => self.rights.readable(database, table),
+        }
+    }
+}
+
+impl Session {
+    /// What an account may read of a table: `None`: the session's. Error 1449.
+    pub(super) fn readable_by(
+        &self,
+        account: Option<&AccountName>,
+        database: &str,
+        table: &str,
+    ) -> Result<Readable> {
+        let other = account.filter(|account| Some(*account) != self.client.info.account.as_ref());
+        let Some(account) = other else {
+            return Ok(self.client.readable(database, table));
+        };
+        let rights = Rights::of(self.engine.catalog(), account);
+        match &rights.account {
+            None => Err(SqlError::no_such_definer(account)),
+            Some(_) => Ok(rights.readable(database, table)),
+        }
+    }
+}
+
+impl ReadRights for Session {
+    fn readable(&self, database: &str, table: &str, reader: Reader<'_>) -> Result<Readable> {
+        match reader {
+            Reader::Owner => Ok(Readable::All),
+            Reader::Session => self.readable_by(None, database, table),
+            Reader::Definer(account) => self.readable_by(Some(account), database, table),
+        }
+    }
+
+    fn denied_column(&self, table: &str, column: &str) -> SqlError {
+        self.client.denied_column(table, column, "SELECT")
+    }
+
+    fn denied_table(&self, table: &str) -> SqlError {
+        self.client.denied_table(table, "SELECT")
+    }
+}
+
+impl RightsCheck<'_> {
+    /// INSERT and REPLACE: the columns that are written, those that ON DUPLICATE KEY UPDATE writes, and what it reads.
+    pub(super) fn check_insert(&self, insert: &ast::Insert) -> Result<()> {
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Ok(());
+        };
+        let needs = insert_needs(insert);
+        let Some((database, table)) = self.table_in_part(&name_of(name)?, needs)? else {
+            return Ok(());
+        };
+        let on_table = (database.as_str(), table.as_str());
+        let mut written: Vec<String> = insert.columns.iter().map(last_part).collect();
+        written.extend(insert.assignments.iter().flat_map(targets_of));
+        self.check_written(on_table, &written)?;
+        if insert.returning.is_some() {
+            let needs = Privileges::SELECT;
+            self.client.require_on_table(&database, &table, needs)?;
+        }
+        let assignments = match &insert.on {
+            Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => assignments.as_slice(),
+            Some(_) => return self.client.require_on_table(&database, &table, needs),
+            None => &[],
+        };
+        for column in assignments.iter().flat_map(targets_of) {
+            self.client
+                .require_on_column(on_table, &column, Privileges::UPDATE)?;
+        }
+        let known = self.column_names(&database, &table);
+        let values = assignments.iter().map(|assignment| &assignment.value);
+        for value in values {
+            let alias = insert.insert_alias.as_ref();
+            for (qualifier, column) in names_in(value, alias) {
+                let is_other = qualifier.is_some_and(|name| !name.eq_ignore_ascii_case(&table));
+                let is_known = known.as_ref().is_none_or(|known| is_among(known, &column));
+                if is_known && !is_other {
+                    self.client
+                        .require_on_column(on_table, &column, Privileges::SELECT)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// LOAD DATA.
+    pub(super) fn check_load(&self, load: &LoadData, needs: Privileges) -> Result<()> {
+        let Some((database, table)) = self.table_in_part(&load.table, needs)? else {
+            return Ok(());
+        };
+        let targets = load.targets.iter().filter_map(|target| match target {
+            LoadTarget::Column(name) => Some(name.clone()),
+            LoadTarget::Variable(_) => None,
+        });
+        let mut written: Vec<String> = targets.collect();
+        written.extend(load.set.iter().map(|(name, _)| name.clone()));
+        match load.targets.is_empty() {
+            true => self.check_written((&database, &table), &[]),
+            false => self.check_written((&database, &table), &written),
+        }
+    }
+
+    /// The columns of a table that a foreign key refers to.
+    pub(super) fn check_referenced(&self, parent: &TableName, columns: &[String]) -> Result<()> {
+        let (database, table) = parent.resolve(self.database)?;
+        let needs = Privileges::REFERENCES;
+        let client = self.client;
+        if columns.is_empty() {
+            return client.require_on_table(&database, &table, needs);
+        }
+        client.require_on_some_column(&database, &table, needs)?;
+        let mut columns = columns.iter();
+        columns.try_for_each(|column| client.require_on_column((&database, &table), column, needs))
+    }
+
+    /// Database and name of a table on some columns of which the session has what is needed; `None`: it has it on the
+    /// whole table, or the table is its own. Error 1142.
+    fn table_in_part(
+        &self,
+        name: &TableName,
+        needs: Privileges,
+    ) -> Result<Option<(String, String)>> {
+        let (database, table) = name.resolve(self.database)?;
+        if self.names.is_temporary(&database, &table) {
+            return Ok(None);
+        }
+        self.client
+            .require_on_some_column(&database, &table, needs)?;
+        let whole = self.client.require_on_table(&database, &table, needs);
+        Ok(whole.is_err().then_some((database, table)))
+    }
+
+    /// Error 1143 for columns that may not be written; without any, all are: error 1142.
+    fn check_written(&self, (database, table): (&str, &str), columns: &[String]) -> Result<()> {
+        let needs = Privileges::INSERT;
+        let check = |column: &String| {
+            self.client
+                .require_on_column((database, table), column, needs)
+        };
+        if !columns.is_empty() {
+            return columns.iter().try_for_each(check);
+        }
+        let all = self.column_names(database, table).unwrap_or_default();
+        match !all.is_empty() && all.iter().all(|column| check(column).is_ok()) {
+            true => Ok(()),
+            false => self.client.require_on_table(database, table, needs),
+        }
+    }
+
+    /// The columns of a table or a view; `None` if there is none.
+    fn column_names(&self, database: &str, table: &str) -> Option<Vec<String>> {
+        let name = |column: &sheaf_table::Column| column.name.clone();
+        if let Some(view) = self.names.view(database, table) {
+            return Some(view.definition.columns.iter().map(name).collect());
+        }
+        let found = self.names.table(database, table).ok()?;
+        Some(found.definition.columns.iter().map(name).collect())
+    }
+}
+
+fn is_among(names: &[String], name: &str) -> bool {
+    let lower = name.to_lowercase();
+    names.iter().any(|known| known.to_lowercase() == lower)
+}
+
+fn targets_of(assignment: &ast::Assignment) -> Vec<String> {
+    match &assignment.target {
+        ast::AssignmentTarget::ColumnName(name) => vec![last_part(name)],
+        ast::AssignmentTarget::Tuple(names) => names.iter().map(last_part).collect(),
+    }
+}
+
+/// The names in the value of an assignment that may be those of columns of stored rows, each with that of its table if
+/// it has one. The row that was to be inserted is the statement's own; `alias` names it.
+pub(crate) fn names_in(
+    value: &ast::Expr,
+    alias: Option<&ast::InsertAliases>,
+) -> Vec<(Option<String>, String)> {
+    if is_default(value) {
+        return Vec::new();
+    }
+    let mut names = ColumnNames {
+        alias,
+        found: Vec::new(),
+    };
+    walk_expression(&mut value.clone(), &mut names);
+    names.found
+}
+
+/// Collects names that may be those of columns of the conflicting row.
+struct ColumnNames<'a> {
+    /// `INSERT ... AS alias(columns)`
+    alias: Option<&'a ast::InsertAliases>,
+    found: Vec<(Option<String>, String)>,
+}
+
+impl ColumnNames<'_> {
+    fn name_of(&self, expression: &ast::Expr) -> Option<(Option<String>, String)> {
+        let alias = self.alias;
+        match expression {
+            ast::Expr::Identifier(name) => {
+                let mut aliases = alias.iter().flat_map(|alias| &alias.col_aliases).flatten();
+                let is_new = aliases.any(|alias| alias.value.eq_ignore_ascii_case(&name.value));
+                (!is_new && !name.value.starts_with('@')).then(|| (None, name.value.clone()))
+            }
+            ast::Expr::CompoundIdentifier(parts) => {
+                let row = alias.map(|alias| last_part(&alias.row_alias));
+                let is_new = matches!((parts.as_slice(), row), ([name, _], Some(row))
+                    if name.value.eq_ignore_ascii_case(&row));
+                if is_new || parts.first()?.value.starts_with('@') {
+                    return None;
+                }
+                let mut backwards = parts.iter().rev().map(|part| part.value.clone());
+                let column = backwards.next()?;
+                Some((backwards.next(), column))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl ExpressionVisitor for ColumnNames<'_> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let Some(name) = self.name_of(expression) {
+            self.found.push(name);
+        } else if let ast::Expr::Function(function) = expression
+            && let Some(column) = column_of_values(function)
+            && self.name_of(column).is_some()
+        {
+            // The operand was met just before: it is one of the new row.
+            self.found.pop();
+        }
+        ControlFlow::Continue(())
+    }
+}
