@@ -6,6 +6,7 @@ mod backup;
 mod changed_definitions;
 mod changes;
 mod clients;
+mod column_privileges;
 mod command_line;
 mod connections;
 mod direct;

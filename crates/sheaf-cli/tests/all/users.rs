@@ -7,12 +7,12 @@ use sheaf_sql::EngineOptions;
 use crate::harness::{TestServer, error_of, query_text};
 use crate::raw_client::{CLIENT_PLUGIN_AUTH, RawClient};
 
-fn connect_as(server: &TestServer, user: &str, password: &str) -> mysql::Result<Conn> {
+pub(crate) fn connect_as(server: &TestServer, user: &str, password: &str) -> mysql::Result<Conn> {
     let options = server.options().user(Some(user));
     Conn::new(options.pass(Some(password).filter(|password| !password.is_empty())))
 }
 
-fn run(connection: &mut Conn, statements: &[&str]) {
+pub(crate) fn run(connection: &mut Conn, statements: &[&str]) {
     for statement in statements {
         connection
             .query_drop(statement)
@@ -21,14 +21,14 @@ fn run(connection: &mut Conn, statements: &[&str]) {
 }
 
 /// Code and text of the error that a statement must give.
-fn refusal(connection: &mut Conn, statement: &str) -> (u16, String) {
+pub(crate) fn refusal(connection: &mut Conn, statement: &str) -> (u16, String) {
     match connection.query_drop(statement) {
         Err(mysql::Error::MySqlError(error)) => (error.code, error.message),
         other => panic!("{statement}: {other:?}"),
     }
 }
 
-fn code(connection: &mut Conn, statement: &str) -> u16 {
+pub(crate) fn code(connection: &mut Conn, statement: &str) -> u16 {
     refusal(connection, statement).0
 }
 

@@ -112,7 +112,8 @@ impl Session {
             let reference = &references.0[assignment.reference];
             self.check_column(reference, assignment.column, Privileges::UPDATE)?;
         }
-        for assignment in written {
+        // A value is a later one only behind another assignment.
+        for assignment in written.iter().skip(1) {
             for (table, column) in names_in(&assignment.value, None) {
                 let parts = table.into_iter().chain([column]);
                 let parts: Vec<ast::Ident> = parts.map(ast::Ident::new).collect();
