@@ -146,6 +146,10 @@ impl Binder<'_> {
     /// The default of a column of the innermost block that has it.
     fn default_of(&mut self, table: Option<&str>, name: &str) -> Bound<Scalar> {
         let clause = self.block()?.clause;
+        let mut scopes = self.blocks.iter().rev().map(|block| &block.scope);
+        if let Some(hidden) = scopes.find_map(|scope| scope.unreadable_in(None, table, name)) {
+            return Err(self.denied_column(&hidden.table, name));
+        }
         let blocks = self.blocks.iter().rev();
         let mut found = blocks.filter_map(|block| {
             let found = match table {

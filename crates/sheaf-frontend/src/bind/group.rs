@@ -246,7 +246,8 @@ impl Binder<'_> {
                 let shown = block.scope.column_named(&item.expr);
                 shown.is_none_or(|shown| shown.id != column.id)
             }
-            Found::Nothing | Found::Several => false,
+            Found::Nothing => block.scope.unreadable_in(None, None, name).is_some(),
+            Found::Several => false,
         };
         Ok((!is_hidden).then(|| (item.position, item.expr.clone())))
     }
