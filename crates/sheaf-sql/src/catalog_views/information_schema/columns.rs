@@ -204,7 +204,16 @@ pub(super) fn column_statistics(session: &Session, asked: &AskedTables) -> Resul
     ]);
     for_each_table(session, asked, |table| {
         let definition = &table.definition;
+        let (database, name) = (&definition.database, &definition.name);
         for (position, column) in definition.columns.iter().enumerate() {
+            // It holds values of the column.
+            let client = &session.client;
+            if client
+                .column_privileges(database, name, &column.name)
+                .is_empty()
+            {
+                continue;
+            }
             if let Some(histogram) = histogram_json(table, position)? {
                 rows.push(vec![
                     definition.database.clone().into(),
