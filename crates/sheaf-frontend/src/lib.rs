@@ -13,7 +13,7 @@ pub mod column_default;
 pub mod dialect;
 pub mod encoding;
 pub mod error;
-mod function_names;
+pub mod function_names;
 pub mod last_insert_id;
 pub mod load_file;
 pub mod locking;

@@ -172,8 +172,8 @@ impl Binder<'_> {
         match columns {
             Some(column) => {
                 let value = self.value(&default_expression(&column)?)?;
-                // What is written alone is a number, and shown as one.
-                match matches!(column.ty, ColumnType::Bit { .. }) {
+                // What is written alone is a number, and shown as one, or a text without the number of its label.
+                match matches!(column.ty, ColumnType::Bit { .. }) || column.ty.has_labels() {
                     true => Ok(self.typing().column_of(value, &arrow_field(&column))?),
                     false => Ok(value),
                 }

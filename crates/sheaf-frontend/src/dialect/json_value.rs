@@ -22,7 +22,11 @@ pub(super) fn parse_json_value(parser: &mut Parser) -> Result<Expr, ParserError>
     parser.expect_token(&Token::LParen)?;
     let document = parser.parse_expr()?;
     parser.expect_token(&Token::Comma)?;
-    if !is_string(&parser.peek_token_ref().token) {
+    // SHOW CREATE TABLE of MySQL writes `_utf8mb4'$.a'`.
+    let is_introducer =
+        matches!(&parser.peek_token_ref().token, Token::Word(word) if word.value.starts_with('_'));
+    let at = usize::from(is_introducer);
+    if !is_string(&parser.peek_nth_token_ref(at).token) {
         return parser.expected_ref("a path", parser.peek_token_ref());
     }
     let path = parser.parse_prefix()?;

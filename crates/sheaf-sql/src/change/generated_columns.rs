@@ -72,6 +72,8 @@ struct Computed {
     named: Vec<usize>,
     evaluator: RowEvaluator,
     origin: Origin,
+    /// A column that it names is a TIMESTAMP: what is computed of it is that of another time zone, perhaps.
+    follows_time_zone: bool,
 }
 
 impl Computed {
@@ -145,7 +147,7 @@ impl GeneratedColumns {
     }
 
     /// As [`Self::fill`], of a row whose columns had these values before: what names none of those that have changed
-    /// stays.
+    /// stays, unless it follows the time zone.
     pub(crate) fn fill_changed(
         &self,
         old: &[Value],
@@ -155,7 +157,8 @@ impl GeneratedColumns {
     ) -> Result<()> {
         for computed in &self.columns.0 {
             let mut named = computed.named.iter();
-            if named.any(|position| row[*position] != old[*position]) {
+            let is_other = |position: &usize| row[*position] != old[*position];
+            if computed.follows_time_zone || named.any(is_other) {
                 self.fill_column(computed, row, row_number, warnings)?;
             }
         }
@@ -198,7 +201,7 @@ impl GeneratedColumns {
             let is_concerned = |at: &usize| {
                 let (row, (old, _)) = (&rows[*at], before[*at]);
                 let mut named = computed.named.iter();
-                named.any(|position| row[*position] != old[*position])
+                computed.follows_time_zone || named.any(|position| row[*position] != old[*position])
             };
             let concerned: Vec<usize> = (0..rows.len()).filter(is_concerned).collect();
             if concerned.is_empty() {
@@ -315,10 +318,12 @@ impl Session {
                 now_utc_micros,
             };
             let evaluator = self.row_evaluator_as(items, &[kind], &kept)?;
+            let is_moment = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
             planned.push(Computed {
                 position,
                 column: column.clone(),
                 named,
+                follows_time_zone: seen.iter().any(is_moment),
                 origin: Origin::from(&evaluator.metas[0]),
                 evaluator,
             });

@@ -374,7 +374,7 @@ impl Session {
             return Err(SqlError::not_in_default(&column.name, &what));
         }
         if let ast::Expr::Nested(inner) = default
-            && !is_current_timestamp(inner)
+            && !(is_current_timestamp(inner) && has_time_of_day(&column.ty))
             // A long column has no constant as its default.
             && (varies(inner) || column.ty.is_long())
         {

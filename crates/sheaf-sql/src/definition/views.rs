@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use datafusion_expr::LogicalPlan;
 use sheaf_exec::for_each_node;
 use sheaf_frontend::edit::{Edit, edited};
+use sheaf_frontend::function_names::{SpacesOfFunctions, needs_parenthesis};
 use sheaf_frontend::query::{BoundQuery, ViewNotes};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sheaf_table::view::{ViewAlgorithm, ViewCheck, ViewDefinition, ViewSecurity};
@@ -24,7 +25,7 @@ use sheaf_table::{AccountName, Column, Privileges, QualifiedName, TableError};
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
-use sqlparser::tokenizer::{Location, Token, Tokenizer};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::ops::{ControlFlow, Range};
 
 use crate::dialect::SheafDialect;
@@ -458,8 +459,9 @@ fn edits_of_dialect(
         return Ok(Vec::new());
     }
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
+    let tokens = tokens.unwrap_or_default();
     let mut edits = Vec::new();
-    for token in tokens.unwrap_or_default() {
+    for (at, token) in tokens.iter().enumerate() {
         if token.span.start < place.start || place.end < token.span.end {
             continue;
         }
@@ -479,6 +481,21 @@ fn edits_of_dialect(
                 return Err(SqlError::not_supported_yet(
                     "CREATE VIEW with NOT while sql_mode has HIGH_NOT_PRECEDENCE",
                 ));
+            }
+            // Elsewhere the name of a function has its parenthesis next to it.
+            Token::Word(word)
+                if dialect.spaces_of_functions == SpacesOfFunctions::Ignored
+                    && word.quote_style.is_none()
+                    && needs_parenthesis(&word.value) =>
+            {
+                let is_blank = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+                let next = tokens[at + 1..].iter().find(|token| !is_blank(token));
+                if let Some(next) = next.filter(|next| next.token == Token::LParen) {
+                    edits.push(Edit {
+                        place: token.span.end..next.span.start,
+                        words: String::new(),
+                    });
+                }
             }
             _ => {}
         }

@@ -145,6 +145,10 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
             None => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
         },
         (value, ty) if ty.is_temporal() => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
+        // A date is no number of a label.
+        (value, ColumnType::Enum { .. } | ColumnType::Set { .. }) => {
+            convert_text(ty, &value.to_string(), mode)
+        }
         // As a number a date is its digits: 20240229. A whole number has whole seconds: 23:59:59.5 is 240000.
         (value, ty) => {
             let whole = match value {

@@ -10,7 +10,7 @@ use datafusion_common::Result;
 use super::{bigint, bytes_of_all, text};
 use crate::functions::limits::{TextWriter, Turns};
 use crate::functions::result_array::{byte_strings, ints, long_texts, texts};
-use crate::functions::types::HEX_OF_KEY;
+use crate::functions::types::{HEX_OF_KEY, SqlType};
 use crate::functions::{Call, Function, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -89,6 +89,14 @@ fn hex(call: &Call<'_>) -> Result<ArrayRef> {
         let (values, turns) = (call.bytes(0)?, call.turns());
         return long_texts(call, |row, out| {
             values.get(row).map(|bytes| push_hex(out, bytes, &turns))
+        });
+    }
+    if call.sql_type(0) == SqlType::Json {
+        let (values, turns) = (call.text(0)?, call.turns());
+        return long_texts(call, |row, out| {
+            let text = values.get(row)?;
+            push_hex(out, text.as_bytes(), &turns);
+            Some(())
         });
     }
     use std::fmt::Write;
