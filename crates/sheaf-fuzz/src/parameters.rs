@@ -4,8 +4,8 @@
 //!   where (x1.a = 5 or x1.s like 'a%') order by 1   -->   where (x1.a = ? or x1.s like ?) order by 1,   5, 'a%'
 //! ```
 //!
-//! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do bits. The positions
-//! of ORDER BY are no constants, and neither are the paths of `->` and JSON_VALUE.
+//! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do bits. The
+//! positions of ORDER BY are no constants, and neither are the paths of `->` and JSON_VALUE.
 
 use mysql::Value;
 

@@ -1,8 +1,8 @@
 //! Random tables with random rows.
 //!
-//! The tables of a seed draw from the same few columns, so that NATURAL and USING find common names, and from few values,
-//! so that joins and groups find partners. Some values are extremes: two large integers that are one double, strings
-//! that differ in case or in trailing blanks, the ends of a type.
+//! The tables of a seed draw from the same few columns, so that NATURAL and USING find common names, and from few
+//! values, so that joins and groups find partners. Some values are extremes: two large integers that are one double,
+//! strings that differ in case or in trailing blanks, the ends of a type.
 //!
 //! JSON is a type of its own in MySQL and a text in MariaDB. Seeds have columns of JSON unless MariaDB is the judge.
 

@@ -161,8 +161,9 @@ fn is_above_whole_aggregate(filter: &LogicalPlan) -> bool {
     }
 }
 
-/// A filter of such rows. A condition that assigns user variables has its rows one by one, and stays where it gets them.
-/// The algebra has put conditions below the rows of documents that may stand there: RAND() has a value for each of them.
+/// A filter of such rows. A condition that assigns user variables has its rows one by one, and stays where it gets
+/// them. The algebra has put conditions below the rows of documents that may stand there: RAND() has a value for each
+/// of them.
 fn is_above<N: UserDefinedLogicalNode + 'static>(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Filter(filter) => match filter.input.as_ref() {

@@ -182,8 +182,8 @@ impl Client {
         )
     }
 
-    /// Whether a query may read a table that it names, or some of its columns: error 1142 if not. A change that reads no
-    /// column of its table needs not be allowed to.
+    /// Whether a query may read a table that it names, or some of its columns: error 1142 if not. A change that reads
+    /// no column of its table needs not be allowed to.
     pub(crate) fn check_read(&self, database: &str, table: &str) -> Result<()> {
         match self.is_blind_change {
             true => Ok(()),

@@ -188,8 +188,8 @@ impl GeneratedColumns {
 }
 
 impl GeneratedColumns {
-    /// As [`Self::fill_changed`], of many rows, each with what it was before and its number. An error is that of any row
-    /// that has one.
+    /// As [`Self::fill_changed`], of many rows, each with what it was before and its number. An error is that of any
+    /// row that has one.
     pub(crate) fn fill_all_changed(
         &self,
         rows: &mut [Vec<Value>],

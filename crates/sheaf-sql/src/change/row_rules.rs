@@ -56,8 +56,8 @@ impl RowRules {
         refusal_of(&self.checks, row)
     }
 
-    /// As [`Self::complete`], of many rows at once, each with what it was before and its number. False: one of them cannot
-    /// be computed, or may not be written. They are to be completed one by one.
+    /// As [`Self::complete`], of many rows at once, each with what it was before and its number. False: one of them
+    /// cannot be computed, or may not be written. They are to be completed one by one.
     pub(crate) fn complete_all(
         &self,
         rows: &mut [Vec<Value>],

@@ -98,8 +98,8 @@ impl Session {
         self.end_update(outcome?, sink)
     }
 
-    /// Error 1143 for a column that may not be assigned, or one that a value reads and that may not be read. Most values
-    /// are part of the query, which checks that too, but later values are not.
+    /// Error 1143 for a column that may not be assigned, or one that a value reads and that may not be read. Most
+    /// values are part of the query, which checks that too, but later values are not.
     fn check_assigned(
         &self,
         references: &References,

@@ -64,8 +64,8 @@ impl TimeZone {
     }
 }
 
-/// The wall clock of a zone, as text, at a moment that a text gives [with an offset](split_offset); `None` for others, and
-/// outside of the years 1 to 9999.
+/// The wall clock of a zone, as text, at a moment that a text gives [with an offset](split_offset); `None` for others,
+/// and outside of the years 1 to 9999.
 pub fn wall_clock_text(text: &str, zone: TimeZone) -> Option<String> {
     let (moment, own) = split_offset(text)?;
     let read = read_datetime(moment).ok().filter(|read| !read.trailing)?;

@@ -12,10 +12,10 @@
 //! spaces count (see `unicode_primary.rs`). Where these are equal, **`utf8mb4_0900_as_ci`** compares accents, and
 //! **`utf8mb4_0900_as_cs`** accents and then cases (see `unicode_weights/levels.rs`).
 //!
-//! **`utf8mb4_bin`** compares code points, **`utf8mb4_general_ci`** characters by MySQL's table, mostly without accent and in
-//! upper case (see `padded.rs`); both encode as UTF-8. They are PAD SPACE: strings compare as if followed by spaces without end, so the end of a string
-//! comes after a control character but before a letter. Trailing spaces are dropped and 0x01 ends the key; a control
-//! character, with the spaces in front of it, is preceded by 0x00:
+//! **`utf8mb4_bin`** compares code points, **`utf8mb4_general_ci`** characters by MySQL's table, mostly without accent
+//! and in upper case (see `padded.rs`); both encode as UTF-8. They are PAD SPACE: strings compare as if followed by
+//! spaces without end, so the end of a string comes after a control character but before a letter. Trailing spaces are
+//! dropped and 0x01 ends the key; a control character, with the spaces in front of it, is preceded by 0x00:
 //!
 //! ```text
 //!   'a\t'   61 00 09 01      <   'a' = 'a   '   61 01      <   'a b'   61 20 62 01
@@ -717,8 +717,8 @@ mod tests {
         assert!(!equal(Utf8mb4_0900_ai_ci, "a\u{1AC1}", "a"));
     }
 
-    /// Sort keys are on disk. If this changes, indexes on strings must be rebuilt: it needs a new file format, not only new
-    /// numbers here.
+    /// Sort keys are on disk. If this changes, indexes on strings must be rebuilt: it needs a new file format, not only
+    /// new numbers here.
     #[test]
     fn the_sort_keys_of_the_basic_multilingual_plane_stay_as_they_are() {
         let digest = |collation| {

@@ -35,8 +35,8 @@ pub(super) fn padded_key(
     key.push(PAD_END);
 }
 
-/// What a character compares as under `utf8mb4_general_ci`: most letters as their capital ones, those of Latin, Greek and
-/// some of Cyrillic without their accents. All characters beyond the Basic Multilingual Plane are equal.
+/// What a character compares as under `utf8mb4_general_ci`: most letters as their capital ones, those of Latin, Greek
+/// and some of Cyrillic without their accents. All characters beyond the Basic Multilingual Plane are equal.
 #[inline]
 pub(super) fn general_weight(character: char) -> char {
     if character.is_ascii() {
@@ -45,9 +45,9 @@ pub(super) fn general_weight(character: char) -> char {
     GeneralWeights::get().of(character)
 }
 
-/// MySQL's weights, which follow neither a version of Unicode nor its decompositions: `ё` is `е`, but `й` is not `и`, and
-/// letters that have got capital ones since Unicode 5 have none. So they are a table, of what is not its own weight,
-/// ascending. Numbers are LEB128 varints:
+/// MySQL's weights, which follow neither a version of Unicode nor its decompositions: `ё` is `е`, but `й` is not `и`,
+/// and letters that have got capital ones since Unicode 5 have none. So they are a table, of what is not its own
+/// weight, ascending. Numbers are LEB128 varints:
 ///
 /// ```text
 ///   characters skipped | the weight less the character, zigzag

@@ -1,4 +1,5 @@
-//! The sort keys of `utf8mb4_0900_ai_ci`, made of the primary weights of the Unicode Collation Algorithm in version 9.0.0.
+//! The sort keys of `utf8mb4_0900_ai_ci`, made of the primary weights of the Unicode Collation Algorithm in version
+//! 9.0.0.
 //!
 //! Written plainly, each weight would take two bytes. But nearly all text is nearly all ASCII, whose characters fall
 //! into 74 classes of equal weight. So class number r of ASCII has the one-byte code 3 + 2r. Any other weight has the
