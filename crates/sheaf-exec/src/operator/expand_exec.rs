@@ -107,6 +107,20 @@ impl ExpandExec {
         }
     }
 
+    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    /// A JSON value.
+    pub fn document(&self) -> &Arc<dyn PhysicalExpr> {
+        &self.document
+    }
+
+    /// Positions of the input's columns that are handed on.
+    pub fn kept(&self) -> &[usize] {
+        &self.kept
+    }
+
     pub fn keeps_rows(&self) -> bool {
         self.keeps_rows
     }

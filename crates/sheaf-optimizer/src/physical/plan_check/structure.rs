@@ -23,6 +23,7 @@ use datafusion_physical_plan::repartition::RepartitionExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
 use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::operator::expand_exec::ExpandExec;
 use sheaf_exec::operator::first_rows_exec::sort_of;
 use sheaf_exec::operator::regret_exec::RegretExec;
 
@@ -48,6 +49,9 @@ pub(super) fn check(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     }
     if let Some(join) = plan.downcast_ref::<KeyedJoinExec>() {
         return operator.keyed_join(join);
+    }
+    if let Some(expand) = plan.downcast_ref::<ExpandExec>() {
+        return operator.expand(expand);
     }
     if let Some(late) = plan.downcast_ref::<LateColumnsExec>() {
         return operator.late_columns(late);
@@ -101,6 +105,20 @@ impl Operator<'_> {
             fields[place] = Arc::new(read);
         }
         self.handed_on(&Schema::new(fields))
+    }
+
+    /// The columns that are handed on come first; those of the table are its own.
+    fn expand(&self, expand: &ExpandExec) -> Result<()> {
+        let input = expand.input().schema();
+        self.columns(expand.document(), &input)?;
+        for (position, kept) in expand.kept().iter().enumerate() {
+            let Some(field) = input.fields().get(*kept) else {
+                let what = format_args!("it hands on column {kept} of {}", names(&input));
+                return Err(contradiction(self.plan, what));
+            };
+            self.output_field(position, field, false)?;
+        }
+        Ok(())
     }
 
     /// The columns that an expression reads are there, under the names that it knows.
