@@ -142,6 +142,15 @@ impl Client {
         }
     }
 
+    /// Error 1142 for a table of which the session may at most use columns: its definition names all of them.
+    pub(crate) fn check_sees_definition(&self, database: &str, table: &str) -> Result<()> {
+        self.check_sees_table(database, table)?;
+        match is_virtual_database(database) || self.rights.see_definition(database, table) {
+            true => Ok(()),
+            false => Err(self.denied_table(table, "SHOW")),
+        }
+    }
+
     /// Error 1142 if privileges for a table are missing.
     pub(crate) fn require_on_table(
         &self,

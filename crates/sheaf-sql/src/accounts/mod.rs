@@ -141,6 +141,12 @@ impl Rights {
         let of_tables = Privileges::all_at(PrivilegeLevel::Table);
         self.on_some_column(database, table).intersects(of_tables)
     }
+
+    /// Whether there is a privilege for the table, and not only for columns of it.
+    fn see_definition(&self, database: &str, table: &str) -> bool {
+        let of_tables = Privileges::all_at(PrivilegeLevel::Table);
+        self.on_table(database, table).intersects(of_tables)
+    }
 }
 
 /// Whether an account may do something with a table; `None` if there is no such account.

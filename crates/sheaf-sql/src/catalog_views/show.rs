@@ -104,7 +104,9 @@ impl Session {
             }
             Show::CreateTable(name) => {
                 let (database, table) = self.resolve(&name)?;
-                self.check_sees_table(&database, &table)?;
+                if !self.table_names().is_temporary(&database, &table) {
+                    self.client.check_sees_definition(&database, &table)?;
+                }
                 if self.table_names().view(&database, &table).is_some() {
                     let rows = self.create_view_rows(&database, &table)?;
                     return self.send(&rows, sink);

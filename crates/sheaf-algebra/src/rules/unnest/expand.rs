@@ -23,7 +23,7 @@ impl Unnesting<'_> {
         &self,
         join: DependentJoin,
         outer: &ColumnSet,
-    ) -> Result<Relation, DependentJoin> {
+    ) -> Result<Relation, Box<DependentJoin>> {
         match join.kind {
             DependentKind::Inner if expands(&join.right, outer) == Some(true) => {
                 let expanded = self.over(*join.left, *join.right, outer);
@@ -39,10 +39,10 @@ impl Unnesting<'_> {
                         expand.keeps_rows = true;
                         Ok(expand.relation())
                     }
-                    _ => Err(join),
+                    _ => Err(Box::new(join)),
                 }
             }
-            _ => Err(join),
+            _ => Err(Box::new(join)),
         }
     }
 

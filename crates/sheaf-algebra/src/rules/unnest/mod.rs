@@ -126,7 +126,7 @@ impl Unnesting<'_> {
         }
         let mut join = match self.expanded(join, &outer) {
             Ok(relation) => return Ok(relation),
-            Err(join) => join,
+            Err(join) => *join,
         };
         let mut pulled = self.independent(&mut join.left, &join.right, &outer)?;
         if pulled.is_none() && matches!(kind, JoinKind::Inner | JoinKind::LeftOuter) {

@@ -152,7 +152,7 @@ impl Weights {
             let letters = [
                 Some(0x1100 + at / 588),
                 Some(0x1161 + at % 588 / 28),
-                (at % 28 > 0).then_some(0x11A7 + at % 28),
+                (!at.is_multiple_of(28)).then_some(0x11A7 + at % 28),
             ];
             let letters = letters.into_iter().flatten().filter_map(char::from_u32);
             letters.for_each(|letter| to.extend_from_slice(self.each(letter).0));
