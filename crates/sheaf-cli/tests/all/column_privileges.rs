@@ -481,3 +481,32 @@ fn views_have_columns_too() {
     run(&mut bob, &["USE shop", "SELECT * FROM less"]);
     assert_eq!(code(&mut bob, "SELECT c FROM more"), 1356);
 }
+
+#[test]
+fn a_change_without_a_condition_reads_no_more_of_a_view() {
+    let (_server, mut root, mut ann) = tables();
+    run(
+        &mut root,
+        &[
+            "CREATE TABLE secret (n INT)",
+            "INSERT INTO secret VALUES (3)",
+            "CREATE SQL SECURITY INVOKER VIEW v AS SELECT b FROM t WHERE a IN (SELECT n FROM secret)",
+            "GRANT UPDATE, DELETE ON t TO ann",
+            "GRANT UPDATE, DELETE ON v TO ann",
+        ],
+    );
+    for statement in ["UPDATE v SET b = 1", "DELETE FROM v"] {
+        let (code, message) = refusal(&mut ann, statement);
+        assert!([1142, 1143, 1356].contains(&code), "{statement}: {message}");
+    }
+    assert_eq!(
+        query_text(&mut root, "SELECT b FROM t ORDER BY a"),
+        ["2", "4"]
+    );
+    // Nothing is read of a table that is named.
+    run(&mut ann, &["UPDATE t SET b = 7"]);
+    assert_eq!(
+        query_text(&mut root, "SELECT b FROM t ORDER BY a"),
+        ["7", "7"]
+    );
+}

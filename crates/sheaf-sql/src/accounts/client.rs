@@ -24,8 +24,9 @@ const TO_LOCK: Privileges = Privileges::from_all(&[
 pub(crate) struct Client {
     pub(crate) info: SessionInfo,
     pub(super) rights: Rights,
-    /// The running statement changes rows of one table and looks at none of its columns.
-    pub(super) is_blind_change: bool,
+    /// The table, or the view, of which the running statement changes rows and looks at no column. What a view reads is
+    /// looked at.
+    pub(super) blindly_changed: Option<(String, String)>,
 }
 
 impl Client {
@@ -33,13 +34,13 @@ impl Client {
         Client {
             info,
             rights: Rights::all(),
-            is_blind_change: false,
+            blindly_changed: None,
         }
     }
 
     /// Takes notice of changes of accounts. A statement's rights are those at its start.
     pub(crate) fn refresh_rights(&mut self, catalog: &Catalog, handle: &SessionHandle) {
-        self.is_blind_change = false;
+        self.blindly_changed = None;
         if self.info.account.is_some() && self.rights.version != catalog.accounts_version() {
             self.take_rights(catalog, handle);
         }
@@ -194,10 +195,15 @@ impl Client {
     /// Whether a query may read a table that it names, or some of its columns: error 1142 if not. A change that reads
     /// no column of its table needs not be allowed to.
     pub(crate) fn check_read(&self, database: &str, table: &str) -> Result<()> {
-        match self.is_blind_change {
+        match self.changes_blindly(database, table) {
             true => Ok(()),
             false => self.require_on_some_column(database, table, Privileges::SELECT),
         }
+    }
+
+    pub(super) fn changes_blindly(&self, database: &str, table: &str) -> bool {
+        let changed = self.blindly_changed.as_ref();
+        changed.is_some_and(|(of, name)| of == database && name == table)
     }
 
     /// Checks what a direct plan needs. Error 1142.

@@ -130,7 +130,7 @@ impl Client {
 
     /// What the session may read of a table.
     fn readable(&self, database: &str, table: &str) -> Readable {
-        match self.has_all_rights() || self.is_blind_change {
+        match self.has_all_rights() || self.changes_blindly(database, table) {
             true => Readable::All,
             false => self.rights.readable(database, table),
         }

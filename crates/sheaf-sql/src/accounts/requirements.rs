@@ -125,15 +125,21 @@ impl Session {
 
     /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
     pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
-        self.client.is_blind_change = false;
+        self.client.blindly_changed = None;
         if self.client.has_all_rights() {
             return Ok(());
         }
-        self.client.is_blind_change = match requirement {
-            Requirement::Update(update) => !update_reads(update),
-            Requirement::Delete(delete) => !delete_reads(delete),
-            _ => false,
+        let changed = match requirement {
+            Requirement::Update(update) if !update_reads(update) => update.tables.as_slice(),
+            Requirement::Delete(delete) if !delete_reads(delete) => delete.tables.as_slice(),
+            _ => &[],
         };
+        if let [table] = changed
+            && let ast::TableFactor::Table { name, .. } = &table.relation
+        {
+            let name = name_of(name)?.resolve(self.database.as_deref())?;
+            self.client.blindly_changed = Some(name);
+        }
         if let Requirement::Session(id) = requirement {
             let session = self.engine.session_handle(id)?;
             return self.client.check_sees_session(&session);
