@@ -315,6 +315,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "changes",
             "known",
             "expression",
+            "json",
             "metamorphic",
             "command",
         ],

@@ -11,18 +11,15 @@
 //! ([`Client::meets_needs`]). What is granted goes by the names that tables and columns have, and stays when these
 //! are dropped or get other names.
 
-use std::ops::ControlFlow;
-
 use sheaf_frontend::query::{ReadRights, Readable, Reader};
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::{AccountName, ColumnPrivileges, Privileges};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::accounts::requirements::{RightsCheck, insert_needs};
 use crate::accounts::{Client, Rights, TableNeed};
-use crate::change::assigned::{is_default, last_part};
-use crate::change::on_duplicate::column_of_values;
+use crate::change::assigned::last_part;
+use crate::change::value_names::names_in;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::{LoadData, LoadTarget, TableName};
@@ -302,69 +299,5 @@ fn targets_of(assignment: &ast::Assignment) -> Vec<String> {
     match &assignment.target {
         ast::AssignmentTarget::ColumnName(name) => vec![last_part(name)],
         ast::AssignmentTarget::Tuple(names) => names.iter().map(last_part).collect(),
-    }
-}
-
-/// The names in the value of an assignment that may be those of columns of stored rows, each with that of its table if
-/// it has one. The row that was to be inserted is the statement's own; `alias` names it.
-pub(crate) fn names_in(
-    value: &ast::Expr,
-    alias: Option<&ast::InsertAliases>,
-) -> Vec<(Option<String>, String)> {
-    if is_default(value) {
-        return Vec::new();
-    }
-    let mut names = ColumnNames {
-        alias,
-        found: Vec::new(),
-    };
-    walk_expression(&mut value.clone(), &mut names);
-    names.found
-}
-
-/// Collects names that may be those of columns of the conflicting row.
-struct ColumnNames<'a> {
-    /// `INSERT ... AS alias(columns)`
-    alias: Option<&'a ast::InsertAliases>,
-    found: Vec<(Option<String>, String)>,
-}
-
-impl ColumnNames<'_> {
-    fn name_of(&self, expression: &ast::Expr) -> Option<(Option<String>, String)> {
-        let alias = self.alias;
-        match expression {
-            ast::Expr::Identifier(name) => {
-                let mut aliases = alias.iter().flat_map(|alias| &alias.col_aliases).flatten();
-                let is_new = aliases.any(|alias| alias.value.eq_ignore_ascii_case(&name.value));
-                (!is_new && !name.value.starts_with('@')).then(|| (None, name.value.clone()))
-            }
-            ast::Expr::CompoundIdentifier(parts) => {
-                let row = alias.map(|alias| last_part(&alias.row_alias));
-                let is_new = matches!((parts.as_slice(), row), ([name, _], Some(row))
-                    if name.value.eq_ignore_ascii_case(&row));
-                if is_new || parts.first()?.value.starts_with('@') {
-                    return None;
-                }
-                let mut backwards = parts.iter().rev().map(|part| part.value.clone());
-                let column = backwards.next()?;
-                Some((backwards.next(), column))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl ExpressionVisitor for ColumnNames<'_> {
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if let Some(name) = self.name_of(expression) {
-            self.found.push(name);
-        } else if let ast::Expr::Function(function) = expression
-            && let Some(column) = column_of_values(function)
-            && self.name_of(column).is_some()
-        {
-            // The operand was met just before: it is one of the new row.
-            self.found.pop();
-        }
-        ControlFlow::Continue(())
     }
 }

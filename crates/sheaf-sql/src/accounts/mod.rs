@@ -45,7 +45,6 @@ use crate::engine::Engine;
 use crate::session::Session;
 use crate::virtual_database::is_virtual_database;
 pub(crate) use client::Client;
-pub(crate) use columns::names_in;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
 pub(crate) use show::{

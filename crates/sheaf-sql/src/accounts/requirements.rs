@@ -10,9 +10,9 @@ use sheaf_table::{AccountName, Privileges, Table, TableNames};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::accounts::columns::names_in;
 use crate::accounts::{Client, may};
 use crate::change::assigned::is_default;
+use crate::change::value_names::names_in;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{AccountOptions, AccountStatement};
 use crate::parser::change::name_of;

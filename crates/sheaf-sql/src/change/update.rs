@@ -20,7 +20,6 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::{ChangeSet, Privileges, Table};
 use sqlparser::ast;
 
-use crate::accounts::names_in;
 use crate::change::assigned::{as_stored, is_default};
 use crate::change::change_query::{ChangeQuery, References, key_of};
 use crate::change::first_finds::{Finds, FirstFinds};
@@ -31,6 +30,7 @@ use crate::change::later_values::{
 use crate::change::row_rules::RowRules;
 use crate::change::update_rows::{Updated, update_rows};
 use crate::change::update_target::{Rules, Source, Target};
+use crate::change::value_names::names_in;
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::Others;
