@@ -6,7 +6,8 @@ use mysql::prelude::Queryable;
 use crate::harness::{TestServer, error_of, query_text};
 use crate::users::{code, connect_as, refusal, run};
 
-/// A server with a table `t (a, b, c, d)` and one `s (a, z)`, root's connection, and that of a user who may do nothing.
+/// A server with a table `t (a, b, c, d)` and one `s (a, z)`, the connection of root, and that of a user that has no
+/// rights to `t`.
 fn tables() -> (TestServer, Conn, Conn) {
     let server = TestServer::start();
     let mut root = server.connect_to_new("shop");
@@ -466,7 +467,7 @@ fn views_have_columns_too() {
         "SELECT column_name FROM information_schema.columns WHERE table_name = 'v'",
     );
     assert_eq!(described, ["a", "b"]);
-    // With the privileges of one who may read a part, a view shows no more.
+    // With the privileges of a user that may read a part, a view shows no more.
     run(
         &mut root,
         &[
