@@ -217,7 +217,7 @@ impl Unnesting<'_> {
             } else if is_extreme && is_same_type {
                 let descends = aggregate.name() == "max";
                 order.push((argument.clone().is_null(), false));
-                order.push((self.typing.sort_key(argument.clone())?, descends));
+                order.push((self.typing.extreme_key(argument.clone())?, descends));
             } else {
                 return Ok(None);
             }

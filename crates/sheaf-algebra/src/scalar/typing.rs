@@ -33,6 +33,7 @@ use datafusion_expr::{
     AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, SortExpr, WindowFrame,
     WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
+use sheaf_exec::functions::collation::{collation_key, extreme_collation};
 use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::stand_ins_in_bodies;
@@ -279,6 +280,16 @@ impl Typing<'_> {
         let value = operands.expr(value);
         let schema = operands.schema()?;
         operands.scalar(key_of(value, &schema)?)
+    }
+
+    /// What MIN and MAX choose a value by.
+    pub fn extreme_key(&self, value: Scalar) -> Result<Scalar> {
+        let Some(collation) = extreme_collation(&value.sql_type()) else {
+            return self.sort_key(value);
+        };
+        let operands = Operands::default();
+        let value = operands.expr(value);
+        operands.scalar(collation_key(value, collation))
     }
 
     /// What a value is grouped by: rows are equal where this is.

@@ -18,6 +18,7 @@ use sheaf_types::Collation;
 use super::result_field;
 use crate::functions::SqlType;
 use crate::functions::argument::to_text;
+use crate::functions::collation::extreme_collation;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Stock {
@@ -64,10 +65,7 @@ impl Extreme {
 }
 
 fn text_collation(args: &AccumulatorArgs<'_>) -> Option<Collation> {
-    match SqlType::of(args.expr_fields.first()?) {
-        SqlType::Text { collation, .. } | SqlType::Enum { collation } => Some(collation),
-        _ => None,
-    }
+    extreme_collation(&SqlType::of(args.expr_fields.first()?))
 }
 
 impl AggregateUDFImpl for Extreme {
