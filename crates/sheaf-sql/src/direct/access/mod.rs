@@ -12,6 +12,7 @@
 //! index is bound by everything that binds any other. If several are, the one is best whose entries save most lookups
 //! of rows.
 
+mod conditions;
 mod description;
 
 use std::cmp::Ordering;
@@ -27,11 +28,15 @@ use sqlparser::ast;
 
 use super::entry::{EntryTest, EntryUse};
 use super::expression::{Collector, Evaluator, Expressions};
-use super::names::{ColumnNames, Names};
-use super::operand::{Compared, Place, compare, is_comparable};
+use super::names::Names;
+use super::operand::{Compared, Place, compare};
 use crate::error::Result;
 use crate::session::Session;
 
+use conditions::Kind;
+pub(super) use conditions::{
+    Comparison, MAX_LIST, Relation, comparisons, conditions, list_in_place,
+};
 pub(super) use description::{OuterColumn, ReadIn};
 
 /// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
@@ -39,268 +44,6 @@ pub(super) const MAX_ROWS: u64 = 10_000;
 
 /// The same where an expression is evaluated for each of them.
 const MAX_FILTERED_ROWS: u64 = 200;
-
-/// Members of an IN list, at most.
-pub(super) const MAX_LIST: usize = 1_000;
-
-/// What the place of a list that a run brings begins with. No parameter is written like this.
-const LIST: &str = "?*";
-
-/// `<` and its like. `<>` is tested, and never bound by keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-impl Relation {
-    pub(super) fn of(op: &ast::BinaryOperator) -> Option<Relation> {
-        Some(match op {
-            ast::BinaryOperator::Eq => Relation::Equal,
-            ast::BinaryOperator::NotEq => Relation::NotEqual,
-            ast::BinaryOperator::Lt => Relation::Less,
-            ast::BinaryOperator::LtEq => Relation::LessOrEqual,
-            ast::BinaryOperator::Gt => Relation::Greater,
-            ast::BinaryOperator::GtEq => Relation::GreaterOrEqual,
-            _ => return None,
-        })
-    }
-
-    /// The relation of the operands the other way round.
-    pub(super) fn swapped(self) -> Relation {
-        match self {
-            Relation::Equal | Relation::NotEqual => self,
-            Relation::Less => Relation::Greater,
-            Relation::LessOrEqual => Relation::GreaterOrEqual,
-            Relation::Greater => Relation::Less,
-            Relation::GreaterOrEqual => Relation::LessOrEqual,
-        }
-    }
-
-    fn is_upper(self) -> bool {
-        matches!(self, Relation::Less | Relation::LessOrEqual)
-    }
-
-    fn is_lower(self) -> bool {
-        matches!(self, Relation::Greater | Relation::GreaterOrEqual)
-    }
-
-    /// Whether a value that stands so to the operand fulfils the comparison.
-    pub(super) fn holds(self, order: Ordering) -> bool {
-        match self {
-            Relation::Equal => order.is_eq(),
-            Relation::NotEqual => order.is_ne(),
-            Relation::Less => order.is_lt(),
-            Relation::LessOrEqual => order.is_le(),
-            Relation::Greater => order.is_gt(),
-            Relation::GreaterOrEqual => order.is_ge(),
-        }
-    }
-}
-
-/// One conjunct.
-#[derive(Clone, Debug)]
-pub(super) struct Comparison {
-    column: usize,
-    kind: Kind,
-}
-
-impl Comparison {
-    /// How a column stands to an operand.
-    pub(super) fn new(column: usize, relation: Relation, operand: Compared) -> Comparison {
-        let kind = Kind::Relation(relation, operand);
-        Comparison { column, kind }
-    }
-
-    /// The column and the operand that it is equal to; `None` if it is another comparison.
-    pub(super) fn as_equal(&self) -> Option<(usize, &Compared)> {
-        match &self.kind {
-            Kind::Relation(Relation::Equal, operand) => Some((self.column, operand)),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Relation(Relation, Compared),
-    In(Vec<Compared>),
-    /// IN of a list that a run brings: this parameter is its length, and its members follow.
-    InList(usize),
-    /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
-    Or(Vec<Vec<(Relation, Compared)>>),
-}
-
-/// The conjuncts of a condition; `None` if one of them is not a comparison of a column with operands.
-pub(super) fn comparisons(
-    condition: &ast::Expr,
-    names: &dyn ColumnNames,
-) -> Option<Vec<Comparison>> {
-    let mut found = Vec::new();
-    collect(condition, names, &mut found)?;
-    Some(found)
-}
-
-/// A condition's conjuncts that are such comparisons, and the others.
-pub(super) fn conditions<'e>(
-    condition: &'e ast::Expr,
-    names: &dyn ColumnNames,
-) -> (Vec<Comparison>, Vec<&'e ast::Expr>) {
-    match condition {
-        ast::Expr::Nested(inner) => conditions(inner, names),
-        ast::Expr::BinaryOp {
-            left,
-            op: ast::BinaryOperator::And,
-            right,
-        } => {
-            let (mut found, mut others) = conditions(left, names);
-            let (more, more_others) = conditions(right, names);
-            found.extend(more);
-            others.extend(more_others);
-            (found, others)
-        }
-        condition => match comparisons(condition, names) {
-            Some(found) => (found, Vec::new()),
-            None => (Vec::new(), vec![condition]),
-        },
-    }
-}
-
-fn collect(
-    condition: &ast::Expr,
-    names: &dyn ColumnNames,
-    found: &mut Vec<Comparison>,
-) -> Option<()> {
-    match condition {
-        ast::Expr::Nested(inner) => collect(inner, names, found),
-        ast::Expr::BinaryOp {
-            left,
-            op: ast::BinaryOperator::And,
-            right,
-        } => {
-            collect(left, names, found)?;
-            collect(right, names, found)
-        }
-        ast::Expr::BinaryOp {
-            op: ast::BinaryOperator::Or,
-            ..
-        } => {
-            let mut branches = Vec::new();
-            let column = collect_branches(condition, names, &mut branches)?;
-            push(found, names, column, Kind::Or(branches))
-        }
-        ast::Expr::BinaryOp { left, op, right } => {
-            let relation = Relation::of(op)?;
-            let (column, relation, operand) = match names.column(left) {
-                Some(column) => (column, relation, Compared::of(right)?),
-                None => (
-                    names.column(right)?,
-                    relation.swapped(),
-                    Compared::of(left)?,
-                ),
-            };
-            push(found, names, column, Kind::Relation(relation, operand))
-        }
-        ast::Expr::Between {
-            expr,
-            negated: false,
-            low,
-            high,
-        } => {
-            let column = names.column(expr)?;
-            for (relation, operand) in [
-                (Relation::GreaterOrEqual, low),
-                (Relation::LessOrEqual, high),
-            ] {
-                let kind = Kind::Relation(relation, Compared::of(operand)?);
-                push(found, names, column, kind)?;
-            }
-            Some(())
-        }
-        ast::Expr::InList {
-            expr,
-            list,
-            negated: false,
-        } if list.len() <= MAX_LIST => {
-            let column = names.column(expr)?;
-            if let Some(first) = place_of_list(list) {
-                return push(found, names, column, Kind::InList(first));
-            }
-            let list: Option<Vec<Compared>> = list.iter().map(Compared::of).collect();
-            push(found, names, column, Kind::In(list?))
-        }
-        _ => None,
-    }
-}
-
-/// What stands in the place of a list that a run brings.
-pub(super) fn list_in_place(parameter: usize) -> ast::Expr {
-    ast::Expr::value(ast::Value::Placeholder(format!("{LIST}{parameter}")))
-}
-
-/// The parameter that is the length of a list that a run brings.
-fn place_of_list(list: &[ast::Expr]) -> Option<usize> {
-    match list {
-        [ast::Expr::Value(value)] => match &value.value {
-            ast::Value::Placeholder(place) => place.strip_prefix(LIST)?.parse().ok(),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The branches of an OR whose comparisons are all of one column, which is returned.
-fn collect_branches(
-    condition: &ast::Expr,
-    names: &dyn ColumnNames,
-    branches: &mut Vec<Vec<(Relation, Compared)>>,
-) -> Option<usize> {
-    if let ast::Expr::BinaryOp {
-        left,
-        op: ast::BinaryOperator::Or,
-        right,
-    } = condition
-    {
-        let column = collect_branches(left, names, branches)?;
-        let other = collect_branches(right, names, branches)?;
-        return (column == other && branches.len() <= MAX_LIST).then_some(column);
-    }
-    let mut branch = Vec::new();
-    let mut column = None;
-    for conjunct in comparisons(condition, names)? {
-        let Kind::Relation(relation, operand) = conjunct.kind else {
-            return None;
-        };
-        if column.is_some_and(|column| column != conjunct.column) {
-            return None;
-        }
-        column = Some(conjunct.column);
-        branch.push((relation, operand));
-    }
-    let relations: Vec<Relation> = branch.iter().map(|(relation, _)| *relation).collect();
-    let is_range = match relations.as_slice() {
-        [only] => *only != Relation::NotEqual,
-        [one, other] => one.is_upper() && other.is_lower() || one.is_lower() && other.is_upper(),
-        _ => false,
-    };
-    branches.push(branch);
-    column.filter(|_| is_range)
-}
-
-fn push(
-    found: &mut Vec<Comparison>,
-    names: &dyn ColumnNames,
-    column: usize,
-    kind: Kind,
-) -> Option<()> {
-    is_comparable(&names.definition().columns[column].ty).then(|| {
-        found.push(Comparison { column, kind });
-    })
-}
 
 /// The indexes of a table that are not invisible, the clustered one first.
 pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexRef> + '_ {
