@@ -10,8 +10,6 @@ mod column_privileges;
 mod command_line;
 mod connections;
 mod direct;
-mod direct_over_rows;
-mod direct_statements;
 mod embedded;
 mod failed_commits;
 mod faults;

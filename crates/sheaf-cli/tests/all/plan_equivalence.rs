@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::direct_statements::Random;
+use crate::direct::random::Random;
 use crate::harness::{TestServer, query_text};
 
 /// Queries of a seed.

@@ -1,329 +1,9 @@
-//! Random tables and statements about them, for comparing direct plans with vectorised ones: see `direct.rs`.
+//! Random queries of random tables.
 
-use std::fmt::Write as _;
-
-use mysql::Value;
-
-/// SplitMix64.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    pub fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len())]
-    }
-}
-
-/// A column's type and values that it may hold, as SQL and as parameters.
-const TYPES: &[(&str, &[&str])] = &[
-    (
-        "int",
-        &["0", "1", "2", "3", "7", "-5", "2147483647", "-2147483648"],
-    ),
-    (
-        "bigint unsigned",
-        &["0", "1", "2", "5", "18446744073709551615"],
-    ),
-    ("tinyint", &["0", "1", "2", "127", "-128"]),
-    ("smallint unsigned", &["0", "1", "65535", "3"]),
-    (
-        "decimal(6,2)",
-        &["0", "1", "1.50", "-2.25", "9999.99", "3.1"],
-    ),
-    (
-        "varchar(20)",
-        &["''", "'a'", "'A'", "'á'", "'b'", "'b '", "'abc'", "'x''y'"],
-    ),
-    (
-        "varchar(20) collate utf8mb4_bin",
-        &["''", "'a'", "'A'", "'á'", "'b'", "'b '"],
-    ),
-    (
-        "char(6) collate utf8mb4_general_ci",
-        &["''", "'a'", "'A'", "'b'", "'zz'"],
-    ),
-    ("varbinary(8)", &["''", "'a'", "'A'", "'ab'"]),
-    (
-        "date",
-        &[
-            "'2020-01-01'",
-            "'2020-01-02'",
-            "'1999-12-31'",
-            "'2024-02-29'",
-        ],
-    ),
-    (
-        "datetime(3)",
-        &["'2020-01-01 10:00:00'", "'2020-01-01 10:00:00.5'"],
-    ),
-    ("double", &["0", "1", "1.5", "-2e3"]),
-    ("enum('s','m','l')", &["'s'", "'m'", "'l'"]),
-    ("year", &["1999", "2020"]),
-    ("time", &["'10:00:00'", "'-01:00:00'"]),
-    ("text", &["''", "'long text'"]),
-];
-
-/// Operands that are not of the column's type, or beyond it.
-const STRANGE: &[&str] = &[
-    "NULL",
-    "'1'",
-    "' 2.0 '",
-    "'1.5'",
-    "'3 apples'",
-    "'18446744073709551615'",
-    "'1e99'",
-    "'x'",
-    "1.5",
-    "1e0",
-    "-1",
-    "300",
-    "99999999999",
-    "'2020-01-01'",
-    "TRUE",
-    "x'61'",
-    "@number",
-    "@text",
-];
-
-pub struct TableColumn {
-    pub name: String,
-    kind: usize,
-}
-
-impl TableColumn {
-    /// The column as a part of a key, `may_be_cut` to a beginning.
-    fn part(&self, random: &mut Random, may_be_cut: bool) -> String {
-        let ty = TYPES[self.kind].0;
-        let strings = ["varchar", "char", "varbinary"];
-        let is_string = strings.iter().any(|string| ty.starts_with(string));
-        let cut = match may_be_cut && (ty == "text" || is_string && random.one_in(3)) {
-            true => "(2)",
-            false => "",
-        };
-        let direction = if random.one_in(4) { " desc" } else { "" };
-        format!("{}{cut}{direction}", self.name)
-    }
-}
-
-pub struct Table {
-    pub name: String,
-    pub columns: Vec<TableColumn>,
-    /// Column lists of the keys, the primary one first (empty: none).
-    keys: Vec<Vec<usize>>,
-}
-
-/// An operand: what stands in the text, and its value for `?`.
-fn operand(random: &mut Random, kind: usize) -> String {
-    match random.one_in(9) {
-        true => random.pick(STRANGE).to_string(),
-        false => random.pick(TYPES[kind].1).to_string(),
-    }
-}
-
-/// The value of an operand's text as a parameter, if it can be one.
-fn parameter(random: &mut Random, text: &str) -> Option<Value> {
-    if text == "NULL" {
-        return Some(Value::NULL);
-    }
-    if let Some(inner) = text
-        .strip_prefix('\'')
-        .and_then(|text| text.strip_suffix('\''))
-    {
-        if let Ok([year, month, day]) = inner
-            .split('-')
-            .map(str::parse::<u16>)
-            .collect::<Result<Vec<_>, _>>()
-            .as_deref()
-            .map_or(Err(()), |parts| <[u16; 3]>::try_from(parts).map_err(|_| ()))
-            && random.one_in(2)
-        {
-            return Some(Value::Date(year, month as u8, day as u8, 0, 0, 0, 0));
-        }
-        return Some(Value::Bytes(inner.replace("''", "'").into_bytes()));
-    }
-    if let Ok(number) = text.parse::<i64>() {
-        return Some(match random.below(3) {
-            0 if number >= 0 => Value::UInt(number as u64),
-            1 => Value::Bytes(text.as_bytes().to_vec()),
-            _ => Value::Int(number),
-        });
-    }
-    if let Ok(number) = text.parse::<u64>() {
-        return Some(Value::UInt(number));
-    }
-    text.parse::<f64>()
-        .ok()
-        .map(|number| match random.one_in(2) {
-            true => Value::Double(number),
-            false => Value::Bytes(text.as_bytes().to_vec()),
-        })
-}
-
-/// A statement: its text with the operands in place, and with `?` for those that can be parameters.
-#[derive(Clone, Default)]
-pub struct Sql {
-    pub text: String,
-    pub prepared: String,
-    pub parameters: Vec<Value>,
-    /// Of rows that are equal by collation any may be shown.
-    pub folds: bool,
-    /// Columns of the result are told without the tables that they come from.
-    pub loses_origins: bool,
-    /// Something is computed from rows: they may be warned of in another order.
-    pub computes: bool,
-}
-
-impl Sql {
-    /// The same, prepared, with other values, many of them of other types.
-    pub fn with_other_parameters(&self, random: &mut Random) -> Sql {
-        let others = [
-            Value::NULL,
-            Value::Int(-1),
-            Value::Int(2),
-            Value::Int(300),
-            Value::UInt(3),
-            Value::UInt(u64::MAX),
-            Value::Double(1.5),
-            Value::Bytes(b"1".to_vec()),
-            Value::Bytes(b"A ".to_vec()),
-            Value::Bytes(b"2020-01-02".to_vec()),
-            Value::Date(2020, 1, 1, 0, 0, 0, 0),
-            Value::Date(2020, 1, 1, 10, 0, 0, 0),
-        ];
-        let parameters = self.parameters.iter().map(|value| match random.one_in(2) {
-            true => random.pick(&others).clone(),
-            false => value.clone(),
-        });
-        Sql {
-            parameters: parameters.collect(),
-            ..self.clone()
-        }
-    }
-
-    /// A statement without parameters.
-    pub fn plain(text: String) -> Sql {
-        Sql {
-            prepared: text.clone(),
-            text,
-            ..Sql::default()
-        }
-    }
-
-    /// Rows that are equal by collation become one.
-    fn merges_equals(&mut self) {
-        self.folds = true;
-        self.loses_origins = true;
-    }
-
-    fn push(&mut self, text: &str) -> &mut Self {
-        self.text.push_str(text);
-        self.prepared.push_str(text);
-        self
-    }
-
-    fn add(&mut self, other: &Sql) -> &mut Self {
-        self.text.push_str(&other.text);
-        self.prepared.push_str(&other.prepared);
-        self.parameters.extend_from_slice(&other.parameters);
-        self
-    }
-
-    fn operand(&mut self, random: &mut Random, text: &str) -> &mut Self {
-        self.text.push_str(text);
-        match parameter(random, text).filter(|_| !random.one_in(6)) {
-            Some(value) => {
-                self.prepared.push('?');
-                self.parameters.push(value);
-            }
-            None => self.prepared.push_str(text),
-        }
-        self
-    }
-}
+use super::random::Random;
+use super::random_tables::{Sql, Table, TableColumn, operand};
 
 impl Table {
-    /// A table with random columns and keys.
-    pub fn random(random: &mut Random, number: usize) -> Table {
-        let mut columns: Vec<TableColumn> = (0..2 + random.below(5))
-            .map(|at| TableColumn {
-                name: format!("c{at}"),
-                kind: random.below(TYPES.len()),
-            })
-            .collect();
-        // One number at least, to count with.
-        columns[0].kind = random.below(5);
-        let mut keys = Vec::new();
-        for key in 0..1 + random.below(3) {
-            let mut parts: Vec<usize> = (0..1 + random.below(3))
-                .map(|_| random.below(columns.len()))
-                .filter(|column| key > 0 || TYPES[columns[*column].kind].0 != "text")
-                .collect();
-            parts.sort_unstable();
-            parts.dedup();
-            if key == 0 && random.one_in(8) {
-                parts.clear();
-            }
-            keys.push(parts);
-        }
-        keys[1..].sort();
-        Table {
-            name: format!("t{number}"),
-            columns,
-            keys,
-        }
-    }
-
-    pub fn create(&self, random: &mut Random) -> String {
-        let mut sql = format!("create table {} (", self.name);
-        for (at, column) in self.columns.iter().enumerate() {
-            let not_null = self.keys[0].contains(&at) || random.one_in(4);
-            let _ = write!(
-                sql,
-                "{}{} {}{}",
-                if at == 0 { "" } else { ", " },
-                column.name,
-                TYPES[column.kind].0,
-                if not_null { " not null" } else { "" }
-            );
-        }
-        for (number, key) in self.keys.iter().enumerate() {
-            if key.is_empty() {
-                continue;
-            }
-            let parts: Vec<String> = key
-                .iter()
-                .map(|at| self.columns[*at].part(random, number > 0))
-                .collect();
-            let what = match number {
-                0 => "primary key".to_string(),
-                _ if random.one_in(2) => format!("unique key u{number}"),
-                _ => format!("key k{number}"),
-            };
-            let _ = write!(sql, ", {what} ({})", parts.join(", "));
-        }
-        sql.push(')');
-        sql
-    }
-
     fn column_list(&self, random: &mut Random) -> Vec<usize> {
         match random.one_in(3) {
             true => (0..self.columns.len()).collect(),
@@ -334,7 +14,7 @@ impl Table {
     }
 
     /// ` where ...` on the parts of a key, and sometimes on others, or with what is no comparison.
-    fn condition(&self, random: &mut Random, sql: &mut Sql) {
+    pub(super) fn condition(&self, random: &mut Random, sql: &mut Sql) {
         self.comparisons(random, sql);
         if random.one_in(4) {
             let other = *random.pick(&[" and ", " and ", " and not "]);
@@ -374,7 +54,7 @@ impl Table {
     }
 
     /// What is computed from a row.
-    fn expression(&self, random: &mut Random, sql: &mut Sql) {
+    pub(super) fn expression(&self, random: &mut Random, sql: &mut Sql) {
         sql.computes = true;
         let TableColumn { name, kind } = random.pick(&self.columns);
         let other = &random.pick(&self.columns).name;
@@ -467,7 +147,7 @@ impl Table {
     }
 
     /// What is computed without a row.
-    fn constant(random: &mut Random, sql: &mut Sql) {
+    pub(super) fn constant(random: &mut Random, sql: &mut Sql) {
         sql.computes = true;
         match random.below(10) {
             0 => sql.push("now()"),
@@ -483,7 +163,7 @@ impl Table {
         };
     }
 
-    fn comparisons(&self, random: &mut Random, sql: &mut Sql) {
+    pub(super) fn comparisons(&self, random: &mut Random, sql: &mut Sql) {
         let mut columns = random.pick(&self.keys).clone();
         if columns.is_empty() || random.one_in(5) {
             columns.push(random.below(self.columns.len()));
@@ -904,11 +584,11 @@ impl Table {
         (sql, ordered)
     }
 
-    fn qualified(&self, alias: &str, column: usize) -> String {
+    pub(super) fn qualified(&self, alias: &str, column: usize) -> String {
         format!("{alias}.{}", self.columns[column].name)
     }
 
-    fn random_column(&self, random: &mut Random, alias: &str) -> String {
+    pub(super) fn random_column(&self, random: &mut Random, alias: &str) -> String {
         self.qualified(alias, random.below(self.columns.len()))
     }
 
@@ -925,175 +605,6 @@ impl Table {
                 _ => sql.push("count(").push(name).push(")"),
             };
         }
-    }
-
-    /// INSERT of rows that go in, or not.
-    pub fn insert(&self, random: &mut Random) -> Sql {
-        self.insert_of(random, "insert into ")
-    }
-
-    /// INSERT and REPLACE of all forms.
-    pub fn write(&self, random: &mut Random) -> Sql {
-        let verb = *random.pick(&["insert into ", "insert ignore into ", "replace into "]);
-        let mut sql = self.insert_of(random, verb);
-        if verb != "insert into " || random.one_in(3) {
-            return sql;
-        }
-        sql.push(" on duplicate key update ");
-        for at in 0..1 + random.below(2) {
-            let TableColumn { name, kind } = random.pick(&self.columns);
-            sql.push(if at == 0 { "" } else { ", " })
-                .push(name)
-                .push(" = ");
-            let value = operand(random, *kind);
-            match random.below(6) {
-                0 => sql.push(name).push(" + ").operand(random, "1"),
-                1 => sql.push("values(").push(name).push(")"),
-                2 => {
-                    sql.push(name).push(" + values(");
-                    sql.push(&random.pick(&self.columns).name).push(")")
-                }
-                3 => {
-                    Self::constant(random, &mut sql);
-                    &mut sql
-                }
-                4 => sql.push(&random.pick(&self.columns).name),
-                _ => sql.operand(random, &value),
-            };
-        }
-        sql
-    }
-
-    fn insert_of(&self, random: &mut Random, verb: &str) -> Sql {
-        let mut sql = Sql::default();
-        sql.push(verb).push(&self.name).push(" values ");
-        for row in 0..1 + random.below(2) {
-            sql.push(if row == 0 { "(" } else { ", (" });
-            for (at, column) in self.columns.iter().enumerate() {
-                sql.push(if at == 0 { "" } else { ", " });
-                if random.one_in(12) {
-                    Self::constant(random, &mut sql);
-                    continue;
-                }
-                let value = match !self.keys[0].contains(&at) && random.one_in(8) {
-                    true => "NULL".into(),
-                    false => operand(random, column.kind),
-                };
-                sql.operand(random, &value);
-            }
-            sql.push(")");
-        }
-        sql
-    }
-
-    pub fn update(&self, random: &mut Random) -> Sql {
-        let mut sql = Sql::default();
-        sql.push("update ").push(&self.name).push(" set ");
-        for at in 0..1 + random.below(2) {
-            let TableColumn { name, kind } = random.pick(&self.columns);
-            sql.push(if at == 0 { "" } else { ", " })
-                .push(name)
-                .push(" = ");
-            let value = operand(random, *kind);
-            match random.below(5) {
-                3 => self.expression(random, &mut sql),
-                4 if random.one_in(2) => Self::constant(random, &mut sql),
-                0 => {
-                    sql.push(name);
-                    let sign = if random.one_in(2) { " + " } else { " - " };
-                    sql.push(sign).operand(random, &value);
-                }
-                1 if random.one_in(3) => {
-                    sql.push(&random.pick(&self.columns).name);
-                }
-                _ => {
-                    sql.operand(random, &value);
-                }
-            }
-        }
-        self.condition(random, &mut sql);
-        sql
-    }
-
-    /// UPDATE or DELETE of rows that a join finds, or a subquery, or with a value that a subquery finds.
-    pub fn change_found(&self, random: &mut Random, other: &Table) -> Sql {
-        let mut sql = Sql::default();
-        let form = random.below(4);
-        let changed = random.below(self.columns.len());
-        let TableColumn { name, kind } = &self.columns[changed];
-        let value = operand(random, *kind);
-        match form {
-            0 => sql.push("update ").push(&self.name).push(" x join "),
-            1 => sql.push("delete x from ").push(&self.name).push(" x join "),
-            2 => {
-                // Nothing is wrong in the subquery: whether it runs without a row is not the same for both.
-                sql.push("update ").push(&self.name).push(" x set ");
-                sql.push(name).push(" = (select count(");
-                sql.push(&other.random_column(random, "y"));
-                sql.push(") from ").push(&other.name).push(" y where ");
-                let mut key = random.pick(&other.keys).clone();
-                if key.is_empty() {
-                    key.push(0);
-                }
-                for (number, at) in key.into_iter().enumerate() {
-                    sql.push(if number == 0 { "" } else { " and " });
-                    sql.push(&other.qualified("y", at)).push(" = ");
-                    sql.push(&self.random_column(random, "x"));
-                }
-                sql.push(")");
-                self.condition(random, &mut sql);
-                return sql;
-            }
-            _ => {
-                sql.push("delete from ").push(&self.name).push(" where ");
-                sql.push(name).push(" in (select ");
-                sql.push(&random.pick(&other.columns).name);
-                sql.push(" from ").push(&other.name);
-                other.comparisons(random, &mut sql);
-                sql.push(")");
-                return sql;
-            }
-        };
-        sql.push(&other.name).push(" y");
-        let mut key = random.pick(&other.keys).clone();
-        if key.is_empty() {
-            key.push(0);
-        }
-        for (number, at) in key.into_iter().enumerate() {
-            sql.push(if number == 0 { " on " } else { " and " });
-            sql.push(&other.qualified("y", at)).push(" = ");
-            sql.push(&self.random_column(random, "x"));
-        }
-        if form == 0 {
-            // Of the other table there may be several rows.
-            let own = self.random_column(random, "x");
-            let name = self.qualified("x", changed);
-            sql.push(" set ").push(&name).push(" = ");
-            match random.below(3) {
-                0 => sql.push(&own),
-                1 => sql.push(&name).push(" + ").operand(random, &value),
-                _ => sql.operand(random, &value),
-            };
-        }
-        let mut key = random.pick(&self.keys).clone();
-        if key.is_empty() {
-            key.push(0);
-        }
-        for (number, at) in key.into_iter().enumerate() {
-            sql.push(if number == 0 { " where " } else { " and " });
-            sql.push(&self.qualified("x", at));
-            let value = operand(random, self.columns[at].kind);
-            let relation = if random.one_in(3) { " >= " } else { " = " };
-            sql.push(relation).operand(random, &value);
-        }
-        sql
-    }
-
-    pub fn delete(&self, random: &mut Random) -> Sql {
-        let mut sql = Sql::default();
-        sql.push("delete from ").push(&self.name);
-        self.condition(random, &mut sql);
-        sql
     }
 }
 
@@ -1214,39 +725,5 @@ impl Tail {
             }
         }
         ordered
-    }
-}
-
-/// What may change the meaning of a prepared statement between two executions.
-pub fn between_statements(random: &mut Random, table: &Table) -> String {
-    let Table { name, columns, .. } = table;
-    let column = random.pick(columns);
-    let is_varchar = TYPES[column.kind].0.starts_with("varchar");
-    match random.below(17) {
-        0 => "begin".into(),
-        1 => "commit".into(),
-        2 => "rollback".into(),
-        3 => "set sql_mode = ''".into(),
-        4 => "set sql_mode = default".into(),
-        5 => format!("alter table {name} add key extra ({})", column.name),
-        6 => format!("alter table {name} drop key extra"),
-        7 if is_varchar => {
-            let collation = *random.pick(&["0900_ai_ci", "bin", "general_ci"]);
-            let ty = format!("varchar(20) collate utf8mb4_{collation}");
-            format!("alter table {name} modify {} {ty}", column.name)
-        }
-        7 => format!("alter table {name} modify {} bigint", column.name),
-        8 => "set names utf8mb4 collate utf8mb4_bin".into(),
-        9 => {
-            let part = column.part(random, true);
-            format!("alter table {name} add unique key extra ({part})")
-        }
-        10 => "set sql_mode = 'ansi_quotes,pipes_as_concat'".into(),
-        11 => "set session transaction isolation level read committed".into(),
-        12 => "set session transaction isolation level serializable".into(),
-        13 => "set session transaction isolation level repeatable read".into(),
-        14 => "set @number = 5, @text = 'x'".into(),
-        15 => "set @number = '2x', @text = null".into(),
-        _ => "set autocommit = 1".into(),
     }
 }
