@@ -1,8 +1,8 @@
 //! When a multi-range read sorts its keys by itself ([`SortKeys::Auto`](crate::SortKeys::Auto)): one rule, for the
 //! method and for the optimizer's estimate of what the method costs.
 //!
-//! - Pages are missing: always. The method looks at a sample (`RESIDENCY_SAMPLE`) of the keys, the estimate at the share
-//!   of the tree that is in memory ([`MISSING_SHARE`]).
+//! - Pages are missing: always. The method looks at a sample (`RESIDENCY_SAMPLE`) of the keys, the estimate at the
+//!   share of the tree that is in memory ([`MISSING_SHARE`]).
 //! - Nothing is missing: if [sorting pays in memory](pays_in_memory).
 
 /// Keys whose leaves are looked up in the page table to learn whether a buffer's pages are resident.

@@ -27,7 +27,7 @@ pub fn open_archive(place: &str) -> Result<Arc<dyn LogArchive>> {
     open(place, FolderArchive::open)
 }
 
-/// As [`open_archive`], but a folder must be there already: for whoever wants to read.
+/// As [`open_archive`], but a folder must be there already: for readers.
 pub fn existing_archive(place: &str) -> Result<Arc<dyn LogArchive>> {
     open(place, FolderArchive::existing)
 }

@@ -10,7 +10,7 @@
 //! every store knows such a condition. On those that do not, the archive looks before it writes, which is no help
 //! against two servers at the same moment, and says so when it meets one.
 //!
-//! The storage engine is synchronous and knows no futures. A thread here drives them; whoever asks waits, at most
+//! The storage engine is synchronous and knows no futures. A thread here drives them; the caller waits, at most
 //! [`OPERATION_TIMEOUT`].
 
 use std::sync::atomic::{AtomicBool, Ordering};

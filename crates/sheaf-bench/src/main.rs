@@ -84,7 +84,7 @@ enum Command {
     Fuzz(fuzz::Options),
     /// How long recovery takes after a kill.
     Recovery(sheaf_torture::recovery_time::Options),
-    /// What a checkpoint costs those who commit meanwhile.
+    /// What a checkpoint costs transactions that commit meanwhile.
     Checkpoints(sheaf_torture::checkpoint_latency::Options),
     /// Serves a Sheaf database: how the benchmarks start Sheaf as a process of its own.
     #[command(hide = true)]

@@ -14,9 +14,9 @@
 //! for more](has_share_for). When it runs, or [waits for a lock](crate::waits_for_lock), it [keeps] what is left of it.
 //! A [plan](PlanningShare::begin_plan) that has run is not counted any more.
 //!
-//! Whoever gives memory back hands it over to those that wait, in the order in which they have asked first, and wakes
-//! only them. A small statement never waits for large ones: they leave a part of the memory alone. It takes more than
-//! that part only while no large one waits.
+//! A statement that gives memory back hands it over to those that wait, in the order in which they asked first, and
+//! wakes only them. A small statement never waits for large ones: they leave a part of the memory alone. It takes more
+//! than that part only while no large one waits.
 //!
 //! # Nobody waits for ever
 //!

@@ -43,7 +43,7 @@ const ROOM_SHARE: usize = 16;
 
 /// A cache that can do with less memory for a while.
 pub trait Lender: Send + Sync {
-    /// Gives back up to so many bytes. It waits for nothing: whoever asks may hold latches. Returns how many it gave.
+    /// Gives back up to so many bytes. It waits for nothing: the caller may hold latches. Returns how many it gave.
     fn lend(&self, bytes: usize) -> usize;
 }
 
@@ -99,8 +99,8 @@ pub fn is_pressed() -> bool {
     excess(LOOK_MICROS).is_some_and(|excess| excess > 0)
 }
 
-/// Whether the process had more than its limit when it was looked at last. Whoever keeps memory for its next work keeps
-/// none then. This costs nothing.
+/// Whether the process had more than its limit when it was looked at last. A thread that keeps memory for its next work
+/// keeps none then. This costs nothing.
 #[inline]
 pub fn was_pressed() -> bool {
     RESIDENT.load(Ordering::Relaxed) > LIMIT.load(Ordering::Relaxed)

@@ -29,7 +29,7 @@ const SMALL_BYTES: usize = STEP_BYTES as usize;
 const LASTING: Duration = Duration::from_millis(50);
 /// The same of a statement whose client does not read: there may be many, and none of them comes to an end.
 const MIN_STALLED_BYTES: usize = 64 << 10;
-/// Whoever makes a longer value [asks](has_room_for_value) first, and makes no room ahead for others like it.
+/// Code that makes a longer value [asks](has_room_for_value) first, and makes no room ahead for others like it.
 pub const LONG_VALUE_BYTES: usize = 1 << 20;
 /// Where there is no room for a long value, a statement that has so much with it is stopped. One that has less goes on,
 /// and those that hold most are stopped.

@@ -1,4 +1,5 @@
-//! Who may import whom, in the whole workspace. It stands in the lowest crate because it builds in seconds there.
+//! Which crates and folders may import which others, in the whole workspace. It stands in the lowest crate because it
+//! builds in seconds there.
 //!
 //! Crates are floors: each depends on lower ones alone. So are the folders and files at the top of a crate's sources,
 //! in the order of [`ORDER`]. Imports that go up nevertheless, and files of one folder that form circles, are named

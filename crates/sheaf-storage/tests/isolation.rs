@@ -9,9 +9,9 @@
 //! | REPEATABLE READ | one snapshot, taken by the first read |
 //! | SERIALIZABLE | locks what it reads against changes, then reads what is there |
 //!
-//! Writes are the same at all levels: they work on the newest version, and wait for who has changed it. A wait shows
-//! here as an error, because everybody is told not to wait; where two must wait for each other, one does so in a
-//! thread.
+//! Writes are the same at all levels: they work on the newest version, and wait for the transaction that has changed
+//! it. A wait shows here as an error, because everybody is told not to wait; where two must wait for each other, one
+//! does so in a thread.
 
 mod common;
 
@@ -71,7 +71,7 @@ impl Table {
         }
     }
 
-    /// What somebody reads who begins now.
+    /// What a transaction reads that begins now.
     fn committed(&self) -> Vec<(u8, u8)> {
         self.begin(ReadCommitted).scan().unwrap()
     }
@@ -723,7 +723,7 @@ fn waiting_writers_go_on_when_the_first_one_commits() {
     assert_eq!(table.storage.transaction_counters().row_locks, 0);
 }
 
-/// Whoever waits for a changed row holds its explicit lock meanwhile. The one who changed it need not ask for that.
+/// A transaction that waits for a changed row holds its explicit lock meanwhile. The one that changed it need not ask.
 #[test]
 fn who_has_changed_a_row_may_lock_it_while_others_wait_for_it() {
     let table = Table::new();
@@ -745,7 +745,7 @@ fn who_has_changed_a_row_may_lock_it_while_others_wait_for_it() {
     assert_eq!(table.committed()[0], (1, 12));
 }
 
-/// Whoever waits for a row that is given back has it next, and nobody is a victim.
+/// A transaction that waits for a row that is released has it next, and none is a victim.
 #[test]
 fn a_row_that_is_given_back_goes_to_who_waits_for_it() {
     let table = Table::new();
@@ -820,8 +820,8 @@ fn a_key_that_is_there_already_stays_once_a_serializable_insert_has_found_it() {
     }
 }
 
-/// A commit whose record is in the log and not yet on the disk: its rows are free, snapshots do not see it, and whoever
-/// makes a later one durable does the same for it.
+/// A commit whose record is in the log and not yet on the disk: its rows are free, and snapshots do not see it. The
+/// sync that makes a later one durable does the same for it.
 #[test]
 fn a_commit_that_is_not_finished_is_not_seen() {
     let table = Table::new();

@@ -176,7 +176,7 @@ fn read(storage: &Storage, tree: &Arc<Tree>, random: &mut Random) {
             Some(blocks[&(row / BLOCK_ROWS)])
         );
     }
-    // What looks at the pages, whoever has changed them.
+    // What looks at the pages, whichever thread has changed them.
     let all = KeyRange::all();
     tree.estimate_entries(&all).unwrap();
     assert!(tree.split_points(&all, 4).unwrap().is_sorted());

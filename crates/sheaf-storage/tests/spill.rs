@@ -352,7 +352,7 @@ fn a_version_that_cannot_be_read_is_an_error_and_never_a_wrong_row() {
             }
         }
         assert!(refused > ROWS / 2);
-        // Who needs no old versions notices nothing, and can change everything.
+        // A transaction that needs no old versions notices nothing, and can change everything.
         let new = table.storage.read_view().unwrap();
         let mut transaction = table.storage.begin_transaction();
         table.update(&mut transaction, 0..1_000, 2).unwrap();
@@ -407,7 +407,7 @@ fn a_crash_at_any_operation_of_a_long_transaction_leaves_nothing_of_it() {
     }
 }
 
-/// Who locks a row asks whether it has changed it before, and what was spilled may have to tell.
+/// A transaction that locks a row asks whether it has changed it before, and what was spilled may have to tell.
 #[test]
 fn locking_rows_whose_past_was_spilled_keeps_to_the_budget() {
     let table = Table::filled(&disk(10), spilling());

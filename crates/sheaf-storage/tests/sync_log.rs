@@ -135,7 +135,7 @@ fn checkpoints_that_fail_keep_no_commit_from_becoming_durable() {
     assert!(survives(&disk, &tree, b"key 2"));
 }
 
-/// Nobody waits for a commit, so nobody is told that it failed: whoever comes next is.
+/// Nothing waits for a commit, so none is told that it failed: the next one is.
 #[test]
 fn changes_are_refused_when_the_log_has_failed() {
     let disk = disk(4);

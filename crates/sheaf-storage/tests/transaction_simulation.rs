@@ -717,7 +717,8 @@ fn parent_and_child_see_each_other_come_and_go() {
     });
 }
 
-/// Who takes changes back and begins again stands behind those who wait for the rows, and they do not wait for it.
+/// A transaction that rolls back and begins again queues behind those that wait for the rows, and they do not wait for
+/// it.
 #[test]
 fn nobody_waits_for_changes_that_were_taken_back() {
     explore(SCHEDULES, || {

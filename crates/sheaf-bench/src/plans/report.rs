@@ -53,7 +53,7 @@ fn predicted(timed: Option<Timed>) -> String {
     })
 }
 
-/// One query in a line, for who waits.
+/// One query in a line, to show while the others run.
 pub fn line(outcome: &Outcome) -> String {
     let mut text = format!(
         "{} {}: {} plans",

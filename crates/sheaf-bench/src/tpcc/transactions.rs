@@ -172,7 +172,7 @@ impl Terminal {
             .collect()
     }
 
-    /// The customer's number, for one who gives a last name in 60 cases of 100.
+    /// The customer's number. In 60 cases of 100 the customer is asked for by last name.
     fn find_customer(&mut self, w: u64, d: u64) -> Result<u64, Failure> {
         if self.input.uniform(1, 100) > 60 {
             return Ok(self.input.customer(CUSTOMERS));
@@ -358,7 +358,7 @@ impl Terminal {
 
 struct OrderLine {
     item: u64,
-    /// Who supplies it.
+    /// The warehouse that supplies it.
     warehouse: u64,
     quantity: u64,
 }

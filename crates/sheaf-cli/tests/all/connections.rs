@@ -185,7 +185,7 @@ fn a_handshake_of_tls_that_fails_ends_the_connection() {
         client.hang_up();
     }
     server.wait_for_connections(0);
-    // Who encrypts nothing after all, and who asks where there is no certificate.
+    // A client that encrypts nothing after all, and one that asks where there is no certificate.
     let plain = TestServer::start();
     let mut client = RawClient::dial(plain.address());
     client.receive().expect("the greeting");

@@ -5,9 +5,9 @@
 //! Kingsbury and Alvaro, VLDB 2020). From that follows which transaction depends on which:
 //!
 //! ```text
-//!   final list  1 2 3        ww  who wrote 1  -> who wrote 2 -> who wrote 3
-//!   somebody read 1 2        wr  who wrote 2  -> the reader
-//!                            rw  the reader   -> who wrote 3
+//!   final list  1 2 3        ww  writer of 1  -> writer of 2 -> writer of 3
+//!   a reader read 1 2        wr  writer of 2  -> the reader
+//!                            rw  the reader   -> writer of 3
 //! ```
 //!
 //! A row that is not there is an empty list, so a range that was read without it depends on the transaction that
@@ -216,7 +216,7 @@ fn step(
 struct History {
     transactions: Vec<Transaction>,
     lists: BTreeMap<u64, List>,
-    /// Who has appended a number.
+    /// The transaction that appended a number.
     writers: BTreeMap<u64, usize>,
 }
 

@@ -344,8 +344,8 @@ fn long_ors_of_any_terms_are_planned() {
     );
 }
 
-/// A strict change hears of operands that are no numbers, if it comes to them. Each got copies of all before it: a list of
-/// 900 was planned for minutes.
+/// A strict change hears of operands that are no numbers, if it comes to them. Each got copies of all before it: a list
+/// of 900 was planned for minutes.
 #[test]
 fn long_lists_that_a_change_watches_are_planned() {
     let server = server();

@@ -383,7 +383,7 @@ fn locking_waits_for_transactions_and_can_be_ended() {
     });
     assert_eq!(query_text(&mut two, "select b from t"), ["12"]);
     run(&mut two, "unlock tables");
-    // Who has read keeps WRITE waiting, as it keeps a change of the definition, and READ not.
+    // A transaction that has read makes WRITE wait, and a change of the definition, but not READ.
     run(&mut one, "begin");
     run(&mut one, "select * from t");
     goes_on(&mut two, "lock tables t read");
@@ -777,7 +777,7 @@ fn transactions_neither_change_nor_commit_under_the_global_read_lock() {
         run(&mut one, "unlock tables");
     });
     assert_eq!(query_text(&mut one, "select b from t"), ["11"]);
-    // Who has changed nothing commits, and whoever has may take it back.
+    // A transaction that has changed nothing commits, and one that has may roll back.
     run(&mut two, "begin");
     run(&mut two, "select * from t");
     let mut three = another(&server);

@@ -120,7 +120,7 @@ fn one_client_too_many_is_told_so() {
         "Too many connections".to_string(),
     );
     assert_eq!(refused("guest"), too_many);
-    // There is one more for who may end the connections of others.
+    // There is one more for a user that may end the connections of others.
     let mut third = RawClient::connect(server.address(), 0);
     third.succeed(COM_PING, b"");
     assert_eq!(refused("root"), too_many);
@@ -154,7 +154,7 @@ fn silent_connections_keep_nobody_out() {
     second.succeed(COM_PING, b"");
     silent[0].assert_closed();
     first.succeed(COM_PING, b"");
-    // Those that came last may still say who they are.
+    // Those that came last may still log in.
     let mut last = silent.pop().expect("there are some");
     last.send_response("root", 0);
     assert_eq!(last.receive_error().code, 1040);
@@ -208,7 +208,7 @@ fn a_client_that_trickles_is_turned_away() {
     }
     stranger.assert_closed();
     server.wait_for_connections(1);
-    root.ping().expect("who was let in stays");
+    root.ping().expect("a client that was let in stays");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Resource groups: who may define and use them, and where the threads of their sessions then run.
+//! Resource groups: which users may define and use them, and where the threads of their sessions then run.
 
 use std::fs;
 use std::time::Instant;

@@ -100,7 +100,7 @@ fn transactions_that_only_read_stay_within_memory() {
                     .send_command(COM_QUERY, sql.as_bytes())
                     .expect("the server reads");
             }
-            // Whoever runs takes what it takes by then.
+            // A statement that runs has taken all that it takes by then.
             thread::sleep(Duration::from_secs(3));
         });
     }

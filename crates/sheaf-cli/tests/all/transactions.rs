@@ -1,4 +1,4 @@
-//! Transactions of several sessions: what each sees of the others, and who waits for whom.
+//! Transactions of several sessions: what each sees of the others, and which waits for which.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -196,7 +196,7 @@ fn what_cannot_be_assigned_is_an_error_only_once_the_row_is_locked() {
     run(&mut two, "set innodb_lock_wait_timeout = 1");
     let add = "update s set q = q + 10 where id = 1";
     let lock = "select q from s where id = 1 for update";
-    // It waits for who may be about to make room.
+    // It waits for a transaction that may be about to make room.
     run(&mut one, "begin");
     run(&mut one, lock);
     assert_eq!(error_of(&mut two, add), 1205);
@@ -686,7 +686,7 @@ fn a_lock_stays_to_the_end_of_its_transaction() {
     }
 }
 
-/// A statement that begins again comes behind those who waited for the rows that it has changed meanwhile.
+/// A statement that begins again queues behind those that waited for the rows that it has changed meanwhile.
 #[test]
 fn a_statement_that_begins_again_makes_no_deadlock() {
     let server = TestServer::start();

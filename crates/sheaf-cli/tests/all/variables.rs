@@ -187,7 +187,7 @@ fn a_server_that_is_read_only_is_changed_by_nobody_or_by_administrators() {
     }
     let refused = error_of(app.exec_drop(&prepared, (3, 1)));
     assert_eq!(refused, (1290, "HY000".into()));
-    // Reading goes on, also with locks, and so does whoever administers.
+    // Reading goes on, also with locks, and so do administrators.
     assert_eq!(
         query_text(&mut app, "SELECT b FROM t WHERE a = 1 FOR UPDATE"),
         ["2"]

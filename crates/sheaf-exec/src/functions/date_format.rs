@@ -1,8 +1,9 @@
 //! DATE_FORMAT and TIME_FORMAT, and STR_TO_DATE, which is their inverse. Names are English.
 //!
 //! Both directions go through a format from the left, one specifier after the other. Formatting appends to the text.
-//! Parsing collects what it reads in [`Fields`] and makes a date of them at the end, because a year and a week may stand
-//! in any order. What a text has behind the format is not lost: [`Reading`] tells the difference, which is a warning.
+//! Parsing collects what it reads in [`Fields`] and makes a date of them at the end, because a year and a week may
+//! stand in any order. What a text has behind the format is not lost: [`Reading`] tells the difference, which is a
+//! warning.
 
 use std::fmt::Write;
 use std::sync::Arc;

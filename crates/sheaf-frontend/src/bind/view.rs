@@ -8,8 +8,8 @@
 //!
 //! Inside of it, nothing of the statement around is known: no table, no common table expression, no alias. Names
 //! without a database are those of the view's. Its tables are read with the privileges of the account that made it,
-//! unless it says SQL SECURITY INVOKER. What is wrong inside is told of the view as a whole (error 1356), since whoever
-//! names it need not know what is in there.
+//! unless it says SQL SECURITY INVOKER. What is wrong inside is told of the view as a whole (error 1356), since a user
+//! that names it need not know what is in there.
 //!
 //! While a view is made, its query is bound once, and what has to be kept of it is noted: the columns that `*` stands
 //! for at that moment, and the database of each table.
@@ -85,7 +85,7 @@ impl Binder<'_> {
         }
     }
 
-    /// What names of tables mean. Whoever reads a view reads the same tables.
+    /// What names of tables mean. All readers of a view read the same tables.
     pub(super) fn tables_by_name(&self) -> TableNames<'_> {
         match self.open_views.is_empty() {
             true => self.context.tables,

@@ -49,7 +49,7 @@ pub(crate) struct ChangedView {
     pub(crate) conditions: Vec<Condition>,
     /// All conditions of the view and of those below it.
     all_conditions: Vec<Condition>,
-    /// What has to be allowed to whom, besides the view itself to the session: `None` is the session.
+    /// Which account needs the privilege on which table, besides the session on the view itself. `None`: the session.
     needs: Vec<(Option<AccountName>, QualifiedName)>,
 }
 

@@ -381,7 +381,7 @@ fn contains_variable() -> SqlError {
     )
 }
 
-/// Error 1351 for variables, whose values would be those of whoever uses the view.
+/// Error 1351 for variables, whose values would be those of the session that uses the view.
 fn check_is_constant(query: &ast::Query) -> Result<()> {
     struct Variables(bool);
 

@@ -630,7 +630,7 @@ impl Session {
     pub(crate) fn admit(&self, text: &str) -> Result<()> {
         match text.len() <= SMALL_TEXT_BYTES {
             true => Ok(()),
-            // Whoever waits for its place holds nothing yet.
+            // A statement that waits for its place holds nothing yet.
             false => self.enter_crowd(text).and_then(|()| self.admit_long(text)),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The catalog keeps the text of the query, and nothing that could become wrong when its tables change: what the names
 //! in the text mean is asked each time that the view is used. The columns are those that the query had when the view
-//! was made. They are told to whoever asks what the view looks like, and their names are those of the view.
+//! was made. SHOW and information_schema list them, and their names are those of the view.
 
 use sheaf_memory::Share;
 

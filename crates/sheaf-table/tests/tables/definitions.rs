@@ -441,7 +441,7 @@ fn changes_are_made_of_the_version_that_they_were_made_for() {
     alter(catalog.table("d", "t").unwrap()).unwrap();
 }
 
-/// Who shows a table holds no lock of it, and has perhaps found it long ago.
+/// A statement that shows a table holds no lock of it, and has perhaps found it long ago.
 #[test]
 fn the_counter_of_a_table_is_not_looked_up_where_it_is_not_any_more() {
     let (_directory, catalog) = scratch();

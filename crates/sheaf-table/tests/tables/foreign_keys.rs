@@ -320,7 +320,7 @@ fn names_of_foreign_keys_are_unique_and_follow_their_tables() {
     );
 }
 
-/// A child waits for those who write or change its parent, and a parent goes only with its children.
+/// A child waits for transactions that write or change its parent, and a parent goes only with its children.
 #[test]
 fn parents_stay_while_they_have_children() {
     let (_directory, catalog) = family(NoAction, NoAction);

@@ -292,7 +292,7 @@ fn a_plan_is_found_by_other_sessions_in_the_same_circumstances() {
     assert_eq!(ask(&mut third, quoted), ["1"]);
     assert_eq!(ask(&mut first, quoted), Vec::<String>::new());
 
-    // Other definitions are other plans, whoever changed them.
+    // Other definitions are other plans, whichever session changed them.
     run(&mut second, "drop table one.t");
     run(
         &mut second,

@@ -211,7 +211,7 @@ pub(super) fn take_much_at_once(connection: &mut Conn) {
     }
 }
 
-/// Whoever is about to take much asks for room before. The caches have given it back then.
+/// A statement that is about to take much asks for room before. The caches have given it back then.
 #[test]
 fn what_takes_much_at_once_stays_within_memory() {
     let server = filled();
