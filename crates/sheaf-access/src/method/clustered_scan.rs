@@ -19,7 +19,6 @@ use crate::condition::columns::Source;
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
 use crate::keys::table_snapshot::TableSnapshot;
-use crate::method::jump_walk::JumpWalk;
 use crate::method::range_cursor::{RangeCursor, is_point};
 use crate::scan_counters::ScanCounters;
 use crate::spec::ScanSpec;
@@ -66,18 +65,8 @@ impl ClusteredScan {
             .is_some_and(|range| range.upper == std::ops::Bound::Unbounded);
         let points = ranges.iter().all(is_point);
         let tree = Arc::clone(&spec.table.clustered);
-        let cursor = RangeCursor::new(
-            tree,
-            spec.view.clone(),
-            ranges,
-            spec.direction,
-            spec.read_ahead_pages,
-            cancel,
-        );
         Ok(Self {
-            cursor: cursor
-                .of_scan(&spec.ranges)
-                .with_jumps(JumpWalk::of_scan(spec)),
+            cursor: RangeCursor::of_spec(spec, tree, ranges, cancel),
             held: assembler.new_block(),
             assembler,
             table_scan,

@@ -18,7 +18,6 @@ use crate::cancel::CancelFlag;
 use crate::condition::index_entries::EntryBlock;
 use crate::error::Result;
 use crate::method::entry_rows::{EntryRows, EntrySource};
-use crate::method::jump_walk::JumpWalk;
 use crate::method::range_cursor::RangeCursor;
 use crate::scan_counters::ScanCounters;
 use crate::spec::ScanSpec;
@@ -55,18 +54,8 @@ impl IndexRangeScan {
     ) -> Result<Self> {
         let rows = EntryRows::for_scan(spec, position, cancel.clone(), tally)?;
         let tree = Arc::clone(&spec.table.secondary[position]);
-        let cursor = RangeCursor::new(
-            tree,
-            spec.view.clone(),
-            ranges,
-            spec.direction,
-            spec.read_ahead_pages,
-            cancel,
-        );
         Ok(Self {
-            cursor: cursor
-                .of_scan(&spec.ranges)
-                .with_jumps(JumpWalk::of_scan(spec)),
+            cursor: RangeCursor::of_spec(spec, tree, ranges, cancel),
             rows,
             ended: false,
         })

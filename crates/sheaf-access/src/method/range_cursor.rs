@@ -11,6 +11,7 @@ use crate::cancel::CancelFlag;
 use crate::error::Result;
 use crate::method::jump_walk::{After, JumpWalk};
 use crate::scan_counters::ScanCounters;
+use crate::spec::ScanSpec;
 
 /// How long a whole scan is, is not asked before so many leaves.
 const LEAVES_OF_SHORT_WALK: usize = 128;
@@ -36,6 +37,27 @@ pub(crate) struct RangeCursor {
 }
 
 impl RangeCursor {
+    /// A worker's `ranges` of a scan, which are ranges of `tree`.
+    pub(crate) fn of_spec(
+        spec: &ScanSpec,
+        tree: Arc<Tree>,
+        ranges: Vec<KeyRange>,
+        cancel: CancelFlag,
+    ) -> Self {
+        let view = spec.view.clone();
+        let cursor = RangeCursor::new(
+            tree,
+            view,
+            ranges,
+            spec.direction,
+            spec.read_ahead_pages,
+            cancel,
+        );
+        cursor
+            .of_scan(&spec.ranges)
+            .with_jumps(JumpWalk::of_scan(spec))
+    }
+
     pub(crate) fn new(
         tree: Arc<Tree>,
         view: ReadView,
