@@ -55,21 +55,7 @@ pub(super) fn columns(
                 let (table, column) = column_of(tables, expr)?;
                 shown.push((table, column, Some(&alias.value)));
             }
-            ast::SelectItem::Wildcard(options) if wildcard_option(options).is_none() => {
-                shown.extend((0..tables.len()).flat_map(all));
-            }
-            ast::SelectItem::QualifiedWildcard(
-                ast::SelectItemQualifiedWildcardKind::ObjectName(name),
-                options,
-            ) if wildcard_option(options).is_none() => {
-                let [part] = name.0.as_slice() else {
-                    return None;
-                };
-                let alias = &part.as_ident()?.value;
-                let table = tables.iter().position(|names| names.alias == alias)?;
-                shown.extend(all(table));
-            }
-            _ => return None,
+            item => shown.extend(shown_whole(item, tables)?.flat_map(all)),
         }
     }
     let describe = |(table, column, name): &(usize, usize, Option<&str>)| {

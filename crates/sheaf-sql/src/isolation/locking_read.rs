@@ -304,21 +304,35 @@ impl Session {
         targets: &[Target],
         query: ParsedQuery<'_>,
     ) -> Result<WaitingResult> {
-        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
-            let planned = session.plan_change(query, view.clone())?;
-            let mut searches = statement.searches_to_lock(&planned, &tables, Others::Free)?;
-            let (keys, result) = session.collect_keys_and_result(planned, targets.len())?;
-            let (is_stable, number, last) = session.lock_found(statement, targets, &view, keys)?;
-            let last = match &last {
-                Some(key) => key_of(key)?,
-                None => None,
-            };
-            let is_stable =
-                is_stable && statement.lock_searches(&view, &mut searches, (number, last))?;
-            Ok(is_stable.then_some(result))
+            session.lock_found_rows(statement, targets, (query, &view), |session, planned| {
+                session.collect_keys_and_result(planned, targets.len())
+            })
         })
+    }
+
+    /// Finds rows and locks them once. `collect` runs the query and brings the keys of what it finds. `None`: another
+    /// transaction has come between.
+    fn lock_found_rows<T>(
+        &mut self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        (query, view): (ParsedQuery<'_>, &ReadView),
+        collect: impl FnOnce(&mut Session, PlannedQuery) -> Result<(SpooledRows, T)>,
+    ) -> Result<Option<T>> {
+        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
+        let planned = self.plan_change(query, view.clone())?;
+        let mut searches = statement.searches_to_lock(&planned, &tables, Others::Free)?;
+        let (keys, result) = collect(self, planned)?;
+        let (is_stable, number, last) = self.lock_found(statement, targets, view, keys)?;
+        let last = match &last {
+            Some(key) => key_of(key)?,
+            None => None,
+        };
+        let is_stable =
+            is_stable && statement.lock_searches(view, &mut searches, (number, last))?;
+        Ok(is_stable.then_some(result))
     }
 
     /// Locks the rows of these keys. Returns whether each of them is what the view shows, how many they are, and the
@@ -402,20 +416,11 @@ impl Session {
         targets: &[Target],
         keys: ParsedQuery<'_>,
     ) -> Result<ReadView> {
-        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
-            let planned = session.plan_change(keys, view.clone())?;
-            let mut searches = statement.searches_to_lock(&planned, &tables, Others::Free)?;
-            let keys = session.collect_rows(planned)?;
-            let (is_stable, number, last) = session.lock_found(statement, targets, &view, keys)?;
-            let last = match &last {
-                Some(key) => key_of(key)?,
-                None => None,
-            };
-            let is_stable =
-                is_stable && statement.lock_searches(&view, &mut searches, (number, last))?;
-            Ok(is_stable.then_some(view))
+            session.lock_found_rows(statement, targets, (keys, &view), |session, planned| {
+                Ok((session.collect_rows(planned)?, view.clone()))
+            })
         })
     }
 
