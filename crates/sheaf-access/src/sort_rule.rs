@@ -18,8 +18,8 @@ pub const CACHED_LEAVES: f64 = 9_600.0;
 /// Leaves of the tree per key of the buffer up to which sorting pays for keys whose rows are in memory.
 const DENSE_LEAVES_PER_KEY: f64 = 4.0;
 
-/// Whether sorting `keys` keys of a tree of `leaves` leaves pays although all their rows are in memory: many keys have
-/// neighbours on their leaf, or on the leaf beside it, and the processor's caches do not hold the tree.
+/// Whether sorting `keys` keys of a tree of `leaves` leaves pays although all their rows are in memory. It does where
+/// many keys have neighbours on their leaf, or on the leaf beside it, and the processor's caches do not hold the tree.
 pub fn pays_in_memory(keys: f64, leaves: f64) -> bool {
     leaves > CACHED_LEAVES && keys * DENSE_LEAVES_PER_KEY >= leaves
 }

@@ -1,11 +1,11 @@
 //! What others cost a reader: transactions that are open, rows that are being changed, a snapshot that is held.
 //!
-//! Everything runs in this process through the library, because the figure that counts is work for a second of
-//! processor time of the reader's own threads: on a machine with fewer cores than threads, a reader beside sixteen
-//! writers is slower by the clock for no fault of the storage. A reader's threads are its own and the pool that
-//! answers large queries; writers run on theirs. Each situation is measured in turn with its quiet counterpart, and
-//! the median of the rounds counts. What a long time of updates leaves behind cannot be measured in turn with what was
-//! before: there the counterpart is a table with the same rows that nobody has changed.
+//! Everything runs in this process through the library. The figure that counts is work for a second of processor time
+//! of the reader's own threads. On a machine with fewer cores than threads, a reader beside sixteen writers is slower
+//! by the clock for no fault of the storage. A reader's threads are its own and the pool that answers large queries;
+//! writers run on theirs. Each situation is measured in turn with its quiet counterpart, and the median of the rounds
+//! counts. What a long time of updates leaves behind cannot be measured in turn with what was before: there the
+//! counterpart is a table with the same rows that nobody has changed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -316,8 +316,8 @@ impl Bench<'_> {
 
     /// What it takes to open a snapshot beside one active transaction, and beside many. Tens of nanoseconds are less
     /// than what goes on in the machine adds to a single measurement, and the clock of other threads goes by scheduler
-    /// ticks. So one thread opens them in short turns by its own clock, and the median of the turns counts; one and
-    /// many take turns more often than other comparisons do; and what was done to make transactions active is over when
+    /// ticks. So one thread opens them in short turns by its own clock, and the median of the turns counts. One and
+    /// many take turns more often than other comparisons do. What was done to make transactions active is over when
     /// they begin.
     fn snapshots(&self) -> Result<Line, BenchError> {
         /// Snapshots of one turn: half a millisecond, so that most turns are not interrupted.

@@ -1,5 +1,5 @@
-//! One month of lineitem, a random month for each execution, by many clients at once: do concurrent range scans scale
-//! with the cores, through the index on the ship date and by scanning the table (a variant of TPC-H Q6)?
+//! One month of lineitem, a random month for each execution, by many clients at once (a variant of TPC-H Q6). Do
+//! concurrent range scans scale with the cores, through the index on the ship date and by scanning the table?
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! The reference comparison: every case of [`sheaf_cli::tpch::REFERENCE_CASES`], cold and warm, on each server in
 //! turn.
 //!
-//! For a cold figure the server is restarted, so that its cache is empty (peers that read through the operating
-//! system's cache have it emptied as well); for a warm one the statement runs again in the same server. Servers
-//! take turns case by case and variant by variant, so that a slow minute of the machine hits all of them. Each
-//! server's best over its variants is what the ratios compare; the tables show every variant.
+//! For a cold figure the server is restarted, so that its cache is empty. Peers that read through the operating
+//! system's cache have it emptied as well. For a warm one the statement runs again in the same server. Servers take
+//! turns case by case and variant by variant, so that a slow minute of the machine hits all of them. Each server's best
+//! over its variants is what the ratios compare; the tables show every variant.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

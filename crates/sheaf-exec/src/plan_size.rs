@@ -1,7 +1,7 @@
 //! How large a logical plan may be.
 //!
 //! A short text can mean a large plan. A common table expression whose query takes something from a query around it is
-//! planned again wherever it is named, so thirty of them, each the union of two of the one before, are a billion nodes.
+//! planned again wherever it is named. So thirty of them, each the union of two of the one before, are a billion nodes.
 //! They are shared in memory, but a walk over the plan meets each of them. So plans are counted before anything else
 //! walks over them, and the count stops at the limit. The query of a common table expression that is computed once
 //! counts once.

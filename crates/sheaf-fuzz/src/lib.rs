@@ -2,9 +2,9 @@
 //!
 //! A seed makes tables, rows and queries ([`schema`], [`query`], [`expression`]). Each query goes to Sheaf and to
 //! another server, the judge, and the answers must be the same ([`answer`]). Without a judge, Sheaf is compared with
-//! itself ([`metamorphic`]): the rows for which a condition is true, false or NULL are all rows (ternary logic
-//! partitioning, Rigger and Su, OOPSLA 2020), and a condition that is only counted finds as many rows as one that an
-//! index may serve (NoREC, Rigger and Su, ESEC/FSE 2020). A statement has the same rows when it is planned otherwise
+//! itself ([`metamorphic`]). The rows for which a condition is true, false or NULL are all rows (ternary logic
+//! partitioning, Rigger and Su, OOPSLA 2020). A condition that is only counted finds as many rows as one that an index
+//! may serve (NoREC, Rigger and Su, ESEC/FSE 2020). A statement has the same rows when it is planned otherwise
 //! ([`plans`]), and when it is prepared, with its constants as parameters ([`parameters`]).
 //!
 //! A difference is made small before anybody sees it: [`tree::Tree`] knows what a statement can do without. Differences

@@ -1,9 +1,9 @@
 //! A statement as a tree of text, which knows how it may become smaller.
 //!
 //! The generator writes SQL, and nobody else needs to understand it. But a statement that finds a difference is too
-//! long to read, so the tree keeps what a reader would try to leave out: items of lists, optional clauses, and
-//! expressions that a part of themselves could stand for. A smaller statement need not be valid. Both servers refuse
-//! one that is not, which is no difference, so the reducer goes on with another.
+//! long to read. So the tree keeps what a reader would try to leave out: items of lists, optional clauses, and
+//! expressions that a part of themselves could replace. A smaller statement need not be valid. Both servers refuse one
+//! that is not, which is no difference, so the reducer goes on with another.
 
 /// SQL text with the ways in which it may shrink.
 #[derive(Clone, Debug)]

@@ -21,8 +21,8 @@
 //! # Nobody waits for ever
 //!
 //! A statement that asks for more has memory, and tables that stay as they are. It waits only for statements that are
-//! being planned, and of these the one that asked first gets what it asks for, even if it is more than there is: the
-//! process's [limit](crate::process) may stop it, but it waits for nobody. One that waits for a lock is not being
+//! being planned. Of these the one that asked first gets what it asks for, even if it is more than there is. The
+//! process's [limit](crate::process) may stop it, but it waits for no other. One that waits for a lock is not being
 //! planned meanwhile.
 //!
 //! A statement that is to be admitted may have locks of its transaction, and one with a share may wait for these. So

@@ -76,7 +76,7 @@ fn release_stack() {
     if end <= first {
         return;
     }
-    // SAFETY: [first, end) consists of whole pages of this thread's own stack, below every frame that is in use: stacks
+    // SAFETY: [first, end) consists of whole pages of this thread's own stack, below every frame that is in use. Stacks
     // grow downwards, `here` is in the innermost Rust frame, and what the call below itself needs is less than
     // KEPT_BYTES. Nothing refers to memory below the innermost frame, and other threads do not use this stack. The
     // mapping stays; pages that are touched again read as zeros, which no code relies on. An error leaves everything as

@@ -21,8 +21,8 @@ const MIN_COMPRESSED_BYTES: usize = 50;
 const MAX_PIECE_BYTES: usize = 256 << 10;
 /// The buffer of what is deflated grows in steps of this.
 const STEP_BYTES: usize = 256 << 10;
-/// Of a frame that comes, so much is in memory, and as much again inflated, however long it is: a packet takes its
-/// memory where it is put together, and not here before.
+/// Of an incoming frame, so much is in memory, and as much again inflated, however long it is. A packet takes its
+/// memory where it is put together.
 const RECEIVED_BYTES: usize = 64 << 10;
 /// What an idle connection keeps of its buffers.
 const IDLE_BYTES: usize = 16 << 10;

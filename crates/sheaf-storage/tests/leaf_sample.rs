@@ -36,8 +36,8 @@ fn all_leaves(tree: &Arc<Tree>) -> Vec<Vec<u8>> {
     keys
 }
 
-/// A tree of two halves: keys that start with `a` have short separators, so that hundreds of leaves share a parent;
-/// those that start with `b` have long ones, so that a parent has a few dozen.
+/// A tree of two halves. Keys that start with `a` have short separators, so that hundreds of leaves share a parent.
+/// Those that start with `b` have long ones, so that a parent has a few dozen.
 fn uneven_tree(storage: &Arc<Storage>) -> Arc<Tree> {
     let mut builder = BulkBuilder::new(storage).unwrap();
     let value = [7; 1500];

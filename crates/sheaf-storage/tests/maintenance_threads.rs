@@ -1,5 +1,5 @@
-//! Maintenance in real threads, beside transactions: trees are built, read and dropped, so that pages and frames pass
-//! from one tree to another under readers without latches; checkpoints are made, the pool is emptied, versions are
+//! Maintenance in real threads, beside transactions. Trees are built, read and dropped, so that pages and frames pass
+//! from one tree to another under readers without latches. Checkpoints are made, the pool is emptied, and versions are
 //! spilled and collected.
 //!
 //! The rows are in blocks. A transaction gives all rows of a block the same contents, under a lock of the block's range

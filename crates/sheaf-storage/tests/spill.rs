@@ -1,5 +1,6 @@
-//! Transactions that change more than memory holds the past of: version tables and undo go to the spill file and come
-//! back from it, for readers of old snapshots, for rollbacks, and for recovery; the file fails; the machine crashes.
+//! Transactions that change more than memory holds the past of. Version tables and undo go to the spill file and come
+//! back from it, for readers of old snapshots, for rollbacks, and for recovery. The file fails, and the machine
+//! crashes.
 
 mod common;
 

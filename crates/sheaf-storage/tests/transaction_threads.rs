@@ -1,7 +1,7 @@
 //! Transactions in real threads: money moves between accounts while snapshots count it.
 //!
-//! Each account is a row and an entry of an index by balance, changed in one transaction; accounts are opened and
-//! closed, so that leaves split and merge; the pool holds a part of the rows only. Every snapshot must see all of the
+//! Each account is a row and an entry of an index by balance, changed in one transaction. Accounts are opened and
+//! closed, so that leaves split and merge. The pool holds a part of the rows only. Every snapshot must see all of the
 //! money, in the rows and in the index alike.
 
 mod common;

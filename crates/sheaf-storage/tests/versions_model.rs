@@ -1,5 +1,5 @@
-//! Versions against a model: several transactions by turns, in one thread, on a pool that holds a part of the tree;
-//! every read through every view equals what the model has for that view, while leaves split, merge and are evicted.
+//! Versions against a model: several transactions by turns, in one thread, on a pool that holds a part of the tree.
+//! Every read through every view equals what the model has for that view, while leaves split, merge and are evicted.
 
 mod common;
 

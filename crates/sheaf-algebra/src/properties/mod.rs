@@ -73,8 +73,8 @@ impl Properties {
         self.keys.iter().any(|key| key.is_subset(given))
     }
 
-    /// All columns that are the same in all rows that agree on `given`, as ONLY_FULL_GROUP_BY has it: texts that are
-    /// equal to a collation are said to determine what is computed of them, which may tell them apart.
+    /// All columns that are the same in all rows that agree on `given`, as ONLY_FULL_GROUP_BY has it. It says that
+    /// texts that are equal to a collation determine what is computed from them, although that may tell them apart.
     pub fn determined_by(&self, given: &ColumnSet) -> ColumnSet {
         let mut determined = given.clone();
         loop {
@@ -276,8 +276,8 @@ pub(crate) fn plain_column(scalar: &Scalar) -> Option<ColumnId> {
     }
 }
 
-/// The column under conversions that are equal only of values that are equal in the column: casts to wider types, and
-/// sort keys of texts by the column's own collation, by whose equality properties are meant, or by bytes.
+/// The column under conversions that are equal only of values that are equal in the column. These are casts to wider
+/// types, and sort keys of texts by bytes or by the column's own collation, whose equality properties mean.
 ///
 /// ```text
 ///   i BIGINT                       CAST(i AS DOUBLE) is equal of 9007199254740992 and 9007199254740993

@@ -9,8 +9,8 @@
 //! Three groups: the reference queries, the 22 queries of TPC-H, and queries drawn from a seed over tables whose
 //! columns are skewed, correlated with each other, and correlated with the primary key.
 //!
-//! A run takes hours. It writes its report after every query, and every timed plan as a line of a file beside the data;
-//! a query that fails or takes too long is left out with a line that says so.
+//! A run takes hours. It writes its report after every query, and every timed plan as a line of a file beside the data.
+//! A query that fails or takes too long is left out with a line that says so.
 
 mod forces;
 mod report;

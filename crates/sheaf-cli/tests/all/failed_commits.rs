@@ -1,6 +1,5 @@
-//! Connections whose answers wait for the log together, and a log that cannot be written: none of them hears of a
-//! commit that may be lost, all of them hear something, and what the database says afterwards is what it has on the
-//! disk.
+//! Connections whose answers wait for the log together, and a log that cannot be written. No client is told of a commit
+//! that may be lost, and each is told something. What the database says afterwards is what it has on the disk.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Barrier};

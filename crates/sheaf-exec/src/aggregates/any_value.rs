@@ -1,8 +1,7 @@
 //! ANY_VALUE: some value of the group, the first that arrives.
 //!
-//! It is a function of MySQL. GROUP BY also uses it to show a column that it does not group by: a string that is
-//! grouped by its sort key, a column that the group's key determines, and in modes without ONLY_FULL_GROUP_BY any
-//! other.
+//! It is a function of MySQL. GROUP BY also uses it to show a column that it does not group by. That is a string that
+//! is grouped by its sort key, a column that the group's key determines, and without ONLY_FULL_GROUP_BY any other.
 
 use std::sync::Arc;
 

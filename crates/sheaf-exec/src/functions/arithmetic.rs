@@ -1,8 +1,8 @@
 //! `+ - * / DIV % -x` and the rounding of results.
 //!
-//! The result is a double if an operand is a double, a text or a JSON value, a DECIMAL if one is a DECIMAL (or by `/`),
-//! else a BIGINT, unsigned if an operand is. Integers and DECIMALs never wrap: leaving the range is error 1690.
-//! Division by zero is NULL.
+//! The result is a double if an operand is a double, a text or a JSON value. Otherwise it is a DECIMAL if one is a
+//! DECIMAL (or by `/`), else a BIGINT, unsigned if an operand is. Integers and DECIMALs never wrap: leaving the range
+//! is error 1690. Division by zero is NULL.
 //!
 //! DECIMALs: `+ -` keep the larger number of decimals, `*` has the sum of both, `/` has four more than the dividend
 //! (`div_precision_increment`). As MySQL does, a quotient is computed with guard digits, in groups of nine, cut and not

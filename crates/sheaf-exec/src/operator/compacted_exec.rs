@@ -1,9 +1,9 @@
 //! Batches with buffers of their own.
 //!
-//! An aggregate puts all groups out as slices of one batch, the strings of joined rows refer to all buffers of the
-//! build side, and filters and exchanges put the strings of many batches into one buffer of up to a mebibyte. A sort
-//! that keeps rows of several batches keeps these buffers, and is charged with them once for each batch. The ten best
-//! of 38,000 groups took 9 MiB a slice, and failed for want of memory; a sort above an exchange spilled every second
+//! An aggregate puts all groups out as slices of one batch. The strings of joined rows refer to all buffers of the
+//! build side. Filters and exchanges put the strings of many batches into one buffer of up to a mebibyte. A sort that
+//! keeps rows of several batches keeps these buffers, and is charged with them once for each batch. The ten best of
+//! 38,000 groups took 9 MiB a slice, and failed for want of memory; a sort above an exchange spilled every second
 //! batch. This operator goes between the two and copies batches that use no more than half of the bytes that they hold
 //! on to.
 //!

@@ -1,7 +1,7 @@
 //! The first rows of an order, where rows have texts.
 //!
-//! DataFusion's sort for the first rows keeps the batches that they have come in, with the texts of all of their rows:
-//! the hundred first of 40,000 rows of 2.5 KB held on to 16 MB and more, and failed where memory was short. This one
+//! DataFusion's sort for the first rows keeps the batches that they have come in, with the texts of all of their rows.
+//! The hundred first of 40,000 rows of 2.5 KB held on to 16 MB and more, and failed where memory was short. This one
 //! keeps copies of the rows that may be among the first, and where even these are too many it sorts all rows, which
 //! spills.
 //!

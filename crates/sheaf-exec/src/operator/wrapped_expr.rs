@@ -1,5 +1,5 @@
-//! What expressions say of themselves that evaluate another one, their field `inner`, and are there for something that
-//! happens on the way: it can be stopped, or is evaluated for fewer rows at a time.
+//! What wrappers of an expression, their field `inner`, say of themselves. They are there for something that happens on
+//! the way: the inner one can be stopped, or is evaluated for fewer rows at a time.
 
 /// Members of a [`PhysicalExpr`](datafusion_physical_expr::PhysicalExpr): it has the type of the inner one.
 macro_rules! as_inner {

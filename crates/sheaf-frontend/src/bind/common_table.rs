@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Reading the rows of a table where they are, by an index for example, is often better than keeping them. So a query
-//! that does no more than filter, join and compute becomes part of each query that names it, as long as the copies stay
-//! small ([`MAX_COPIED_OPERATORS`]) and each gives the same rows: not with RAND(). A query that takes something from a
-//! query around it is bound anew wherever it is named, too.
+//! that does no more than filter, join and compute becomes part of each query that names it. The copies must stay small
+//! ([`MAX_COPIED_OPERATORS`]) and give the same rows: not with RAND(). A query that takes something from a query around
+//! it is bound anew wherever it is named, too.
 
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};

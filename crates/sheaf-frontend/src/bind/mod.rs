@@ -11,7 +11,7 @@
 //!                                            aggregates become columns of the group
 //! ```
 //!
-//! A subquery in an expression is bound in the scopes around it, and becomes a dependent join at once: the expression
+//! A subquery in an expression is bound in the scopes around it, and becomes a dependent join at once. The expression
 //! has a column in its place, and the join goes below the operator that the expression belongs to
 //! ([`block::Block::pending`]).
 //!

@@ -1,4 +1,4 @@
-//! Expressions over rows at hand: a list and a condition, and no query around them; and queries that are little more
+//! Expressions over rows at hand: a list and a condition, and no query around them. So are queries that are little more
 //! than that, over one row of the FROM or over groups of them.
 //!
 //! A list means what it means in a query over tables of these columns, so it is bound in a block of one. But no

@@ -8,7 +8,7 @@ const NOT_HIDDEN: f64 = 0.25;
 
 /// What the workers do for pages that the device reads, as a share of its time: requests, completions, checksums. A
 /// multi-range read of 11,450 pages by one worker took 0.17 s of the device and 0.12 s of the processor, 0.02 of them
-/// for its rows; a scan of the same pages by two workers took 0.14 s.
+/// for its rows. A scan of the same pages by two workers took 0.14 s.
 const COMPLETIONS: f64 = 0.5;
 
 /// Work of one phase of a plan, in microseconds.

@@ -4,7 +4,7 @@
 //! the set without one relation, joined with that relation. Beyond [`MAX_DYNAMIC`] relations the next relation is
 //! chosen greedily. A cross product is considered only where nothing else connects.
 //!
-//! Where lookups in a tree that does not fit in the pool are still to come, the best plan of each
+//! Lookups in a tree that does not fit in the pool may still be to come. Then the best plan of each
 //! [order](crate::join::row_order) that serves them is kept beside the best of all (Selinger et al., "Access Path
 //! Selection in a Relational Database Management System", SIGMOD 1979, calls these interesting orders).
 //!

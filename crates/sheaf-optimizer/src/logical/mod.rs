@@ -2,7 +2,7 @@
 //!
 //! They simplify expressions, and push down projections. All types are those that functions and operators take: the
 //! algebra has written the conversions out. It has decided what has no rows, which joins and sort keys are needed, and
-//! where conditions and limits go (`sheaf_algebra::rules`); what comes up while the rules are applied, or has the value
+//! where conditions and limits go (`sheaf_algebra::rules`). What comes up while the rules are applied, or has the value
 //! of a subquery in it, is pushed down here. Subqueries are joins already, but for those that are computed once, or for
 //! each row.
 //!

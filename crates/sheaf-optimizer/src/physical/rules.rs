@@ -188,7 +188,7 @@ pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dy
 pub(crate) const FEW_ROWS: usize = 1_000;
 
 /// Sorts the rows of all workers together where each worker sorts its own, and those of a union where each of its parts
-/// is sorted: one sort has all of the memory, and merges when no other one holds any. To be done after the
+/// is sorted. One sort has all of the memory, and merges when no other one holds any. To be done after the
 /// [rules](apply), of which one divides sorts between workers.
 pub fn sort_in_one_stream(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let sorted = plan.transform_up(|node| {
@@ -229,8 +229,8 @@ fn without_sorts(
     Ok(Some((union, keys)))
 }
 
-/// Sorts by more keys than these do not look for the first rows: the condition that says which rows may still be among
-/// them compares each key where all before it are equal, so it grows with the square of their number.
+/// Sorts by more keys than these do not look for the first rows. A condition says which rows may still be among them:
+/// it compares each key where all before it are equal, so it grows with the square of their number.
 const MAX_TOP_K_KEYS: usize = 16;
 
 /// Sorts all rows where the first ones alone are wanted, by many keys, or more than `most` of them: a sort of the first

@@ -1,6 +1,6 @@
 //! Estimated rows against exact counts, on skewed, correlated and uniform columns, with stated bounds.
 //!
-//! The table is small enough to be analyzed as a whole, so what remains is the error of the histogram: a range is off
+//! The table is small enough to be analyzed as a whole, so what remains is the error of the histogram. A range is off
 //! by no more than two buckets' height, 2% of the rows, and a common value not at all. Errors from sampling are tested
 //! with the statistics themselves.
 

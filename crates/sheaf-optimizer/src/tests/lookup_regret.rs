@@ -17,9 +17,8 @@ fn text(value: &str) -> Value {
     Value::Text(value.to_string())
 }
 
-/// 20,011 orders of 10,007 customers. `a` to `d` are four names of one column of three values: conditions on all of
-/// them keep a third of the orders, where a planner that knows nothing of that expects the 81st part; or none, if they
-/// differ.
+/// 20,011 orders of 10,007 customers. `a` to `d` are four names of one column of three values. Conditions on all of
+/// them keep a third of the orders, or none if they differ. A planner that knows nothing of that expects the 81st part.
 fn shop() -> Lab {
     let mut lab = Lab::new();
     let mut random = Random::new(17);

@@ -1,8 +1,8 @@
 //! `LOAD DATA [LOCAL] INFILE`.
 //!
 //! Fields go from the reader's buffer straight into column values. Into an empty table they are bulk loaded (see
-//! `change/table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
-//! the server cannot stop the client from sending the rest: problems are warnings, and duplicates are skipped but for a
+//! `change/table_writer.rs`). As in MySQL a file of the server must fit (strict mode). LOCAL is lenient, because the
+//! server cannot stop the client from sending the rest. Its problems are warnings, and duplicates are skipped but for a
 //! bulk load's.
 
 use std::borrow::Cow;

@@ -507,8 +507,8 @@ impl Session {
     }
 
     /// Opens the table of a statement that adds rows, with those that foreign keys connect it to. A statement that
-    /// reads tables, too, opens its target first. Of a table that it read already, and that it also needs as a parent
-    /// or child of the target, it would wait for the writer, while the writer waits for the readers. `of_view`: it is
+    /// reads tables, too, opens its target first. It may have read a table already that it also needs as a parent or
+    /// child of the target. Then it would wait for the writer, while the writer waits for the readers. `of_view`: it is
     /// the table of a view, which means one of all sessions.
     pub(crate) fn open_target(
         &mut self,

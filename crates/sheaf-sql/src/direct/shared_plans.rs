@@ -9,10 +9,9 @@
 //! nothing that others read. What is recent is therefore what some session has looked for lately; sessions that hold a
 //! plan keep it when it is thrown out here.
 //!
-//! A plan depends on more than its text: on the database that names without one are in, on how `sql_mode` reads text
-//! and treats values, on the collation that results are described in, and on whether index conditions are used. These
-//! are its key. It holds for one version of the definitions; when that changes, all of a shard goes, so that no plan
-//! keeps a dropped table.
+//! A plan depends on more than its text: on the current database, on how `sql_mode` reads text and treats values, on
+//! the collation that results are described in, and on whether index conditions are used. These are its key. It holds
+//! for one version of the definitions; when that changes, all of a shard goes, so that no plan keeps a dropped table.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

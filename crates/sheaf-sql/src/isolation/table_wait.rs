@@ -42,8 +42,8 @@ impl WaitsFor {
 
 impl SessionHandle {
     /// Waits for a lock in slices, until a limit or a kill. `limit` is asked for when the wait has begun. `is_first`:
-    /// others do not wait for the session, so it lets those pass that wait for LOCK TABLES or to change the table, for
-    /// a while, and for half of the limit at most.
+    /// no other session waits for this one. So it lets sessions pass that wait for LOCK TABLES or to change the table,
+    /// for a while, and for half of the limit at most.
     pub(crate) fn wait_within<T>(
         &self,
         limit: impl Fn() -> Duration,
@@ -117,7 +117,7 @@ impl Session {
         })
     }
 
-    /// A wait for a table that goes on, after a slice of it, is a deadlock if the table's writer waits for one that the
+    /// After each slice of a wait for a table: it is a deadlock if the table's writer waits for a table that the
     /// transaction, or the statement, keeps as it is. As in MySQL, the change of the definition goes on.
     fn or_deadlock<T>(
         &self,

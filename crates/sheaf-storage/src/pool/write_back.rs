@@ -294,8 +294,8 @@ impl BufferPool {
         self.write_back.staging_pages
     }
 
-    /// Writes every page that is dirty at the time of the call, at most `at_a_time` of them at a time, and calls
-    /// `pause` in between with the numbers of those written and of all. The caller holds no latch.
+    /// Writes every page that is dirty at the time of the call, at most `at_a_time` of them at a time. In between it
+    /// calls `pause` with the numbers of pages written and of all. The caller holds no latch.
     pub(crate) fn write_dirty_pages(
         &self,
         at_a_time: impl Fn() -> usize,

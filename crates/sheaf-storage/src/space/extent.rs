@@ -10,9 +10,9 @@
 //! ```
 //!
 //! An extent is free (no page used), owned by one tree, or shared. *Owned* extents hold the leaves of large trees and
-//! nothing else, so that a scan in key order reads the disk in order. *Shared* extents (owner 0) hold single pages of
-//! many trees: all inner nodes, and the first [`SMALL_TREE_LEAVES`] leaves of every tree. So an empty table costs one
-//! page and not a megabyte.
+//! nothing else, so a scan in key order reads the disk in order. *Shared* extents (owner 0) hold single pages of many
+//! trees. These are all inner nodes, and the first [`SMALL_TREE_LEAVES`] leaves of every tree. So an empty table costs
+//! one page and not a megabyte.
 //!
 //! The maps on disk are changed by mini-transactions only. [`Space`] is their copy in memory, and the place where pages
 //! are chosen. A page is reserved here first and entered in its map when the mini-transaction commits; if it does not

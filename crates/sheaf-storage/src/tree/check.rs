@@ -16,9 +16,9 @@ pub struct TreeCheck {
 }
 
 impl Tree {
-    /// Reads the whole tree and compares everything that must agree: the structure of each node, levels, fences with
-    /// the parents' separators, the order of keys, the use of pages in the extent maps, and the counts of pages. The
-    /// tree must not change meanwhile.
+    /// Reads the whole tree and compares everything that must agree. That is the structure of each node, levels, fences
+    /// with the parents' separators, the order of keys, the use of pages in the extent maps, and the counts of pages.
+    /// The tree must not change meanwhile.
     ///
     /// # Errors
     /// `Malformed` with the first contradiction; I/O errors.

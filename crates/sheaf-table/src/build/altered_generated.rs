@@ -58,8 +58,8 @@ fn changes_kind(old: &Column, new: &Column) -> bool {
     old.is_virtual() != new.is_virtual()
 }
 
-/// The generated columns whose values are to be computed again for the rows that are there, in their order: those that
-/// are new or defined anew, and those that name a column that may have got other values.
+/// The generated columns whose values are to be computed again for the rows that are there, in their order. These are
+/// the new ones, those that are defined anew, and those that name a column that may have got other values.
 pub(crate) fn computed_again(
     old: &TableDefinition,
     next: &TableDefinition,

@@ -1,6 +1,6 @@
 //! A view: a query under the name of a table.
 //!
-//! The catalog keeps the text of the query, and nothing that could become wrong when its tables change: what the names
+//! The catalog keeps the text of the query, and nothing that could become wrong when its tables change. What the names
 //! in the text mean is asked each time that the view is used. The columns are those that the query had when the view
 //! was made. SHOW and information_schema list them, and their names are those of the view.
 

@@ -1,8 +1,9 @@
 //! Generated columns: what one may ask for. [`GeneratedColumn`] is part of the [schema](crate::definition::schema).
 //!
-//! The values of a generated column are computed of other columns of its row whenever the row is written, and stored in
-//! it, whether the column is VIRTUAL or STORED: the expression gives the same value for the same row at any time. The
-//! table floor knows the expression's text and the columns in it; the SQL floor evaluates it before a row is written.
+//! The values of a generated column are computed from other columns of its row whenever the row is written. They are
+//! stored in it, whether the column is VIRTUAL or STORED: the expression gives the same value for the same row at any
+//! time. The table floor knows the expression's text and the columns in it; the SQL floor evaluates it before a row is
+//! written.
 //!
 //! ```text
 //!   a int, b int AS (a + 1)      row (4, 5)      `(\`a\` + 1)`, of the column a

@@ -1,9 +1,9 @@
 //! The number of distinct values of a column, from a sample of leaves.
 //!
-//! No estimator can be right for every column. If most values of a sample of one percent are seen once, the column may
-//! have as many values as rows, or a hundredth of that (Charikar, Chaudhuri, Motwani, Narasayya, "Towards Estimation
-//! Error Guarantees for Distinct Values", PODS 2000). So a [`DistinctEstimate`] comes with what the sample proves and
-//! what it allows:
+//! No estimator can be right for every column. Most values of a sample of one percent may be seen once. Then the column
+//! may have as many values as rows, or a hundredth of that (Charikar, Chaudhuri, Motwani, Narasayya, "Towards
+//! Estimation Error Guarantees for Distinct Values", PODS 2000). So a [`DistinctEstimate`] comes with what the sample
+//! proves and what it allows:
 //!
 //! - *low*: the values that were seen;
 //! - *high*: each value that was seen once stands for as many values as the sample leaves out (the bounds of GEE in

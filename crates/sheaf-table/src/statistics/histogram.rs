@@ -11,16 +11,16 @@
 //! ```
 //!
 //! Buckets begin and end with values that were seen, both included, and a value never lies in two of them. (Poosala,
-//! Haas, Ioannidis, Shekita, "Improved Histograms for Selectivity Estimation of Range Predicates", SIGMOD 1996: what
-//! they call compressed histograms was the most accurate kind that is cheap to make.) If there are no more distinct
-//! values than buckets, all are common, and nothing is left to be spread.
+//! Haas, Ioannidis, Shekita, "Improved Histograms for Selectivity Estimation of Range Predicates", SIGMOD 1996. Their
+//! "compressed histograms" were the most accurate kind that is cheap to make.) If there are no more distinct values
+//! than buckets, all are common, and nothing is left to be spread.
 //!
 //! **Errors.** In a histogram of b buckets over all rows, a range differs from the truth by no more than the height of
-//! the two buckets that its ends lie in, each 1/b of the rows, or that of one value more. A common value is exact, and
-//! any other value is rarer than the rarest common one. From a sample of r rows of n, a bucket differs from its height
-//! by a factor within 1 +- f with probability 1 - y if r >= 4 b ln(2 n / y) / f^2 (Chaudhuri, Motwani, Narasayya,
-//! "Random Sampling for Histogram Construction: How much is enough?", SIGMOD 1998): with 30,000 rows for 100 buckets of
-//! ten million rows, f is 0.5 in 99 of 100 cases.
+//! the two buckets that its ends lie in. Each has 1/b of the rows, or one value more. A common value is exact, and any
+//! other value is rarer than the rarest common one. From a sample of r rows of n, a bucket differs from its height by a
+//! factor within 1 +- f with probability 1 - y if r >= 4 b ln(2 n / y) / f^2 (Chaudhuri, Motwani, Narasayya, "Random
+//! Sampling for Histogram Construction: How much is enough?", SIGMOD 1998): with 30,000 rows for 100 buckets of ten
+//! million rows, f is 0.5 in 99 of 100 cases.
 //!
 //! Shares are of all rows, NULLs included, so that they add up to 1 - the share of NULLs.
 

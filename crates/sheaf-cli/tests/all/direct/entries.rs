@@ -225,8 +225,8 @@ fn entries_are_read_as_their_rows_are() {
     }
 }
 
-/// Others have changed the rows since the snapshot, and what comes on top of that is the transaction's own: each row is
-/// seen once, by every index as it is by the primary key.
+/// Others have changed the rows since the snapshot, and the transaction changes them again. Each row is seen once, by
+/// every index as it is by the primary key.
 #[test]
 fn own_changes_hide_what_the_snapshot_has_of_the_row() {
     let server = TestServer::start();

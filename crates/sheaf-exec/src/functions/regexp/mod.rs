@@ -30,8 +30,8 @@ use super::{Argument, Call, EvaluationError, Function, Operands};
 /// The largest compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
-/// What the compiled patterns of a call that are kept may take, in bytes, and how many times as much as it takes at
-/// first one may come to take by its searches.
+/// What the kept compiled patterns of a call may take, in bytes. Searches make a pattern grow: to so many times what it
+/// takes at first.
 const MAX_KEPT_BYTES: usize = 16 << 20;
 const GROWTH: usize = 8;
 

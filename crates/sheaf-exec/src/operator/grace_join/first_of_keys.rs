@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The keys that were seen last are remembered, within [limits](SEEN_KEYS); a row whose key is among them is left out.
-//! So it need not find all of them, and it does not look where it does not pay: while fewer than half of the rows of a
-//! batch are left out, it looks at [one batch of a few](SKIPPED).
+//! So it need not find all of them, and it does not look where that does not pay. While fewer than half of the rows of
+//! a batch are left out, it looks at [one batch of a few](SKIPPED).
 //!
 //! If the join has a condition besides the keys, any of the rows may be the one that fulfils it: then all are read.
 

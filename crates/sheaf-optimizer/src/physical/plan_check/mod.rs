@@ -1,10 +1,10 @@
 //! Checks a plan that is about to run.
 //!
 //! Operators rely on each other: a merge join on the order of its inputs, a projection on the places of columns, a
-//! reader of a column that cannot be NULL on its being so. Rules move and replace operators, each on the strength of
-//! what the others promise. If one of them is wrong, nothing fails: rows come in the wrong order, are lost, or have the
-//! wrong values. So the finished plan is walked once. A statement whose plan contradicts itself fails with an error
-//! that names the operator:
+//! reader of a column on whether it can be NULL. Rules move and replace operators, each on the strength of what the
+//! others promise. If one of them is wrong, nothing fails: rows come in the wrong order, are lost, or have the wrong
+//! values. So the finished plan is walked once. A statement whose plan contradicts itself fails with an error that
+//! names the operator:
 //!
 //! | what | where |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Whether the columns that operators read are there, with the declared types and nullability.
 //!
 //! Expressions of a physical plan name columns by position. A rule that moves an operator and forgets a position gives
-//! wrong rows without an error. So each operator is held against the schemas of its inputs: a column that it names has
-//! the name and the type that are there, and what may be NULL in an input is declared so in the output.
+//! wrong rows without an error. So each operator is compared with the schemas of its inputs. A column that it names has
+//! the name and the type that are there. What may be NULL in an input is declared so in the output.
 
 use std::sync::Arc;
 

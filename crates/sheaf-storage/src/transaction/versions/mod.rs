@@ -18,7 +18,7 @@
 //! without a table (then there is nothing to find), never the other way round.
 //!
 //! **What changes a table.** What belongs to a change of the page happens under the page's exclusive latch, in the
-//! moment in which the page changes: a version is added, undone, or moved to another leaf by a split or a merge. So a
+//! moment in which the page changes. A version is added, undone, or moved to another leaf by a split or a merge. So a
 //! reader copies from the page, asks the table, and validates the page's version last: the page and the table were then
 //! of the same moment. A *purge* needs no latch: what it drops, no snapshot would have used.
 //!

@@ -29,8 +29,8 @@
 //! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a
 //! limit.
 //!
-//! **Deadlocks.** A transaction keeps the tables that it has used, so it may come to wait for the writer of one while
-//! that one waits for exclusive of another, or of the same:
+//! **Deadlocks.** A transaction keeps the tables that it has used. So it may come to wait for the writer of one, while
+//! that writer waits for the exclusive lock of another, or of the same:
 //!
 //! ```text
 //!   T   BEGIN; SELECT ... FROM t                          INSERT INTO t: waits for the writer
