@@ -19,7 +19,7 @@ use crate::page::{Lsn, TreeId};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::transaction::snapshot::{LiveSnapshots, ReadView, StatusCell, TransactionStatus};
 use crate::transaction::spill_file::Spilled;
-use crate::transaction::versions::key_filter::KeyFilter;
+use crate::transaction::versions::bloom_filter::BloomFilter;
 use crate::transaction::versions::table::VersionTable;
 
 /// What a map entry costs beside what it holds.
@@ -32,7 +32,7 @@ static NO_VERSIONS: VersionTable = VersionTable::new();
 pub(super) struct SpilledTable {
     pub(super) bytes: Spilled,
     writers: Box<[Arc<StatusCell>]>,
-    keys: KeyFilter,
+    keys: BloomFilter,
     /// When the last writer committed, once all have ended; [`UNSETTLED`] before.
     settled_at: AtomicU64,
 }
@@ -44,7 +44,7 @@ impl SpilledTable {
     pub(super) fn new(
         bytes: Spilled,
         writers: Box<[Arc<StatusCell>]>,
-        keys: KeyFilter,
+        keys: BloomFilter,
     ) -> SpilledTable {
         SpilledTable {
             bytes,

@@ -73,8 +73,8 @@
 //! Locks: one per shard of the map, and the spiller's hand before them. A shard is locked after page latches, and only
 //! the space of the spill file after it.
 
+mod bloom_filter;
 mod collector;
-mod key_filter;
 mod leaf;
 mod purge;
 mod spiller;

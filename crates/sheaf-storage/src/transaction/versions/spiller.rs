@@ -30,7 +30,7 @@ use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use crate::transaction::snapshot::{LiveSnapshots, StatusCell};
 use crate::transaction::spill_file::{MAX_PIECE_BYTES, Spilled};
-use crate::transaction::versions::key_filter::KeyFilter;
+use crate::transaction::versions::bloom_filter::BloomFilter;
 use crate::transaction::versions::leaf::{LeafCopy, LeafVersions, Part, SpilledTable};
 use crate::transaction::versions::{SHARDS, TABLES_PER_LOCK, VersionStore, VersionTable};
 
@@ -262,8 +262,8 @@ impl VersionStore {
             let Some(spilled) = spilled else { continue };
             let parts = tables.iter().zip(spilled).map(|(table, bytes)| {
                 let keys = match self.other_bytes() < self.budget_bytes / FILTERS_SHARE {
-                    true => KeyFilter::of(table.len(), table.keys()),
-                    false => KeyFilter::of_any(),
+                    true => BloomFilter::of(table.len(), table.keys()),
+                    false => BloomFilter::of_any(),
                 };
                 Part::new(SpilledTable::new(bytes, table.writers().into(), keys))
             });

@@ -7,23 +7,23 @@
 const PROBES: u32 = 3;
 
 /// A set of keys that may seem to hold some more. Empty: it may hold any key.
-pub(super) struct KeyFilter(Box<[u8]>);
+pub(super) struct BloomFilter(Box<[u8]>);
 
-impl KeyFilter {
+impl BloomFilter {
     /// A filter for `count` keys.
-    pub(super) fn of<'k>(count: usize, keys: impl Iterator<Item = &'k [u8]>) -> KeyFilter {
+    pub(super) fn of<'k>(count: usize, keys: impl Iterator<Item = &'k [u8]>) -> BloomFilter {
         let mut bits = vec![0u8; count.max(1)].into_boxed_slice();
         for key in keys {
             for bit in probes(key, bits.len()) {
                 bits[bit / 8] |= 1 << (bit % 8);
             }
         }
-        KeyFilter(bits)
+        BloomFilter(bits)
     }
 
     /// A filter without a memory.
-    pub(super) fn of_any() -> KeyFilter {
-        KeyFilter(Box::default())
+    pub(super) fn of_any() -> BloomFilter {
+        BloomFilter(Box::default())
     }
 
     /// False only if the key is not in the set.
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn keys_are_found_and_few_others() {
         let keys: Vec<[u8; 4]> = (0..200u32).map(u32::to_be_bytes).collect();
-        let filter = KeyFilter::of(keys.len(), keys.iter().map(|key| &key[..]));
+        let filter = BloomFilter::of(keys.len(), keys.iter().map(|key| &key[..]));
         assert!(keys.iter().all(|key| filter.may_hold(key)));
         let others = (200..10_200u32).filter(|key| filter.may_hold(&key.to_be_bytes()));
         let mistaken = others.count();
