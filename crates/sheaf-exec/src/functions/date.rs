@@ -3,7 +3,6 @@
 //! An argument that is no date gives NULL. NOW() and its relatives are not here: they are values of the statement and
 //! arrive as literals.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,10 +15,10 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::number::{divide_rounding, text_to_double};
 use sheaf_types::temporal::{
-    self, DAY, MAX_TIME, MAX_TIME_NUMBER, NumberParts, PartialDate, SECOND, ZERO_DATETIME,
-    civil_from_days, datetime_in_range, day_number, day_of_number, day_of_year, days_from_civil,
-    days_in_month, read_datetime, read_partial_date, read_time, split_datetime, split_time,
-    weekday,
+    self, DAY, MAX_TIME, MAX_TIME_NUMBER, NumberParts, PartialDate, SECOND, TimeZone,
+    ZERO_DATETIME, civil_from_days, datetime_in_range, day_number, day_of_number, day_of_year,
+    days_from_civil, days_in_month, read_datetime, read_partial_date, read_time, split_datetime,
+    split_time, weekday,
 };
 
 use super::argument::Argument;
@@ -905,33 +904,13 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(result))
 }
 
-/// Minutes from UTC that a time zone may have.
-const ZONES: RangeInclusive<i64> = -(13 * 60 + 59)..=14 * 60;
-
-/// Offset of a time zone given as `+hh:mm`, in seconds; named zones need tables that are not loaded.
-fn zone_offset(zone: &str) -> Option<i64> {
-    let is_utc = |name: &&str| zone.eq_ignore_ascii_case(name);
-    // The zone of the system is UTC.
-    if ["utc", "gmt", "system"].iter().any(is_utc) {
-        return Some(0);
-    }
-    let (sign, rest) = match zone.as_bytes().first()? {
-        b'+' => (1, &zone[1..]),
-        b'-' => (-1, &zone[1..]),
-        _ => return None,
-    };
-    let (hours, minutes) = rest.split_once(':')?;
-    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let offset = sign * (hours * 60 + minutes);
-    (minutes < 60 && ZONES.contains(&offset)).then_some(offset * 60)
-}
-
 /// What is no TIMESTAMP stays as it is.
 fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
     let (points, from, to) = (call.datetime(0)?, call.text(1)?, call.text(2)?);
+    let offset = |zone: &str| Some(i64::from(TimeZone::read(zone)?.offset_seconds()));
     let result: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
-            let (from, to) = (zone_offset(from.get(row)?)?, zone_offset(to.get(row)?)?);
+            let (from, to) = (offset(from.get(row)?)?, offset(to.get(row)?)?);
             let point = points.existing(row)?;
             let utc = point - from * SECOND;
             let is_one = (SECOND..(LAST_UNIX_SECOND + 1) * SECOND).contains(&utc);

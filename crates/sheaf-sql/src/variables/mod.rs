@@ -326,13 +326,13 @@ impl Definition {
                     NewValue::Null => return Err(self.wrong_value(new)),
                     _ => return Err(SqlError::wrong_type_for_variable(self.name)),
                 };
-                let Some(seconds) = time_zone_offset_seconds(text) else {
+                let Some(zone) = TimeZone::read(text) else {
                     return Err(SqlError::new(
                         codes::UNKNOWN_TIME_ZONE,
                         format!("Unknown or incorrect time zone: '{text}'"),
                     ));
                 };
-                VariableValue::Text(time_zone_name(text, seconds))
+                VariableValue::Text(time_zone_name(text, zone.offset_seconds()))
             }
         };
         Ok((value, None))
@@ -807,28 +807,6 @@ fn time_zone_name(text: &str, offset_seconds: i32) -> String {
     let sign = if offset_seconds < 0 { '-' } else { '+' };
     let minutes = offset_seconds.unsigned_abs() / 60;
     format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
-}
-
-/// `SYSTEM` (UTC here), `UTC`, or `+hh:mm` from -13:59 to +14:00.
-pub fn time_zone_offset_seconds(text: &str) -> Option<i32> {
-    if text.eq_ignore_ascii_case("SYSTEM") || text.eq_ignore_ascii_case("UTC") {
-        return Some(0);
-    }
-    let (sign, rest) = match text.as_bytes().first()? {
-        b'+' => (1, &text[1..]),
-        b'-' => (-1, &text[1..]),
-        _ => return None,
-    };
-    let (hours, minutes) = rest.split_once(':')?;
-    let digits = |part: &str| {
-        part.len() <= 2 && !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())
-    };
-    if !digits(hours) || !digits(minutes) {
-        return None;
-    }
-    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let offset = sign * (hours * 3600 + minutes * 60);
-    (minutes < 60 && (-50_340..=50_400).contains(&offset)).then_some(offset)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use sheaf_types::temporal::TimeZone;
 
 use super::{
     BINARY_COLLATION_ID, Isolation, OWN_COLLATION_ID, SqlMode, VariableValue, collation,
-    default_collation, flags, optimizer_switch, position, time_zone_offset_seconds,
+    default_collation, flags, optimizer_switch, position,
 };
 use crate::encoding::TextEncoding;
 
@@ -88,9 +88,7 @@ impl Settings {
                 zero_date: !sql_mode.contains("NO_ZERO_DATE"),
                 zero_in_date: !sql_mode.contains("NO_ZERO_IN_DATE"),
                 today: None,
-                time_zone: TimeZone::of_offset(
-                    time_zone_offset_seconds(text("time_zone")).unwrap_or(0),
-                ),
+                time_zone: TimeZone::read(text("time_zone")).unwrap_or_default(),
             },
             // What is to be traced has to be planned, and a plan says whether it uses a key. Direct plans use no index
             // that is invisible.

@@ -193,11 +193,3 @@ fn a_default_collation_brings_its_character_set() {
     assert_eq!(session.text("character_set_connection"), "utf8mb4");
     assert_eq!(session.text("collation_connection"), "utf8mb4_0900_ai_ci");
 }
-
-#[test]
-fn time_zones_are_offsets() {
-    assert_eq!(time_zone_offset_seconds("SYSTEM"), Some(0));
-    assert_eq!(time_zone_offset_seconds("-05:30"), Some(-19_800));
-    assert_eq!(time_zone_offset_seconds("+14:01"), None);
-    assert_eq!(time_zone_offset_seconds("Europe/Berlin"), None);
-}

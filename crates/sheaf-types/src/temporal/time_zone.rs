@@ -31,6 +31,36 @@ impl TimeZone {
         TimeZone { offset_seconds }
     }
 
+    /// A zone as SET time_zone and CONVERT_TZ take it: `+2:00`, `-05:30`, or one of the names of UTC, which is the zone
+    /// of the system, too. `None` for other texts, and outside of -13:59 to +14:00.
+    pub fn read(text: &str) -> Option<TimeZone> {
+        let is_utc = |name: &&str| text.eq_ignore_ascii_case(name);
+        if ["SYSTEM", "UTC", "GMT"].iter().any(is_utc) {
+            return Some(TimeZone::UTC);
+        }
+        let sign = match text.as_bytes().first()? {
+            b'+' => 1,
+            b'-' => -1,
+            _ => return None,
+        };
+        let (hours, minutes) = text[1..].split_once(':')?;
+        let number = |digits: &str| {
+            let only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<i32>().ok().filter(|_| only_digits)
+        };
+        TimeZone::of_clock(sign, number(hours)?, number(minutes)?)
+    }
+
+    /// The zone that is so many hours and minutes ahead of UTC, or behind it; `None`: there is none.
+    fn of_clock(sign: i32, hours: i32, minutes: i32) -> Option<TimeZone> {
+        if hours > 14 || minutes > 59 {
+            return None;
+        }
+        let seconds = sign * (hours * 3600 + minutes * 60);
+        let exists = OFFSET_SECONDS.contains(&seconds);
+        exists.then_some(TimeZone::of_offset(seconds))
+    }
+
     pub fn offset_seconds(self) -> i32 {
         self.offset_seconds
     }
@@ -83,7 +113,8 @@ pub fn wall_clock_text(text: &str, zone: TimeZone) -> Option<String> {
 /// The offsets that a time zone, or a text, may have: -13:59 to +14:00.
 const OFFSET_SECONDS: std::ops::RangeInclusive<i32> = -(13 * 3600 + 59 * 60)..=14 * 3600;
 
-/// `+02:00` and `-05:30` as a time zone; `None` for other texts, and outside of -13:59 to +14:00.
+/// `+02:00` and `-05:30` behind a date and time as a time zone. Here digits are not left out, as [`TimeZone::read`]
+/// allows, and there are no names. `None` for other texts, and outside of -13:59 to +14:00.
 fn read_offset(text: &[u8]) -> Option<TimeZone> {
     let [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] = text else {
         return None;
@@ -93,14 +124,12 @@ fn read_offset(text: &[u8]) -> Option<TimeZone> {
     }
     let number = |tens: &u8, ones: &u8| i32::from(tens - b'0') * 10 + i32::from(ones - b'0');
     let (hours, minutes) = (number(h1, h2), number(m1, m2));
-    let seconds = hours * 3600 + minutes * 60;
-    // There is no -00:00.
-    let signed = match sign {
-        b'-' if seconds > 0 => -seconds,
-        b'+' => seconds,
-        _ => return None,
-    };
-    (minutes < 60 && OFFSET_SECONDS.contains(&signed)).then_some(TimeZone::of_offset(signed))
+    match sign {
+        // There is no -00:00.
+        b'-' if (hours, minutes) == (0, 0) => None,
+        b'-' => TimeZone::of_clock(-1, hours, minutes),
+        _ => TimeZone::of_clock(1, hours, minutes),
+    }
 }
 
 /// A date and time with an offset from UTC, as in `2024-01-01 10:00:00+02:00`: what comes before the offset, and the
@@ -135,6 +164,42 @@ mod tests {
         assert_eq!(wall_clock.as_deref(), Some("2019-12-31 20:30:00.50"));
         for beyond in ["9999-12-31 23:59:59-13:00", "0001-01-01 00:00:00+14:00"] {
             assert_eq!(wall_clock_text(beyond, TimeZone::UTC), None);
+        }
+    }
+
+    #[test]
+    fn zones_are_names_of_utc_and_offsets() {
+        let offset = |text: &str| TimeZone::read(text).map(TimeZone::offset_seconds);
+        for utc in [
+            "SYSTEM", "system", "UTC", "gmt", "+00:00", "-00:00", "-0:00",
+        ] {
+            assert_eq!(offset(utc), Some(0), "{utc}");
+        }
+        assert_eq!(offset("+2:00"), Some(7_200));
+        assert_eq!(offset("+002:00"), Some(7_200));
+        assert_eq!(offset("+5:3"), Some(18_180));
+        assert_eq!(offset("-05:30"), Some(-19_800));
+        assert_eq!(offset("-13:59"), Some(-50_340));
+        assert_eq!(offset("+14:00"), Some(50_400));
+        for none in [
+            "",
+            "+",
+            "+2",
+            "02:00",
+            "+02:60",
+            "+2:+30",
+            "+ 2:00",
+            " +02:00",
+            "+02:00 ",
+            "+:30",
+            "+2:",
+            "+02:0a",
+            "-14:00",
+            "+14:01",
+            "+99999999999:00",
+            "Europe/Berlin",
+        ] {
+            assert_eq!(offset(none), None, "{none}");
         }
     }
 
