@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float64Array,
-    Int64Array, StringViewArray, TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Date32Array, DurationMicrosecondArray, Float64Array, Int64Array,
+    StringViewArray, TimestampMicrosecondArray,
 };
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::number::{divide_rounding, text_to_double};
 use sheaf_types::temporal::{
-    self, DAY, MAX_TIME, MAX_TIME_NUMBER, NumberParts, PartialDate, SECOND, TimeZone,
-    ZERO_DATETIME, civil_from_days, datetime_in_range, day_number, day_of_number, day_of_year,
-    days_from_civil, days_in_month, read_datetime, read_partial_date, read_time, split_datetime,
-    split_time, weekday,
+    self, DAY, MAX_TIME, MAX_TIME_NUMBER, NumberParts, PartialDate, SECOND, ZERO_DATETIME,
+    civil_from_days, datetime_in_range, day_number, day_of_number, day_of_year, days_from_civil,
+    days_in_month, read_datetime, read_partial_date, read_time, split_datetime, split_time,
+    weekday,
 };
 
 use super::argument::Argument;
@@ -300,25 +300,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     // Name of the unit, date or time.
     Function::new("$extract", (2, 2), bigint, extract),
-    // Point in time, the session's offset from UTC in seconds.
-    Function::new("$unix_timestamp", (2, 2), unix_type, unix_timestamp),
-    // Seconds since 1970, the session's offset from UTC in seconds.
-    Function::new(
-        "$from_unixtime",
-        (2, 2),
-        |operands| Ok(field::datetime(fraction_of_seconds(operands, 0))),
-        from_unixtime,
-    ),
-    Function::new(
-        "convert_tz",
-        (3, 3),
-        |operands| Ok(field::datetime(fraction_of_moment(operands, 0))),
-        convert_tz,
-    ),
 ];
 
 /// Fraction digits of an operand as a time: its own, those that a DECIMAL shows, 6 of a text that may have some.
-fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
+pub(super) fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
     match operands.sql_type(operand) {
         SqlType::Decimal { decimals, .. } => decimals.min(6),
         SqlType::Float | SqlType::Double => 6,
@@ -336,7 +321,7 @@ fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
 }
 
 /// The same of an operand as a point in time.
-fn fraction_of_moment(operands: &Operands<'_>, operand: usize) -> u8 {
+pub(super) fn fraction_of_moment(operands: &Operands<'_>, operand: usize) -> u8 {
     match (operands.sql_type(operand), operands.text(operand)) {
         (SqlType::Text { .. }, Some(text)) => match read_datetime(&text) {
             Ok(read) => read.fraction_digits,
@@ -347,7 +332,7 @@ fn fraction_of_moment(operands: &Operands<'_>, operand: usize) -> u8 {
 }
 
 /// Fraction digits of an operand that is a number of seconds. Of a text nobody knows how many digits it has.
-fn fraction_of_seconds(operands: &Operands<'_>, operand: usize) -> u8 {
+pub(super) fn fraction_of_seconds(operands: &Operands<'_>, operand: usize) -> u8 {
     match operands.sql_type(operand) {
         SqlType::Text { .. } => 6,
         // A hexadecimal literal is a whole number.
@@ -356,7 +341,7 @@ fn fraction_of_seconds(operands: &Operands<'_>, operand: usize) -> u8 {
     }
 }
 
-fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
+pub(super) fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
     Ok(Arc::new(
         (0..call.rows()).map(compute).collect::<Int64Array>(),
     ))
@@ -858,64 +843,4 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
         "day_microsecond" => with_day(3),
         _ => Err(EvaluationError::wrong_arguments("EXTRACT").into()),
     }
-}
-
-fn unix_type(operands: &Operands<'_>) -> Result<Field> {
-    Ok(match fraction(operands, 0) {
-        0 => field::bigint(),
-        digits => field::decimal(12, digits, digits),
-    })
-}
-
-fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
-    let (points, offsets) = (call.datetime(0)?, call.int(1)?);
-    let utc = |row: usize| {
-        let micros = points.get(row)? - offsets.get(row)? * SECOND;
-        let is_one = (0..(LAST_UNIX_SECOND + 1) * SECOND).contains(&micros);
-        Some(if is_one { micros } else { 0 })
-    };
-    match call.result_type() {
-        DataType::Decimal128(_, scale) => {
-            let unit = 10i64.pow(6 - (*scale as u32).min(6));
-            let result: Decimal128Array = (0..call.rows())
-                .map(|row| utc(row).map(|micros| i128::from(micros / unit)))
-                .collect();
-            Ok(Arc::new(result.with_data_type(call.result_type().clone())))
-        }
-        _ => ints(call, |row| Some(utc(row)? / SECOND)),
-    }
-}
-
-/// The last second that MySQL takes for one, of the year 3001.
-const LAST_UNIX_SECOND: i64 = 32_536_771_199;
-
-fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
-    let (seconds, offsets) = (call.decimal(0, 6)?, call.int(1)?);
-    let result: TimestampMicrosecondArray = (0..call.rows())
-        .map(|row| {
-            let micros = i64::try_from(seconds.get(row)?)
-                .ok()
-                .filter(|micros| (0..(LAST_UNIX_SECOND + 1) * SECOND).contains(micros))?;
-            micros
-                .checked_add(offsets.get(row)? * SECOND)
-                .filter(|sum| datetime_in_range(*sum))
-        })
-        .collect();
-    Ok(Arc::new(result))
-}
-
-/// What is no TIMESTAMP stays as it is.
-fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
-    let (points, from, to) = (call.datetime(0)?, call.text(1)?, call.text(2)?);
-    let offset = |zone: &str| Some(i64::from(TimeZone::read(zone)?.offset_seconds()));
-    let result: TimestampMicrosecondArray = (0..call.rows())
-        .map(|row| {
-            let (from, to) = (offset(from.get(row)?)?, offset(to.get(row)?)?);
-            let point = points.existing(row)?;
-            let utc = point - from * SECOND;
-            let is_one = (SECOND..(LAST_UNIX_SECOND + 1) * SECOND).contains(&utc);
-            Some(if is_one { utc + to * SECOND } else { point })
-        })
-        .collect();
-    Ok(Arc::new(result))
 }

@@ -42,6 +42,7 @@ pub mod string;
 pub mod truncated;
 pub mod types;
 pub(crate) mod units;
+mod unix_time;
 pub mod user_variables;
 mod uuid;
 mod watched;
@@ -431,7 +432,7 @@ impl MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 18] = [
+    let tables: [&'static [Function]; 19] = [
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
         cast::FUNCTIONS,
@@ -449,6 +450,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         random_bytes::FUNCTIONS,
         regexp::FUNCTIONS,
         units::FUNCTIONS,
+        unix_time::FUNCTIONS,
         uuid::FUNCTIONS,
     ];
     let mut functions = HashMap::new();
