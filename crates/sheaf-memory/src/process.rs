@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_memory_waits_for_what_is_being_given_back() {
+    fn a_request_for_memory_waits_for_what_is_being_given_back() {
         let giving = GIVING.lock().expect("no panic");
         let waits = std::thread::spawn(await_givers);
         std::thread::sleep(std::time::Duration::from_millis(20));

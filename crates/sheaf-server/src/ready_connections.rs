@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn who_always_has_more_does_not_keep_others_waiting() {
+    fn a_connection_that_always_has_more_does_not_keep_others_waiting() {
         let (stop, _stopper) = pair();
         let ready = ReadyConnections::new(stop.as_raw_fd()).expect("descriptors are left");
         let (ours, mut theirs) = pair();

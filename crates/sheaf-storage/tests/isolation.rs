@@ -442,7 +442,7 @@ fn next_key_locks_keep_phantoms_out_and_let_updates_pass() {
 }
 
 #[test]
-fn an_insert_waits_for_who_deleted_the_key() {
+fn an_insert_waits_for_the_transaction_that_deleted_the_key() {
     let table = Table::new();
     let (mut t1, mut t2) = (table.begin(ReadCommitted), table.begin(ReadCommitted));
     assert!(t1.delete(1).unwrap());
@@ -466,7 +466,7 @@ fn an_insert_waits_for_who_deleted_the_key() {
 }
 
 #[test]
-fn a_unique_prefix_is_taken_by_whoever_commits_first() {
+fn the_first_commit_takes_a_unique_prefix() {
     let table = Table::new();
     // Keys of a unique index: the unique part, then the row.
     let take = |session: &mut Session<'_>, row: u8| {
@@ -565,7 +565,7 @@ fn a_row_is_amended_only_as_the_view_shows_it_and_while_nobody_is_in_the_way() {
 }
 
 #[test]
-fn who_amends_nothing_does_not_begin_to_change() {
+fn a_transaction_that_amends_nothing_does_not_begin_to_change() {
     let table = Table::new();
     let mut t1 = table.begin(ReadCommitted);
     let view = t1.view();
@@ -725,7 +725,7 @@ fn waiting_writers_go_on_when_the_first_one_commits() {
 
 /// A transaction that waits for a changed row holds its explicit lock meanwhile. The one that changed it need not ask.
 #[test]
-fn who_has_changed_a_row_may_lock_it_while_others_wait_for_it() {
+fn the_writer_of_a_row_may_lock_it_while_others_wait_for_it() {
     let table = Table::new();
     let mut t1 = table.begin(RepeatableRead);
     assert!(t1.update(1, 11).unwrap());
@@ -747,7 +747,7 @@ fn who_has_changed_a_row_may_lock_it_while_others_wait_for_it() {
 
 /// A transaction that waits for a row that is released has it next, and none is a victim.
 #[test]
-fn a_row_that_is_given_back_goes_to_who_waits_for_it() {
+fn a_row_that_is_released_goes_to_the_waiting_transaction() {
     let table = Table::new();
     let mut t1 = table.begin(ReadCommitted);
     let savepoint = t1.transaction.savepoint();

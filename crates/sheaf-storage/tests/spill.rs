@@ -276,7 +276,7 @@ fn a_rollback_keeps_to_the_budget() {
 }
 
 #[test]
-fn who_waits_for_a_row_whose_version_was_spilled_finds_its_writer() {
+fn a_wait_for_a_row_whose_version_was_spilled_finds_its_writer() {
     let table = Table::filled(&disk(4), spilling());
     let mut transaction = table.storage.begin_transaction();
     table.update(&mut transaction, 0..10_000, 1).unwrap();

@@ -597,7 +597,7 @@ fn add_the_only_row(bank: &Bank, key: u8, reads_first: bool) -> Result<bool, Sto
 }
 
 #[test]
-fn who_locks_what_it_reads_reads_what_is_there_when_it_commits() {
+fn a_transaction_that_locks_what_it_reads_reads_what_is_there_when_it_commits() {
     explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads: Vec<_> = [(5, false), (25, true), (45, true)]
@@ -798,7 +798,7 @@ fn entries_of_a_unique_key_replace_each_other() {
 /// row that it changes later. None of them is ever the victim of a deadlock: locks that the range excludes are waited
 /// for out of courtesy.
 #[test]
-fn who_locks_a_range_behind_locks_of_its_rows_is_never_in_a_deadlock() {
+fn a_lock_of_a_range_behind_locks_of_its_rows_is_never_in_a_deadlock() {
     explore(SCHEDULES, || {
         let bank = Bank::open();
         let threads = vec![

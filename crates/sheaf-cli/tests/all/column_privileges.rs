@@ -49,7 +49,7 @@ fn check_denied(connection: &mut Conn, denials: &[(&str, &str)]) {
 }
 
 #[test]
-fn columns_are_read_by_those_who_may() {
+fn columns_are_read_with_the_privilege() {
     let (_server, mut root, mut ann) = tables();
     run(&mut root, &[GRANT]);
     for (query, rows) in [
@@ -145,7 +145,7 @@ fn columns_are_read_by_those_who_may() {
 }
 
 #[test]
-fn columns_are_written_by_those_who_may() {
+fn columns_are_written_with_the_privilege() {
     let (_server, mut root, mut ann) = tables();
     run(&mut root, &[GRANT]);
     let done = [

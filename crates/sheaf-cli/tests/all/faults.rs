@@ -53,7 +53,7 @@ fn global_count(root: &mut Conn, name: &str) -> u64 {
 }
 
 #[test]
-fn who_does_not_read_an_answer_is_let_go() {
+fn a_client_that_does_not_read_an_answer_is_let_go() {
     with_own_and_shared_threads(|server, mut root| {
         let sql = prepare_endless_query(&mut root);
         let culprits: Vec<RawClient> = (0..CULPRITS)
@@ -76,7 +76,7 @@ fn who_does_not_read_an_answer_is_let_go() {
 }
 
 #[test]
-fn who_stops_in_the_middle_of_a_request_is_let_go() {
+fn a_client_that_stops_in_the_middle_of_a_request_is_let_go() {
     with_own_and_shared_threads(|server, mut root| {
         let mut culprits: Vec<RawClient> = (0..CULPRITS)
             .map(|number| {
@@ -106,7 +106,7 @@ fn who_stops_in_the_middle_of_a_request_is_let_go() {
 
 /// A client that says goodbye is no aborted one; one that closes its half, or vanishes, is.
 #[test]
-fn who_leaves_without_a_word_is_counted() {
+fn a_client_that_leaves_without_a_word_is_counted() {
     with_own_and_shared_threads(|server, mut root| {
         let mut polite = server.connect();
         polite.query_drop("do 1").expect("it is let in");

@@ -356,7 +356,7 @@ fn a_hint_puts_one_statement_into_a_group() {
 }
 
 #[test]
-fn a_group_is_for_those_who_may_use_it() {
+fn a_group_is_for_users_that_may_use_it() {
     let server = TestServer::start();
     let mut root = server.connect();
     run(&mut root, "CREATE RESOURCE GROUP night TYPE = USER");

@@ -207,7 +207,7 @@ fn what_does_not_fit_into_one_read_is_not_forgotten() {
 }
 
 #[test]
-fn who_hangs_up_behind_a_command_is_answered_and_let_go() {
+fn a_client_that_hangs_up_behind_a_command_is_answered_and_let_go() {
     let server = server();
     let mut root = server.connect();
     let connected = "select count(*) from information_schema.processlist";

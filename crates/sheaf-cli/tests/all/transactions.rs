@@ -147,7 +147,7 @@ fn release_ends_the_connection_after_the_answer() {
 }
 
 #[test]
-fn whoever_changes_what_another_changed_waits_for_its_end() {
+fn a_change_of_what_another_changed_waits_for_its_end() {
     let server = TestServer::start();
     let (mut one, mut two) = two_sessions(&server, "waits");
     run(&mut two, "set innodb_lock_wait_timeout = 1");
@@ -325,7 +325,7 @@ fn a_deadlock_is_found_and_one_transaction_is_taken_back() {
 
 /// The transaction that has changed more closes the cycle, and goes on: the other one has less to lose.
 #[test]
-fn the_victim_of_a_deadlock_is_who_has_done_least() {
+fn the_victim_of_a_deadlock_has_done_least() {
     let server = TestServer::start();
     let (mut one, mut two) = two_sessions(&server, "least");
     run(&mut one, "insert into t values (3, 30), (4, 40)");

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_gets_nothing_and_leaves_nothing_behind() {
+    fn a_measurement_that_is_stopped_gives_nothing_and_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = directory.path().join("scratch");
         assert_eq!(measure(&scratch, |_| false).unwrap(), None);

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ends_a_statement_rouses_it() {
+    fn ending_a_statement_rouses_it() {
         let handle = Arc::new(SessionHandle::new(7, "root", "localhost"));
         let (sender, receiver) = std::sync::mpsc::channel();
         let waiter = Arc::downgrade(&handle);

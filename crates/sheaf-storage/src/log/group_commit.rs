@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_an_error_of_who_leads_and_no_end() {
+    fn a_full_disk_is_an_error_of_the_leader_and_no_end() {
         check(|| {
             let (log, failed) = commit_in_threads(|number| match number % 3 {
                 1 => Err(StorageError::DiskFull {

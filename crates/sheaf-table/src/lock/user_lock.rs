@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn who_closes_a_circle_is_told_of_the_deadlock() {
+    fn a_wait_that_closes_a_cycle_is_told_of_the_deadlock() {
         let locks = UserLocks::default();
         take(&locks, "a", A, 0).unwrap();
         take(&locks, "b", B, 0).unwrap();

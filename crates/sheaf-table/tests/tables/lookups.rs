@@ -174,7 +174,7 @@ fn beyond_so_many_rows_the_whole_index_is_locked() {
 }
 
 #[test]
-fn who_comes_between_the_lookup_and_the_lock_is_noticed() {
+fn a_change_between_the_lookup_and_the_lock_is_noticed() {
     let (_directory, catalog, table) = table_of(&[100, 300]);
     let search = lookups(&table, Some(BY_PRICE), &[price(200), price(300)]);
     let locks_what_it_read = |change: &dyn Fn()| {

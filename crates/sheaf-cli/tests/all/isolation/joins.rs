@@ -228,7 +228,7 @@ fn a_join_of_serializable_keeps_what_it_looked_up() {
 
 /// What somebody has changed and not committed is waited for, and then the join finds what has become of it.
 #[test]
-fn a_join_of_serializable_begins_again_after_who_was_at_its_rows() {
+fn a_join_of_serializable_begins_again_after_another_was_at_its_rows() {
     const JOIN: &str = "select /*+ JOIN_ORDER(parent, child) BKA(child) */ child.id, amount \
                         from parent join child on child.parent = parent.id order by child.id";
     for (change, end, expected) in [

@@ -109,7 +109,7 @@ fn shared_locks_stand_side_by_side_and_exclusive_ones_alone() {
 }
 
 #[test]
-fn who_came_first_is_served_first() {
+fn waits_are_served_in_order_of_arrival() {
     let locks = locks();
     let all: Vec<_> = (1..=4).map(transaction).collect();
     locks
@@ -139,7 +139,7 @@ fn who_came_first_is_served_first() {
 }
 
 #[test]
-fn the_one_who_closes_a_cycle_is_the_victim() {
+fn the_wait_that_closes_a_cycle_is_the_victim() {
     let locks = locks();
     let all: Vec<_> = (1..=3).map(transaction).collect();
     for (own, key) in all.iter().zip(["a", "b", "c"]) {
@@ -166,7 +166,7 @@ fn the_one_who_closes_a_cycle_is_the_victim() {
 
 /// The transaction that closes the cycle has done most, so another one is woken: the one that has done least.
 #[test]
-fn who_has_done_least_is_the_victim() {
+fn the_transaction_that_has_done_least_is_the_victim() {
     let locks = locks();
     let all: Vec<_> = (1..=3).map(transaction).collect();
     for (own, key) in all.iter().zip(["a", "b", "c"]) {
@@ -213,7 +213,7 @@ fn who_has_done_least_is_the_victim() {
 /// A transaction that is only the next in a queue is not what blocks: without it another one would be the next, and the
 /// cycle would still be there.
 #[test]
-fn who_only_has_a_place_is_no_victim() {
+fn a_transaction_that_only_has_a_place_is_no_victim() {
     let locks = locks();
     let (writer, next, behind) = (transaction(1), transaction(2), transaction(3));
     locks
@@ -480,7 +480,7 @@ fn a_range_whose_wait_fails_is_not_left_behind() {
 }
 
 #[test]
-fn who_is_waited_for_before_a_range_is_read_passes_and_newcomers_wait() {
+fn transactions_that_a_range_waits_for_pass_and_newcomers_wait() {
     let locks = locks();
     let (reader, writer, newcomer) = (transaction(1), transaction(2), transaction(3));
     let (waiting, own, other) = (locks.clone(), reader.clone(), writer.clone());
@@ -509,7 +509,7 @@ fn who_is_waited_for_before_a_range_is_read_passes_and_newcomers_wait() {
 }
 
 #[test]
-fn an_exclusive_lock_of_a_row_waits_for_who_reads_its_range() {
+fn an_exclusive_lock_of_a_row_waits_for_readers_of_its_range() {
     let locks = locks();
     let (reader, writer) = (transaction(1), transaction(2));
     let all = KeyRange::all();
@@ -592,7 +592,7 @@ fn a_wait_that_is_interrupted_leaves_nothing_behind() {
 
 /// Only those stop waiting that were told to; the others sleep on.
 #[test]
-fn who_is_told_to_give_up_does_so_when_roused() {
+fn a_wait_that_is_told_to_end_does_so_when_roused() {
     let locks = Arc::new(RowLocks {
         // No waiter asks by itself.
         interrupt_poll: Duration::from_secs(3600),
@@ -630,7 +630,7 @@ fn who_is_told_to_give_up_does_so_when_roused() {
 
 /// A transaction that is told to stop just before it begins to wait is not among those that are roused.
 #[test]
-fn who_was_told_to_give_up_before_it_waits_does_not_sleep() {
+fn a_wait_that_was_told_to_end_before_it_began_does_not_sleep() {
     let locks = RowLocks {
         // No waiter asks by itself.
         interrupt_poll: Duration::from_secs(3600),
@@ -656,7 +656,7 @@ fn who_was_told_to_give_up_before_it_waits_does_not_sleep() {
 
 /// A statement that was killed has perhaps not noticed: here it never does by itself.
 #[test]
-fn who_was_told_to_give_up_is_no_part_of_a_deadlock() {
+fn a_wait_that_was_told_to_end_is_no_part_of_a_deadlock() {
     let locks = locks();
     let (killed, other) = (transaction(1), transaction(2));
     let free = LockWait::No.into();
@@ -792,7 +792,7 @@ fn a_range_that_is_locked_again_waits_for_nobody() {
 
 /// A statement that stops waiting leaves its transaction open, for which no other has to wait then.
 #[test]
-fn who_waited_behind_somebody_who_gave_up_goes_on() {
+fn a_wait_behind_one_that_was_given_up_goes_on() {
     let locks = locks();
     let (first, writer, second) = (transaction(1), transaction(2), transaction(3));
     let all = KeyRange::all();
@@ -829,7 +829,7 @@ fn who_waited_behind_somebody_who_gave_up_goes_on() {
 }
 
 #[test]
-fn who_locks_a_range_waits_for_locks_that_it_excludes() {
+fn a_range_waits_for_locks_that_it_excludes() {
     let locks = locks();
     let (holder, reader) = (transaction(1), transaction(2));
     let all = KeyRange::all();
@@ -877,7 +877,7 @@ fn who_locks_a_range_waits_for_locks_that_it_excludes() {
 /// A lock that a transaction holds while it waits for the range's owner is a place in a queue and no more, whether it
 /// began to wait before the owner came to the lock or afterwards.
 #[test]
-fn who_waits_for_the_owner_of_a_range_is_not_waited_for() {
+fn a_range_does_not_wait_for_those_that_wait_for_its_owner() {
     for waits_first in [true, false] {
         let locks = locks();
         let (owner, next) = (transaction(1), transaction(2));
@@ -1052,7 +1052,7 @@ fn to_be_let_pass_by_a_range_is_no_wait_for_another_transaction() {
 
 /// It closes a cycle after it was told to stop: the other, which has done less, is not to be the victim of that.
 #[test]
-fn who_gives_up_makes_nobody_else_the_victim() {
+fn a_wait_that_is_given_up_makes_no_other_the_victim() {
     let locks = locks();
     let (killed, other) = (transaction(1), transaction(2));
     let free = LockWait::No.into();

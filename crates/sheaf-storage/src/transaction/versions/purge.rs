@@ -218,7 +218,7 @@ mod tests {
 
     /// What is on the page is known only if it was the last that happened to the key.
     #[test]
-    fn an_entry_that_is_on_the_page_is_hidden_from_who_may_not_see_it() {
+    fn an_entry_that_is_on_the_page_is_hidden_from_readers_that_may_not_see_it() {
         let (registry, old) = held_snapshot();
         let is_hidden = |table: &mut VersionTable| {
             table.purge(&registry.live());

@@ -159,7 +159,7 @@ fn what_nobody_needs_is_dropped_from_the_spill_file_unread() {
 }
 
 #[test]
-fn who_has_changed_a_key_is_known_or_can_be_found_out() {
+fn the_writer_of_a_key_is_known_or_can_be_found_out() {
     let store = store();
     let [own, other, ended] = [1, 2, 3].map(|id| StatusCell::new(TransactionId(id)));
     push_many(&store, LEAF, 0..50, &own);
@@ -204,7 +204,7 @@ fn a_sweep_gives_all_memory_back_and_names_leaves_with_garbage() {
 }
 
 #[test]
-fn a_past_is_settled_for_who_sees_all_of_its_writers() {
+fn a_past_is_settled_for_readers_that_see_all_of_its_writers() {
     let store = store();
     let settles = |page, snapshot| {
         let mut is_marked = false;

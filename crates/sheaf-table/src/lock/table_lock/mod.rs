@@ -212,10 +212,10 @@ impl State {
     fn forget(&mut self, definer: Definer) {
         let known = self.definers.iter().position(|known| *known == definer);
         known.map(|known| self.definers.swap_remove(known));
-        self.look_who_is_let_pass();
+        self.end_courtesy_if_unneeded();
     }
 
-    fn look_who_is_let_pass(&mut self) {
+    fn end_courtesy_if_unneeded(&mut self) {
         if self.definers.is_empty() && self.announced == 0 {
             self.let_pass_since = None;
         }
@@ -582,7 +582,7 @@ impl Drop for Announced {
         let lock = &self.lock;
         lock.release(|state| {
             state.announced -= 1;
-            state.look_who_is_let_pass();
+            state.end_courtesy_if_unneeded();
             if self.mode == SessionLockMode::Write {
                 state.announced_writes -= 1;
                 lock.open(state);

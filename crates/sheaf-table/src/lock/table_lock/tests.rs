@@ -104,7 +104,7 @@ fn a_waiter_goes_on_when_the_lock_is_given_back() {
 }
 
 #[test]
-fn who_changes_the_definition_says_what_it_waits_for() {
+fn a_change_of_the_definition_says_what_it_waits_for() {
     let lock = Arc::new(TableLock::default());
     let reader = lock.shared(NO_WAIT).unwrap();
     assert_eq!(lock.writer_session(), None);
@@ -134,7 +134,7 @@ fn who_changes_the_definition_says_what_it_waits_for() {
 }
 
 #[test]
-fn who_looks_waits_for_changes_of_the_definition_alone() {
+fn a_look_waits_for_changes_of_the_definition_alone() {
     let lock = Arc::new(TableLock::default());
     let write = |wait| lock.for_session(SessionLockMode::Write, 1, wait);
     let looking = lock.look(Duration::ZERO).unwrap();
@@ -171,7 +171,7 @@ fn a_session_that_reads_keeps_all_writers_out() {
 }
 
 #[test]
-fn who_is_announced_for_long_is_let_pass_for_long() {
+fn a_session_that_is_announced_for_long_is_let_pass_for_long() {
     let lock = Arc::new(TableLock::default());
     let waited = |seconds| LockRequest {
         is_first: true,
@@ -248,7 +248,7 @@ fn a_session_that_writes_keeps_everybody_else_out() {
 }
 
 #[test]
-fn who_holds_nothing_lets_those_pass_that_wait_for_a_session() {
+fn a_session_that_holds_nothing_lets_those_pass_that_wait_for_a_session() {
     let lock = Arc::new(TableLock::default());
     let announced = lock.announce(SessionLockMode::Read);
     let first = LockRequest {
@@ -266,7 +266,7 @@ fn who_holds_nothing_lets_those_pass_that_wait_for_a_session() {
 
 /// Sessions that use the table in turn, so that it is never free, would keep its definition as it is for ever.
 #[test]
-fn who_holds_nothing_lets_those_pass_that_change_the_definition() {
+fn a_session_that_holds_nothing_lets_those_pass_that_change_the_definition() {
     let lock = Arc::new(TableLock::default());
     let first = LockRequest {
         is_first: true,
@@ -315,7 +315,7 @@ fn who_holds_nothing_lets_those_pass_that_change_the_definition() {
 
 /// Between two attempts no statement enters that let it pass during the first one.
 #[test]
-fn who_changes_the_definition_stays_announced_between_attempts() {
+fn a_change_of_the_definition_stays_announced_between_attempts() {
     let lock = Arc::new(TableLock::default());
     let first = LockRequest {
         is_first: true,
@@ -347,7 +347,7 @@ fn who_changes_the_definition_stays_announced_between_attempts() {
 }
 
 #[test]
-fn who_waits_for_one_of_several_tables_lets_others_read_the_rest() {
+fn a_wait_for_one_of_several_tables_lets_others_read_the_rest() {
     let locks = [(); 2].map(|()| Arc::new(TableLock::default()));
     let reader = locks[1].shared(NO_WAIT).unwrap();
     std::thread::scope(|scope| {
