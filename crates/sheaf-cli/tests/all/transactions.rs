@@ -12,7 +12,7 @@ use crate::harness::TestServer;
 use crate::raw_client::{COM_QUERY, RawClient};
 
 /// Two sessions on a table `t (id, n)` with the rows (1, 10) and (2, 20).
-fn two_sessions(server: &TestServer, database: &str) -> (Conn, Conn) {
+pub fn two_sessions(server: &TestServer, database: &str) -> (Conn, Conn) {
     let mut one = server.connect_to_new(database);
     run(
         &mut one,
@@ -25,7 +25,7 @@ fn two_sessions(server: &TestServer, database: &str) -> (Conn, Conn) {
 }
 
 /// The error of a statement; 0 if it succeeds.
-fn code_of(connection: &mut Conn, sql: &str) -> u16 {
+pub fn code_of(connection: &mut Conn, sql: &str) -> u16 {
     match connection.query_drop(sql) {
         Ok(()) => 0,
         Err(mysql::Error::MySqlError(error)) => error.code,
@@ -45,7 +45,7 @@ pub fn error_of(connection: &mut Conn, sql: &str) -> u16 {
 }
 
 /// The rows as the clustered index and the index on n show them, which must agree.
-fn rows(connection: &mut Conn) -> Vec<(i64, i64)> {
+pub fn rows(connection: &mut Conn) -> Vec<(i64, i64)> {
     let rows: Vec<(i64, i64)> = connection
         .query("select id, n from t force index (primary) order by id")
         .expect("rows");
@@ -217,29 +217,6 @@ fn what_cannot_be_assigned_is_an_error_only_once_the_row_is_locked() {
     let mut two = waiter.join().expect("the update ends");
     let found: Vec<i64> = two.query("select q from s").expect("rows");
     assert_eq!(found, [10]);
-}
-
-#[test]
-fn locking_reads_see_the_newest_rows_and_keep_them() {
-    let server = TestServer::start();
-    let (mut one, mut two) = two_sessions(&server, "locking");
-    run(&mut one, "begin");
-    assert_eq!(rows(&mut one), [(1, 10), (2, 20)]);
-    run(&mut two, "update t set n = 15 where id = 1");
-    let newest: Vec<i64> = one
-        .query("select n from t where id = 1 for update")
-        .expect("rows");
-    assert_eq!(newest, [15]);
-    let shared: Vec<i64> = one
-        .query("select n from t where id = 1 lock in share mode")
-        .expect("rows");
-    assert_eq!(shared, [15]);
-    assert_eq!(rows(&mut one), [(1, 10), (2, 20)]);
-    run(&mut two, "set innodb_lock_wait_timeout = 1");
-    assert_eq!(error_of(&mut two, "update t set n = 16 where id = 1"), 1205);
-    run(&mut one, "update t set n = n + 1 where id = 1");
-    run(&mut one, "commit");
-    assert_eq!(rows(&mut two), [(1, 16), (2, 20)]);
 }
 
 /// Each of two transactions reads what the other writes (write skew): one of them must not get through.
@@ -634,30 +611,6 @@ fn serializable_changes_do_not_skew_each_other() {
     assert!(expected.iter().any(|rows| found == rows), "{found:?}");
 }
 
-/// A locking read of SERIALIZABLE locks the rows of its FOR UPDATE, and what else it reads to show them.
-#[test]
-fn a_serializable_locking_read_keeps_what_its_subqueries_read() {
-    let server = TestServer::start();
-    let (mut one, mut two) = two_sessions(&server, "subqueries_skew");
-    run(&mut one, "create table u (id int primary key, n int)");
-    run(&mut one, "insert into u values (1, 1), (2, 2)");
-    for connection in [&mut one, &mut two] {
-        run(
-            connection,
-            "set session transaction isolation level serializable",
-        );
-        run(connection, "begin");
-    }
-    let found: Vec<(i64, i64)> = one
-        .query("select id, (select sum(n) from u) from t where id = 1 for update")
-        .expect("a row");
-    assert_eq!(found, [(1, 3)]);
-    assert_eq!(
-        error_of(&mut two, "select * from u where id = 2 for update nowait"),
-        3572
-    );
-}
-
 /// A lock that a transaction took before is not given back by a statement that comes to the row later, and neither by
 /// taking that statement back.
 #[test]
@@ -726,129 +679,6 @@ fn an_insert_that_would_update_inserts_when_the_row_has_gone() {
     run(&mut one, "commit");
     assert_eq!(waiter.join().expect("the insert ends"), 1);
     assert_eq!(rows(&mut one), [(1, 5), (2, 20)]);
-}
-
-/// With LIMIT the rows that a locking read shows are those that it locks, whatever its order is called.
-#[test]
-fn a_locking_read_with_limit_shows_the_rows_that_it_locks() {
-    let server = TestServer::start();
-    let (mut one, mut two) = two_sessions(&server, "limited");
-    run(&mut one, "update t set n = 30 where id = 1");
-    for sql in [
-        "select n, id from t order by 1 desc limit 1 for update",
-        "select n as number, id from t order by number desc limit 1 for update",
-    ] {
-        run(&mut one, "begin");
-        let found: Vec<(i64, i64)> = one.query(sql).expect(sql);
-        assert_eq!(found, [(30, 1)], "{sql}");
-        let nowait = |id: i64| format!("select * from t where id = {id} for update nowait");
-        assert_eq!(error_of(&mut two, &nowait(1)), 3572, "{sql}");
-        run(&mut two, &nowait(2));
-        run(&mut one, "rollback");
-    }
-    run(&mut one, "begin");
-    let found: Vec<(i64, i64)> = one
-        .query("select * from t order by 2 limit 1 for update skip locked")
-        .expect("a row");
-    assert_eq!(found, [(2, 20)]);
-    run(&mut one, "rollback");
-}
-
-#[test]
-fn skip_locked_leaves_out_what_others_have() {
-    let server = TestServer::start();
-    let (mut one, mut two) = two_sessions(&server, "skips");
-    run(&mut one, "begin");
-    run(&mut one, "select * from t where id = 1 for update");
-    run(&mut two, "begin");
-    let sql = "select id as number, n from t order by id limit 1 for update skip locked";
-    let rows: Vec<(i64, i64)> = two.query(sql).expect("rows");
-    assert_eq!(rows, [(2, 20)]);
-    let mut three = server.connect();
-    run(&mut three, "use skips");
-    let none: Vec<(i64, i64)> = three
-        .query("select * from t for share skip locked")
-        .expect("no rows");
-    assert_eq!(none, []);
-    run(&mut one, "rollback");
-    let rows: Vec<(i64, i64)> = three
-        .query("select * from t for share skip locked")
-        .expect("rows");
-    assert_eq!(rows, [(1, 10)]);
-    // It locks no gaps.
-    run(&mut three, "insert into t values (3, 30)");
-}
-
-/// `*` of a join is the columns of its tables. One clause treats locked rows of all tables alike.
-#[test]
-fn skip_locked_and_nowait_are_about_the_tables_that_they_name() {
-    let server = TestServer::start();
-    let (mut one, mut two) = two_sessions(&server, "joined");
-    run(&mut one, "create table u (id int primary key, t_id int)");
-    run(&mut one, "insert into u values (11, 1), (12, 2)");
-    run(&mut one, "begin");
-    run(&mut one, "select * from t where id = 1 for update");
-    run(&mut two, "begin");
-    let join = "from t join u on u.t_id = t.id";
-    for (list, of) in [("*", "t"), ("t.*, u.*", "t")] {
-        let sql = format!("select {list} {join} order by u.id for update of {of} skip locked");
-        let rows: Vec<(i64, i64, i64, i64)> = two.query(&sql).expect(&sql);
-        assert_eq!(rows, [(2, 20, 12, 2)], "{sql}");
-    }
-    let sql = format!("select u.* {join} order by u.id limit 1 for update skip locked");
-    let rows: Vec<(i64, i64)> = two.query(&sql).expect(&sql);
-    assert_eq!(rows, [(12, 2)]);
-    let sql = format!("select u.* {join} order by u.id for update of u skip locked");
-    let rows: Vec<(i64, i64)> = two.query(&sql).expect(&sql);
-    assert_eq!(rows, [(11, 1), (12, 2)]);
-    let mixed = format!("select u.id {join} for update of t skip locked for share of u");
-    assert_eq!(code_of(&mut two, &mixed), 1235);
-    let union = "(select id from t where id = 1 for update nowait) union all (select 7)";
-    assert_eq!(code_of(&mut two, union), 3572);
-}
-
-/// Sessions that take jobs off a queue: each job is done once.
-#[test]
-fn a_queue_gives_each_job_to_one_worker() {
-    const JOBS: usize = 60;
-    let server = TestServer::start();
-    let mut admin = server.connect_to_new("queue");
-    run(
-        &mut admin,
-        "create table job (id int primary key, done int not null, key (done))",
-    );
-    for id in 0..JOBS {
-        run(&mut admin, &format!("insert into job values ({id}, 0)"));
-    }
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            let server = &server;
-            scope.spawn(move || {
-                let mut c = server.connect();
-                run(&mut c, "use queue");
-                loop {
-                    run(&mut c, "begin");
-                    let next: Option<i64> = c
-                        .query_first(
-                            "select id from job where done = 0 order by id limit 1 for update skip locked",
-                        )
-                        .expect("a job, or none");
-                    if let Some(id) = next {
-                        run(&mut c, &format!("update job set done = done + 1 where id = {id}"));
-                    }
-                    run(&mut c, "commit");
-                    let left: Option<i64> = c
-                        .query_first("select count(*) from job where done = 0")
-                        .expect("a count");
-                    if left == Some(0) {
-                        break;
-                    }
-                }
-            });
-        }
-    });
-    let done: Vec<i64> = admin.query("select done from job").expect("rows");
-    assert_eq!(done, [1; JOBS]);
 }
 
 /// KILL reaches a statement that waits for a row.
@@ -1028,87 +858,6 @@ fn long_values_stay_where_they_are_beside_a_change() {
     let checked: Option<(String, String, String, String)> =
         one.query_first("check table t").expect("it runs");
     assert_eq!(checked.expect("a row").3, "OK");
-}
-
-/// What a query inside of a statement locks stays locked, whatever the statement does with its own rows.
-#[test]
-fn queries_inside_of_statements_lock_what_they_say() {
-    let server = TestServer::start();
-    let (mut one, mut two) = two_sessions(&server, "locked_inside");
-    run(&mut one, "create table o (id int primary key, a int)");
-    run(&mut one, "insert into o values (1, 10), (5, 5)");
-    for sql in [
-        "select * from o where a in (select n from t where id = 1 for update) for update",
-        "select * from o where exists (select 1 from t where t.id = o.id for update) for share",
-        "select id, (select n from t where t.id = 1 for update) from o for update",
-        "select id, (select max(n) from t where t.n = o.a for update) from o for share",
-        "select * from o where a in (select n from t where id = 1 for update) for update skip locked",
-        "insert into o select 10, n from t where id = 1 for update",
-        "insert into o values (10, (select n from t where id = 1 for update))",
-        "replace into o values (1, (select n from t where id = 1 for update))",
-        "insert into o values (1, 1) on duplicate key update a = (select n from t where id = 1 for update)",
-        "update o set a = a + (select n from t where id = 1 for update) where id = 1",
-        "update o set a = 3 where a in (select n from t where id = 1 for update)",
-        "update o join (select n from t where id = 1 for update) d on d.n = o.a set o.a = 9",
-        "delete from o where a = (select n from t where id = 1 for update)",
-        "delete from o where id = 1 and exists (select 1 from t where t.id = o.id for update)",
-    ] {
-        for level in ["repeatable read", "read committed"] {
-            run(
-                &mut one,
-                &format!("set transaction isolation level {level}"),
-            );
-            run(&mut one, "begin");
-            run(&mut one, sql);
-            let other = "select * from t where id = 1 for share nowait";
-            assert_eq!(error_of(&mut two, other), 3572, "{level}: {sql}");
-            run(&mut one, "rollback");
-            run(&mut two, other);
-            let shared = sql.replace("for update", "for share");
-            run(&mut one, "begin");
-            run(&mut one, &shared);
-            run(&mut two, other);
-            let other = "select * from t where id = 1 for update nowait";
-            assert_eq!(error_of(&mut two, other), 3572, "{level}: {shared}");
-            run(&mut one, "rollback");
-        }
-    }
-    run(&mut two, "begin");
-    run(&mut two, "select * from t where id = 1 for update");
-    let sql = "update o set a = 3 where a in (select n from t where id = 1 for update nowait)";
-    assert_eq!(error_of(&mut one, sql), 3572);
-    run(&mut two, "rollback");
-    let sql = "insert into o select id, n from t for update skip locked";
-    assert_eq!(error_of(&mut one, sql), 1235);
-}
-
-/// Those that ask for the same row wait for one another, and are no deadlock.
-#[test]
-fn queries_inside_that_lock_one_row_come_one_after_the_other() {
-    let server = TestServer::start();
-    let (mut one, _) = two_sessions(&server, "one_after_the_other");
-    run(&mut one, "create table o (id int primary key, a int)");
-    run(&mut one, "insert into o values (1, 0), (2, 0), (3, 0)");
-    std::thread::scope(|scope| {
-        for id in 1..=3 {
-            let mut session = server.connect();
-            scope.spawn(move || {
-                run(&mut session, "use one_after_the_other");
-                for _ in 0..20 {
-                    run(&mut session, "begin");
-                    run(
-                        &mut session,
-                        &format!(
-                            "update o set a = a + 1 where id = {id} and exists (select 1 from t where id = 1 for update)"
-                        ),
-                    );
-                    run(&mut session, "commit");
-                }
-            });
-        }
-    });
-    let sum: Option<i64> = one.query_first("select sum(a) from o").expect("it runs");
-    assert_eq!(sum, Some(60));
 }
 
 /// What a statement inserts is computed of what is committed, not of what its transaction has seen before.

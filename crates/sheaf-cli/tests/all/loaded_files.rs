@@ -1,0 +1,197 @@
+//! LOAD DATA of files of the client and of the server.
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, LocalInfileHandler};
+use sheaf_sql::EngineOptions;
+
+use crate::harness::{TestServer, error_of, query_text};
+use crate::raw_client::{CLIENT_LOCAL_FILES, COM_QUERY, RawClient};
+
+/// A connection whose client sends this text whatever file is asked for.
+fn with_file(server: &TestServer, text: &'static str) -> Conn {
+    let handler = LocalInfileHandler::new(move |_name, stream| {
+        use std::io::Write;
+        stream.write_all(text.as_bytes())
+    });
+    Conn::new(server.options().local_infile_handler(Some(handler))).expect("root may connect")
+}
+
+#[test]
+fn a_file_of_the_client_is_loaded() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20), KEY (b))")
+        .expect("the database is empty");
+    let mut connection = with_file(&server, "1|one|\n2|two|\n3|\\N|\n");
+    connection
+        .query_drop("USE files")
+        .expect("the database exists");
+    connection
+        .query_drop("LOAD DATA LOCAL INFILE 'any' INTO TABLE t FIELDS TERMINATED BY '|' LINES TERMINATED BY '|\\n'")
+        .expect("the file fits the table");
+    assert_eq!(connection.affected_rows(), 3);
+    assert_eq!(
+        connection.info_str(),
+        "Records: 3  Deleted: 0  Skipped: 0  Warnings: 0"
+    );
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\tone", "2\ttwo", "3\tNULL"]
+    );
+}
+
+#[test]
+fn a_file_of_the_client_is_taken_as_far_as_it_fits() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20) NOT NULL)")
+        .expect("the database is empty");
+    let mut connection = with_file(&server, "1,one\n2\n3,three\n");
+    connection
+        .query_drop("USE files")
+        .expect("the database exists");
+    let load = "LOAD DATA LOCAL INFILE 'any' INTO TABLE t FIELDS TERMINATED BY ','";
+    connection.query_drop(load).expect("LOCAL is lenient");
+    assert_eq!(
+        connection.info_str(),
+        "Records: 3  Deleted: 0  Skipped: 0  Warnings: 1"
+    );
+    assert_eq!(query_text(&mut connection, "SHOW WARNINGS").len(), 1);
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\tone", "2\t", "3\tthree"]
+    );
+    let load = "LOAD DATA LOCAL INFILE 'any' INTO TABLE missing";
+    assert_eq!(
+        error_of(connection.query_drop(load)),
+        (1146, "42S02".into())
+    );
+    connection
+        .ping()
+        .expect("nothing of the file is left on the wire");
+}
+
+#[test]
+fn a_file_of_the_client_that_replaces_rows_has_to_fit() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b INT)")
+        .expect("the database is empty");
+    let mut connection = with_file(&server, "1,5\n2,abc\n3,99999999999\n");
+    connection
+        .query_drop("USE files")
+        .expect("the database exists");
+    let load = "LOAD DATA LOCAL INFILE 'any' REPLACE INTO TABLE t FIELDS TERMINATED BY ','";
+    assert_eq!(
+        error_of(connection.query_drop(load)),
+        (1366, "HY000".into())
+    );
+    connection
+        .ping()
+        .expect("nothing of the file is left on the wire");
+    assert_eq!(query_text(&mut connection, "SELECT COUNT(*) FROM t"), ["0"]);
+    let load = "LOAD DATA LOCAL INFILE 'any' IGNORE INTO TABLE t FIELDS TERMINATED BY ','";
+    connection.query_drop(load).expect("IGNORE is lenient");
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\t5", "2\t0", "3\t2147483647"]
+    );
+}
+
+#[test]
+fn a_file_of_latin1_is_one_of_cp1252() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = EngineOptions {
+        secure_file_priv: Some(directory.path().to_path_buf()),
+        ..EngineOptions::default()
+    };
+    let server = TestServer::start_with(options, |_, _| {});
+    let mut connection = server.connect_to_new("files");
+    connection
+        .query_drop("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))")
+        .expect("the database is empty");
+    let file = directory.path().join("rows.csv");
+    std::fs::write(&file, b"\x80\x9F\xE4,\x80\x9F\xE4\n").expect("the directory is ours");
+    let load = format!(
+        "LOAD DATA INFILE '{}' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY ','",
+        file.display()
+    );
+    connection.query_drop(load).expect("the file fits");
+    assert_eq!(
+        query_text(&mut connection, "SELECT a, HEX(b) FROM t"),
+        ["€Ÿä\t809FE4"]
+    );
+}
+
+#[test]
+fn a_file_of_the_server_that_does_not_fit_leaves_no_rows() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = EngineOptions {
+        secure_file_priv: Some(directory.path().to_path_buf()),
+        ..EngineOptions::default()
+    };
+    let server = TestServer::start_with(options, |_, _| {});
+    let mut connection = server.connect_to_new("files");
+    connection
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20) NOT NULL, KEY (b))")
+        .expect("the database is empty");
+    let file = directory.path().join("rows.csv");
+    let load = format!(
+        "LOAD DATA INFILE '{}' INTO TABLE t FIELDS TERMINATED BY ','",
+        file.display()
+    );
+    for (text, code, state) in [
+        ("1,one\n2\n3,three\n", 1261, "01000"),
+        ("1,one\n2,two,too\n", 1262, "01000"),
+        ("1,one\n1,two\n", 1062, "23000"),
+        ("1,one\nx,two\n", 1366, "HY000"),
+    ] {
+        std::fs::write(&file, text).expect("the directory is ours");
+        assert_eq!(
+            error_of(connection.query_drop(&load)),
+            (code, state.into()),
+            "{text}"
+        );
+        assert_eq!(
+            query_text(&mut connection, "SELECT COUNT(*) FROM t"),
+            ["0"],
+            "{text}"
+        );
+    }
+    std::fs::write(&file, "1,one\n2,two\n").expect("the directory is ours");
+    connection.query_drop(&load).expect("now it fits");
+    assert_eq!(
+        query_text(&mut connection, "SELECT a FROM t WHERE b = 'two'"),
+        ["2"]
+    );
+}
+
+#[test]
+fn a_client_that_cannot_send_files_is_not_asked_to() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT)")
+        .expect("the database is empty");
+    let load = b"LOAD DATA LOCAL INFILE 'any' INTO TABLE files.t";
+    let mut client = RawClient::connect(server.address(), 0);
+    assert_eq!(client.fail(COM_QUERY, load).code, 3948);
+
+    // This one can, and disappears in the middle of the file.
+    let mut client = RawClient::connect(server.address(), CLIENT_LOCAL_FILES);
+    client
+        .send_command(COM_QUERY, load)
+        .expect("the server reads");
+    assert_eq!(client.receive_payload(), b"\xFBany");
+    client.send_frame(2, b"1\n2\n").expect("the server reads");
+    drop(client);
+    let mut connection = server.connect();
+    server.wait_for_connections(2);
+    assert_eq!(
+        query_text(&mut connection, "SELECT COUNT(*) FROM files.t"),
+        ["0"]
+    );
+}
