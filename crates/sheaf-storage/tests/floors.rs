@@ -4,6 +4,8 @@
 //! Crates are floors: each depends on lower ones alone. So are the folders and files at the top of a crate's sources,
 //! in the order of [`ORDER`]. Imports that go up nevertheless, and files of one folder that form circles, are named
 //! below: a new one fails the test, and so does a name that is not true any more. So these lists can only shrink.
+//!
+//! The files that ARCHITECTURE.md, CONTRIBUTING.md and the glossary name must be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -739,4 +741,34 @@ fn circles_inside_folders_only_become_fewer() {
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The paths of a document that begin with a crate or `docs/`, in backquotes.
+fn named_files(document: &str) -> Vec<String> {
+    let quoted = document.split('`').skip(1).step_by(2);
+    let is_path = |text: &&str| {
+        let begins = text.starts_with("crates/")
+            || text.starts_with("docs/")
+            || text.starts_with("sheaf") && text.contains("/src/");
+        begins && !text.contains(['*', ' ', '<', '{'])
+    };
+    quoted.filter(is_path).map(str::to_string).collect()
+}
+
+#[test]
+fn files_that_the_maps_name_are_there() {
+    let root = crates().join("..");
+    let mut missing = Vec::new();
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md"] {
+        let text = fs::read_to_string(root.join(document)).expect(document);
+        let named = named_files(&text);
+        assert!(named.len() > 10, "{document} names {} files", named.len());
+        for file in named {
+            let is_there = root.join(&file).exists() || crates().join(&file).exists();
+            if !is_there {
+                missing.push(format!("{document}: {file}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
