@@ -532,7 +532,7 @@ impl Session {
             });
         match written {
             Ok(_) => self.findings.warn(&mut self.warnings),
-            Err(_) => self.drop_temporary_tables(&[name]),
+            Err(_) => self.temporary.drop_tables(&[name]),
         }
         written
     }

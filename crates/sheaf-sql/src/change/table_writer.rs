@@ -547,7 +547,7 @@ impl Session {
         if !is_row_by_row && let Some(guard) = self.lock_for_load(&current)? {
             // Its parents may have come before it was locked, and the estimate may be wrong.
             if !has_parents(&guard) && guard.is_empty()? {
-                self.leave_implicit()?;
+                self.transactions.leave_implicit()?;
                 return Ok(OpenedTarget::Load(guard));
             }
         }
@@ -615,7 +615,7 @@ impl Session {
         let request = LockRequest {
             session: self.id(),
             interrupt: Some(&is_interrupted),
-            ..LockRequest::from(self.load_lock_wait())
+            ..LockRequest::from(self.variables.load_lock_wait())
         };
         load.finish(request)?;
         Ok(())
@@ -664,7 +664,7 @@ impl Session {
             options,
             update: None,
             source: Vec::new(),
-            lock_wait: self.row_lock_wait(None),
+            lock_wait: self.variables.row_lock_wait(None),
             kept: None,
             written: Written::default(),
             handle: self.handle(),
@@ -731,7 +731,7 @@ impl Session {
             options,
             update: None,
             source: Vec::new(),
-            lock_wait: self.row_lock_wait(None),
+            lock_wait: self.variables.row_lock_wait(None),
             kept: None,
             written: Written::default(),
             handle: self.handle(),

@@ -476,7 +476,7 @@ impl Session {
             self.table_locks
                 .forget_locked(&found, self.engine.catalog());
         }
-        self.drop_temporary_tables(&temporary);
+        self.temporary.drop_tables(&temporary);
         self.ok(sink, 0, String::new())
     }
 

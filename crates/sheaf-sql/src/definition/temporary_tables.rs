@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sheaf_table::{Catalog, CreateTable, QualifiedName, TableDefinition, TableNames};
+use sheaf_table::{Catalog, CreateTable, TableDefinition, TableNames};
 
 use crate::error::{Result, SqlError};
 use crate::session::Session;
@@ -40,12 +40,5 @@ impl Session {
     pub(crate) fn create_temporary_table(&mut self, request: CreateTable) -> Result<()> {
         self.check_temporary_name(&request.database)?;
         self.temporary.create(self.engine.catalog(), request)
-    }
-
-    /// Drops temporary tables that are there. Their trees are freed when the open transaction has ended.
-    pub(crate) fn drop_temporary_tables(&mut self, names: &[QualifiedName]) {
-        for name in names {
-            self.temporary.drop_table(name);
-        }
     }
 }

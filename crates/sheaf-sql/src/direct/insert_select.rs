@@ -177,9 +177,13 @@ impl Session {
         let searches = searched.into_iter();
         let searches = searches.map(|searched| PlannedSearch::of_read(searched, &view));
         let searches = searches.collect::<Result<_>>()?;
-        let wait = self.row_lock_wait(None);
+        let wait = self.variables.row_lock_wait(None);
         // What is not there any more as it was found is found by the other way.
-        if !is_done? || !self.lock_what_was_searched(&view, searches, wait)? {
+        if !is_done?
+            || !self
+                .transactions
+                .lock_what_was_searched(&view, searches, wait)?
+        {
             (self.outcome.found_rows, self.outcome.row_count) = before;
             return Ok(false);
         }

@@ -24,9 +24,9 @@ use super::select_list::Spelled;
 use crate::error::Result;
 use crate::isolation::locking_read::lock_row_or_skip;
 use crate::isolation::transaction::StatementTransaction;
-use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::searched::DirectSearch;
+use crate::session::{Session, SessionHandle};
 
 /// What a query locks, and how.
 #[derive(Clone, Copy, Debug)]
@@ -112,8 +112,8 @@ impl Session {
         let outcome = self.until_stable(&mut statement, |session, statement| {
             let read = (read, locking.mode);
             let attempt = match locking.skips {
-                true => session.lock_what_is_free(read, table, &ready, statement),
-                false => session.find_and_lock(read, table, &ready, statement),
+                true => lock_what_is_free(&session.handle, read, table, &ready, statement),
+                false => find_and_lock(&session.handle, read, table, &ready, statement),
             };
             Ok(match attempt? {
                 Attempt::Done(locked) => Some(Some(locked)),
@@ -135,123 +135,124 @@ impl Session {
             None => Ok(false),
         }
     }
+}
 
-    fn find_and_lock(
-        &self,
-        (read, mode): (&Read, LockMode),
-        table: &Arc<Table>,
-        ready: &Ready,
-        statement: &mut StatementTransaction,
-    ) -> Result<Attempt> {
-        let view = statement.changes().view_to_lock()?;
-        table.check_view(&view)?;
-        // What it has looked at is locked.
-        let wanted = ready.wanted(read);
-        let reader = RowReader {
-            table,
-            view: &view,
-            access: &read.access,
-            handle: &self.handle,
-            counters: &self.handle.counters,
-            wanted,
-        };
-        let (mut keys, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
-        let mut fits = true;
-        let mut is_locked = false;
-        let mut only = None;
-        if let Some([key]) = reader.known_keys(&ready.bound)
-            && wanted > 0
-        {
-            let mut row = Vec::new();
-            if let Some(is_there) = statement.lock_only_row(&view, table, key, mode, &mut row)? {
-                is_locked = true;
-                reader.note_points(1, u64::from(is_there));
-                if is_there {
-                    rows = Sorter::of_row(row);
-                    only = Some(key);
-                }
+/// Finds rows, and locks them and what was searched for them.
+fn find_and_lock(
+    handle: &SessionHandle,
+    (read, mode): (&Read, LockMode),
+    table: &Arc<Table>,
+    ready: &Ready,
+    statement: &mut StatementTransaction,
+) -> Result<Attempt> {
+    let view = statement.changes().view_to_lock()?;
+    table.check_view(&view)?;
+    // What it has looked at is locked.
+    let wanted = ready.wanted(read);
+    let reader = RowReader {
+        table,
+        view: &view,
+        access: &read.access,
+        handle,
+        counters: &handle.counters,
+        wanted,
+    };
+    let (mut keys, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
+    let mut fits = true;
+    let mut is_locked = false;
+    let mut only = None;
+    if let Some([key]) = reader.known_keys(&ready.bound)
+        && wanted > 0
+    {
+        let mut row = Vec::new();
+        if let Some(is_there) = statement.lock_only_row(&view, table, key, mode, &mut row)? {
+            is_locked = true;
+            reader.note_points(1, u64::from(is_there));
+            if is_there {
+                rows = Sorter::of_row(row);
+                only = Some(key);
             }
         }
-        if wanted > 0 && !is_locked {
-            reader.for_each(&ready.bound, read.direction, |key, row| {
-                fits = rows.push(read.sort_keys(), (table, &view), &row)?;
-                keys.push(key.to_vec());
-                Ok(match fits && (keys.len() as u64) < wanted {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                })
-            })?;
-        }
-        if !fits {
-            return Ok(Attempt::TooLarge);
-        }
-        let search = DirectSearch {
-            index: read.access.index,
-            reads_rows: true,
-            is_filtered: ready.bound.is_filtered(),
-            limit: usize::try_from(wanted).ok(),
-            direction: read.direction,
-        };
-        let ranges = || ready.bound.keys.ranges();
-        let mut searches = statement.search_to_lock(table, search, ranges);
-        for key in &keys {
-            if statement.lock_row(&view, table, key, mode)?.is_none() {
-                return Ok(Attempt::RowChanged);
-            }
-        }
-        let last = only.or(keys.last()).map(Vec::as_slice);
-        let found = (keys.len() + usize::from(only.is_some()), last);
-        Ok(
-            match statement.lock_searches(&view, &mut searches, found)? {
-                true => Attempt::Done(Locked { view, rows }),
-                false => Attempt::RowChanged,
-            },
-        )
     }
+    if wanted > 0 && !is_locked {
+        reader.for_each(&ready.bound, read.direction, |key, row| {
+            fits = rows.push(read.sort_keys(), (table, &view), &row)?;
+            keys.push(key.to_vec());
+            Ok(match fits && (keys.len() as u64) < wanted {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
+    }
+    if !fits {
+        return Ok(Attempt::TooLarge);
+    }
+    let search = DirectSearch {
+        index: read.access.index,
+        reads_rows: true,
+        is_filtered: ready.bound.is_filtered(),
+        limit: usize::try_from(wanted).ok(),
+        direction: read.direction,
+    };
+    let ranges = || ready.bound.keys.ranges();
+    let mut searches = statement.search_to_lock(table, search, ranges);
+    for key in &keys {
+        if statement.lock_row(&view, table, key, mode)?.is_none() {
+            return Ok(Attempt::RowChanged);
+        }
+    }
+    let last = only.or(keys.last()).map(Vec::as_slice);
+    let found = (keys.len() + usize::from(only.is_some()), last);
+    Ok(
+        match statement.lock_searches(&view, &mut searches, found)? {
+            true => Attempt::Done(Locked { view, rows }),
+            false => Attempt::RowChanged,
+        },
+    )
+}
 
-    /// Finds rows and locks those that can be locked at once and are what the view shows.
-    fn lock_what_is_free(
-        &self,
-        (read, mode): (&Read, LockMode),
-        table: &Arc<Table>,
-        ready: &Ready,
-        statement: &mut StatementTransaction,
-    ) -> Result<Attempt> {
-        let view = statement.changes().view_to_lock()?;
-        table.check_view(&view)?;
-        let mut left = ready.wanted(read);
-        let reader = RowReader {
-            table,
-            view: &view,
-            access: &read.access,
-            handle: &self.handle,
-            counters: &self.handle.counters,
-            wanted: left,
-        };
-        let (mut new, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
-        let mut fits = true;
-        if left > 0 {
-            reader.for_each(&ready.bound, read.direction, |key, row| {
-                let Some(is_new) = lock_row_or_skip(statement, &view, table, key, mode)? else {
-                    return Ok(ControlFlow::Continue(()));
-                };
-                if is_new {
-                    new.push(key.to_vec());
-                }
-                fits = rows.push(read.sort_keys(), (table, &view), &row)?;
-                left -= 1;
-                Ok(match fits && left > 0 {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                })
-            })?;
-        }
-        if !fits {
-            for key in &new {
-                statement.changes().unlock_row(&table.clustered, key);
+/// Finds rows and locks those that can be locked at once and are what the view shows.
+fn lock_what_is_free(
+    handle: &SessionHandle,
+    (read, mode): (&Read, LockMode),
+    table: &Arc<Table>,
+    ready: &Ready,
+    statement: &mut StatementTransaction,
+) -> Result<Attempt> {
+    let view = statement.changes().view_to_lock()?;
+    table.check_view(&view)?;
+    let mut left = ready.wanted(read);
+    let reader = RowReader {
+        table,
+        view: &view,
+        access: &read.access,
+        handle,
+        counters: &handle.counters,
+        wanted: left,
+    };
+    let (mut new, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
+    let mut fits = true;
+    if left > 0 {
+        reader.for_each(&ready.bound, read.direction, |key, row| {
+            let Some(is_new) = lock_row_or_skip(statement, &view, table, key, mode)? else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            if is_new {
+                new.push(key.to_vec());
             }
-            return Ok(Attempt::TooLarge);
-        }
-        Ok(Attempt::Done(Locked { view, rows }))
+            fits = rows.push(read.sort_keys(), (table, &view), &row)?;
+            left -= 1;
+            Ok(match fits && left > 0 {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
     }
+    if !fits {
+        for key in &new {
+            statement.changes().unlock_row(&table.clustered, key);
+        }
+        return Ok(Attempt::TooLarge);
+    }
+    Ok(Attempt::Done(Locked { view, rows }))
 }

@@ -59,12 +59,17 @@ impl Session {
             table.check_view(&view)?;
         }
         let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
-        let wait = self.row_lock_wait(None);
-        if !self.lock_known_searches(&view, &mut searches, wait)? {
+        let wait = self.variables.row_lock_wait(None);
+        if !self
+            .transactions
+            .lock_known_searches(&view, &mut searches, wait)?
+        {
             return Ok(None);
         }
         let done = read(self, planned, !searches.is_empty())?;
-        let is_unchanged = self.lock_what_was_searched(&view, searches, wait)?;
+        let is_unchanged = self
+            .transactions
+            .lock_what_was_searched(&view, searches, wait)?;
         Ok(is_unchanged.then_some(done))
     }
 }

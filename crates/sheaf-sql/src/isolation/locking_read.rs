@@ -44,7 +44,6 @@ use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::{Asked, MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
-use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::result::ResultSink;
 
 /// What a locking read has locked.
@@ -347,7 +346,7 @@ impl Session {
         let (mut found, mut number) = (Vec::new(), 0_usize);
         let mut is_stable = true;
         while keys.next(&mut found)? {
-            self.check_cancel_at(number)?;
+            self.handle.check_cancel_at(number)?;
             number += 1;
             for (target, key) in targets.iter().zip(&found) {
                 if let Some(key) = key_of(key)? {
@@ -357,14 +356,6 @@ impl Session {
             }
         }
         Ok((is_stable, number, found.into_iter().next()))
-    }
-
-    /// Looks now and then whether the statement is to end, while it locks one row after the other and waits for none.
-    fn check_cancel_at(&self, row: usize) -> Result<()> {
-        match (row as u64).is_multiple_of(ROWS_PER_CANCEL_CHECK) {
-            true => Ok(self.handle.cancel_flag().check()?),
-            false => Ok(()),
-        }
     }
 
     /// Runs a query to its end and keeps its result. `None`: it takes more than so many bytes.

@@ -46,7 +46,7 @@ impl Session {
         query: ParsedQuery<'_>,
         rows_are_locked: bool,
     ) -> Result<SerializableRead> {
-        let wait = self.row_lock_wait(lock_wait(query.ast));
+        let wait = self.variables.row_lock_wait(lock_wait(query.ast));
         for _ in 0..MAX_ATTEMPTS {
             let purpose = Purpose::Kept { rows_are_locked };
             let planned = self.plan(query, None, purpose, None)?;
@@ -54,7 +54,10 @@ impl Session {
                 return Ok(SerializableRead::Planned(planned));
             };
             let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
-            if !self.lock_known_searches(&view, &mut searches, wait)? {
+            if !self
+                .transactions
+                .lock_known_searches(&view, &mut searches, wait)?
+            {
                 continue;
             }
             if searches.is_empty() {
@@ -64,7 +67,10 @@ impl Session {
             let Some(result) = self.collect_result_within(planned, MAX_WAITING_BYTES)? else {
                 break;
             };
-            if self.lock_what_was_searched(&view, searches, wait)? {
+            if self
+                .transactions
+                .lock_what_was_searched(&view, searches, wait)?
+            {
                 return Ok(SerializableRead::Result(result));
             }
         }

@@ -46,9 +46,8 @@ use sheaf_table::{Search, Table};
 
 use crate::error::Result;
 use crate::isolation::remembered_locks::StatementLocks;
-use crate::isolation::transaction::StatementTransaction;
+use crate::isolation::transaction::{StatementTransaction, Transactions};
 use crate::query::run::{Asked, PlannedQuery};
-use crate::session::Session;
 use crate::session::searched::{DirectSearch, Searched};
 use crate::variables::Isolation;
 
@@ -552,7 +551,7 @@ fn lock_asked(
     Ok(true)
 }
 
-impl Session {
+impl Transactions {
     /// Locks what queries inside of one say that they lock, if a transaction is open, before it runs. False: that is
     /// not what the view shows.
     pub(crate) fn lock_asked(
@@ -561,7 +560,7 @@ impl Session {
         planned: &PlannedQuery,
         wait: LockWait,
     ) -> Result<bool> {
-        match self.transactions.open_changes() {
+        match self.open_changes() {
             Some(changes) => lock_asked(changes, view, planned, wait),
             None => Ok(true),
         }
@@ -593,7 +592,7 @@ impl Session {
         mut searches: Vec<PlannedSearch>,
         wait: LockWait,
     ) -> Result<bool> {
-        let Some(changes) = self.transactions.open_changes() else {
+        let Some(changes) = self.open_changes() else {
             return Ok(true);
         };
         searches.retain(PlannedSearch::has_come_to_the_end);
@@ -613,7 +612,7 @@ impl Session {
         mode: impl Fn(&Arc<Table>) -> LockMode,
         wait: impl Fn(&Arc<Table>) -> LockWait,
     ) -> Result<()> {
-        let Some(changes) = self.transactions.open_changes() else {
+        let Some(changes) = self.open_changes() else {
             return Ok(());
         };
         for PlannedSearch { search, .. } in searches_of(&planned.physical.plan, Lookups::Unknown)? {

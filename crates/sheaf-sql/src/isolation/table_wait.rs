@@ -17,6 +17,7 @@ use sheaf_table::{
 };
 
 use crate::error::{Result, SqlError};
+use crate::isolation::transaction::Transactions;
 use crate::session::{Session, SessionHandle};
 
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
@@ -94,6 +95,32 @@ impl SessionHandle {
     }
 }
 
+impl Transactions {
+    /// After each slice of a wait for a table: it is a deadlock if the table's writer waits for a table that the
+    /// transaction, or the statement, keeps as it is. As in MySQL, the change of the definition goes on.
+    fn or_deadlock<T>(
+        &self,
+        table: &Table,
+        opened: &[ChangeGuard],
+        attempt: Result<T, TableError>,
+    ) -> Result<T, TableError> {
+        match attempt {
+            Err(TableError::LockWaitTimeout) if self.would_deadlock(table, opened) => {
+                Err(StorageError::Deadlock.into())
+            }
+            other => other,
+        }
+    }
+
+    fn would_deadlock(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
+        let (reading, writing) = self.kept_tables();
+        let mut writing = writing.iter().chain(opened);
+        let mut reading = reading.iter();
+        writing.any(|held| table.would_deadlock(held, true))
+            || reading.any(|held| table.would_deadlock(held, false))
+    }
+}
+
 impl Session {
     /// Waits for a lock of a table as long as the session does.
     fn wait_for_lock<T>(
@@ -113,32 +140,8 @@ impl Session {
         let catalog = self.catalog_of(definition);
         self.wait_for_lock(is_first, |request| {
             let opened = catalog.open_for_read(&definition.database, &definition.name, request);
-            self.or_deadlock(table, &[], opened)
+            self.transactions.or_deadlock(table, &[], opened)
         })
-    }
-
-    /// After each slice of a wait for a table: it is a deadlock if the table's writer waits for a table that the
-    /// transaction, or the statement, keeps as it is. As in MySQL, the change of the definition goes on.
-    fn or_deadlock<T>(
-        &self,
-        table: &Table,
-        opened: &[ChangeGuard],
-        attempt: Result<T, TableError>,
-    ) -> Result<T, TableError> {
-        match attempt {
-            Err(TableError::LockWaitTimeout) if self.would_deadlock(table, opened) => {
-                Err(StorageError::Deadlock.into())
-            }
-            other => other,
-        }
-    }
-
-    fn would_deadlock(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
-        let (reading, writing) = self.transactions.kept_tables();
-        let mut writing = writing.iter().chain(opened);
-        let mut reading = reading.iter();
-        writing.any(|held| table.would_deadlock(held, true))
-            || reading.any(|held| table.would_deadlock(held, false))
     }
 
     /// [`Self::lock_for_read`] for a table that was looked up before; `None` if its definition has changed since.
@@ -149,7 +152,7 @@ impl Session {
     ) -> Result<Option<BorrowedReadGuard<'t>>> {
         self.wait_for_lock(is_first, |request| {
             let opened = Catalog::borrow_for_read(table, request);
-            self.or_deadlock(table, &[], opened)
+            self.transactions.or_deadlock(table, &[], opened)
         })
     }
 
@@ -159,7 +162,8 @@ impl Session {
         let (database, table) = (&table.definition.database, &table.definition.name);
         let limit = || {
             let table = catalog.table(database, table);
-            self.write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))
+            self.variables
+                .write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))
         };
         let announced = DefinitionChange::default();
         self.handle
@@ -172,20 +176,6 @@ impl Session {
             })
     }
 
-    /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as
-    /// for rows.
-    fn write_lock_wait(&self, is_locked_by_session: bool) -> Duration {
-        Duration::from_secs(match is_locked_by_session {
-            true => self.variables.lock_wait_timeout_seconds(),
-            false => self.variables.innodb_lock_wait_timeout_seconds(),
-        })
-    }
-
-    /// How long the rows of a load wait for the readers of its table, while its writers wait for the load.
-    pub(crate) fn load_lock_wait(&self) -> Duration {
-        self.write_lock_wait(true).min(self.write_lock_wait(false))
-    }
-
     /// Opens a table to change rows of it beside others; `None` if its definition has changed since it was looked up.
     /// `opened`: those that the statement has opened before.
     pub(crate) fn relock_for_change_of_rows(
@@ -194,11 +184,11 @@ impl Session {
         opened: &[ChangeGuard],
         is_first: bool,
     ) -> Result<Option<RowWriteGuard>> {
-        let limit = || self.write_lock_wait(table.is_locked_by_session());
+        let limit = || self.variables.write_lock_wait(table.is_locked_by_session());
         self.handle
             .wait_within(limit, WaitsFor::Table, is_first, |request| {
                 let relocked = Catalog::reopen_for_row_writes(table, request);
-                self.or_deadlock(table, opened, relocked)
+                self.transactions.or_deadlock(table, opened, relocked)
             })
     }
 

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_access::SessionCounters;
-use sheaf_storage::{LockWait, PendingCommit, ReadView, Storage, Transaction};
+use sheaf_storage::{PendingCommit, ReadView, Storage, Transaction};
 use sheaf_table::global_read_lock::CommitTicket;
 use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
 use sheaf_types::error::codes;
@@ -166,6 +166,16 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
+    /// The statement goes on without the transaction that was opened for it, and without its locks.
+    pub(crate) fn leave_implicit(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_of_statement)
+            && let Some(open) = self.open.take()
+        {
+            open.transaction.rollback()?;
+        }
+        Ok(())
+    }
+
     /// Forgets the open transaction after a panic, which rolls it back: what the statement left behind cannot be told
     /// apart from what was there before it.
     pub(crate) fn drop_open(&mut self) {
@@ -487,7 +497,7 @@ impl Session {
 
     /// Begins a statement that locks rows, and may not change any. `wait` is what it says itself about waiting.
     pub(crate) fn begin_locks(&mut self, wait: Option<Duration>) -> StatementTransaction {
-        let wait = self.row_lock_wait(wait);
+        let wait = self.variables.row_lock_wait(wait);
         let next = self.transactions.next;
         let (mut transaction, autocommit) = match self.transactions.open.take() {
             Some(transaction) => (transaction, false),
@@ -589,7 +599,7 @@ impl Session {
             }
             Ok(_) => {}
             // Changes that were rolled back have been counted.
-            Err(_) => self.leave_implicit()?,
+            Err(_) => self.transactions.leave_implicit()?,
         }
         outcome
     }
@@ -597,18 +607,8 @@ impl Session {
     /// The statement has done nothing, and goes on another way. What SET TRANSACTION said is for that way.
     pub(crate) fn decline_implicit(&mut self, implicit: ImplicitTransaction) -> Result<()> {
         if self.transactions.is_of_statement {
-            self.leave_implicit()?;
+            self.transactions.leave_implicit()?;
             self.transactions.next = implicit.next;
-        }
-        Ok(())
-    }
-
-    /// The statement goes on without the transaction that was opened for it, and without its locks.
-    pub(crate) fn leave_implicit(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.transactions.is_of_statement)
-            && let Some(open) = self.transactions.open.take()
-        {
-            open.transaction.rollback()?;
         }
         Ok(())
     }
@@ -646,18 +646,6 @@ impl Session {
             kept.push(guard);
         }
         Ok(())
-    }
-
-    /// How long a statement waits for locks of rows: as it says itself, or as `innodb_lock_wait_timeout` says.
-    pub(crate) fn row_lock_wait(&self, wait: Option<Duration>) -> LockWait {
-        match wait {
-            Some(Duration::ZERO) => LockWait::No,
-            Some(wait) => LockWait::AtMost(wait),
-            None => {
-                let seconds = self.variables.innodb_lock_wait_timeout_seconds();
-                LockWait::AtMost(Duration::from_secs(seconds))
-            }
-        }
     }
 }
 

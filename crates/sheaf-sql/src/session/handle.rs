@@ -20,6 +20,7 @@ use sheaf_memory::StatementMemory;
 use sheaf_optimizer::PhysicalQuery;
 use sheaf_table::AccountName;
 
+use crate::error::Result;
 use crate::session::status::CommandCounters;
 use crate::session::workers::ActiveGroup;
 
@@ -192,6 +193,14 @@ impl SessionHandle {
 
     pub fn cancel_flag(&self) -> &CancelFlag {
         &self.cancel
+    }
+
+    /// Looks now and then whether the statement is to end, while it locks one row after the other and waits for none.
+    pub(crate) fn check_cancel_at(&self, row: usize) -> Result<()> {
+        match (row as u64).is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+            true => Ok(self.cancel_flag().check()?),
+            false => Ok(()),
+        }
     }
 
     /// What the running statement holds by measurement.

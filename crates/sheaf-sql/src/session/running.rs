@@ -58,3 +58,13 @@ pub(crate) struct RunningStatement {
     /// What its client is told, if it was rewritten.
     pub(crate) rewrite_note: Option<String>,
 }
+
+impl RunningStatement {
+    /// The search that was noted last has stopped at the row with this clustered key. None or an empty one: it has not.
+    pub(crate) fn searched_to(&mut self, last: Option<Vec<u8>>) {
+        let searched = self.searched.as_mut();
+        if let Some(searched) = searched.and_then(|searched| searched.last_mut()) {
+            searched.last = last.filter(|last| !last.is_empty());
+        }
+    }
+}

@@ -229,7 +229,7 @@ impl Session {
             globals.assigned.push((name.to_string(), new));
         }
         if let Some(truncated) = truncated {
-            self.warn_truncated(&truncated);
+            self.warnings.warn_truncated(&truncated);
         }
         if let Some(message) = without_effect {
             self.warnings.warn(codes::NOT_SUPPORTED_YET, message);
@@ -279,12 +279,6 @@ impl Session {
             }
             Ok(())
         })
-    }
-
-    pub(crate) fn warn_truncated(&mut self, truncated: &Truncated) {
-        let Truncated { variable, value } = truncated;
-        let message = format!("Truncated incorrect {variable} value: '{value}'");
-        self.warnings.warn(codes::TRUNCATED_WRONG_VALUE, message);
     }
 
     pub(crate) fn set_transaction(

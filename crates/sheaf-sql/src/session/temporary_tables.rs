@@ -47,6 +47,13 @@ pub(crate) struct TemporaryTables {
 }
 
 impl TemporaryTables {
+    /// Drops temporary tables that are there. Their trees are freed when the open transaction has ended.
+    pub(crate) fn drop_tables(&mut self, names: &[QualifiedName]) {
+        for name in names {
+            self.drop_table(name);
+        }
+    }
+
     pub(crate) fn has_any(&self) -> bool {
         self.count > 0
     }

@@ -1,6 +1,9 @@
 //! The warnings of the last statement: what SHOW WARNINGS lists.
 
 use sheaf_types::ColumnIssue;
+use sheaf_types::error::codes;
+
+use crate::variables::Truncated;
 
 /// How grave a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,13 @@ pub struct WarningsMark {
 }
 
 impl Warnings {
+    /// 1292: a variable did not take a value as it was given.
+    pub(crate) fn warn_truncated(&mut self, truncated: &Truncated) {
+        let Truncated { variable, value } = truncated;
+        let message = format!("Truncated incorrect {variable} value: '{value}'");
+        self.warn(codes::TRUNCATED_WRONG_VALUE, message);
+    }
+
     /// Starts a statement's list.
     pub fn clear(&mut self, limit: usize, takes_notes: bool) {
         *self = Warnings {

@@ -149,7 +149,7 @@ impl Session {
         let scope = Scope::Session;
         match variables::assign(&mut self.variables, &mut globals, scope, name, &new) {
             Ok(None) => {}
-            Ok(Some(truncated)) => self.warn_truncated(&truncated),
+            Ok(Some(truncated)) => self.warnings.warn_truncated(&truncated),
             Err(SqlError { code, message, .. }) => return self.warnings.warn(code, message),
         }
         if let Some(message) = variables::without_effect(&self.variables, name) {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_optimizer::OptimizerSwitch;
+use sheaf_storage::LockWait;
 use sheaf_table::AutoIncrementSeries;
 use sheaf_types::assignment::Mode;
 use sheaf_types::error::codes;
@@ -728,6 +729,32 @@ impl Variables {
 
     pub fn lock_wait_timeout_seconds(&self) -> u64 {
         self.values.settings.lock_wait_timeout_seconds
+    }
+
+    /// How long a statement waits for locks of rows: as it says itself, or as `innodb_lock_wait_timeout` says.
+    pub(crate) fn row_lock_wait(&self, wait: Option<Duration>) -> LockWait {
+        match wait {
+            Some(Duration::ZERO) => LockWait::No,
+            Some(wait) => LockWait::AtMost(wait),
+            None => {
+                let seconds = self.innodb_lock_wait_timeout_seconds();
+                LockWait::AtMost(Duration::from_secs(seconds))
+            }
+        }
+    }
+
+    /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as
+    /// for rows.
+    pub(crate) fn write_lock_wait(&self, is_locked_by_session: bool) -> Duration {
+        Duration::from_secs(match is_locked_by_session {
+            true => self.lock_wait_timeout_seconds(),
+            false => self.innodb_lock_wait_timeout_seconds(),
+        })
+    }
+
+    /// How long the rows of a load wait for the readers of its table, while its writers wait for the load.
+    pub(crate) fn load_lock_wait(&self) -> Duration {
+        self.write_lock_wait(true).min(self.write_lock_wait(false))
     }
 
     /// How long a query may take; `None`: any time. MariaDB's variable comes first: it was set on purpose.

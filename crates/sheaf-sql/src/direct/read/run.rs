@@ -15,9 +15,9 @@ use crate::direct::order::Sorter;
 use crate::direct::row::RowReader;
 use crate::direct::select_list::Spelled;
 use crate::error::Result;
-use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::searched::{DirectSearch, Searched};
+use crate::session::{Session, SessionHandle};
 
 /// A table opened to be read.
 struct OpenTable<'t> {
@@ -103,7 +103,8 @@ impl Session {
                 return Ok(false);
             }
             let (seen, counters) = ((table, &open.view), &self.handle.counters);
-            let Some(mut rows) = self.walk_for_a_while(read, seen, &ready, counters)? else {
+            let Some(mut rows) = walk_for_a_while(&self.handle, read, seen, &ready, counters)?
+            else {
                 return Ok(false);
             };
             let window = (ready.limit, ready.offset);
@@ -182,7 +183,7 @@ impl Session {
                     }
                     totals.check()?;
                 }
-                self.searched_to(last);
+                self.statement.searched_to(last);
                 sink.row_columns(&read.columns, &read.schema)?;
                 let sent = limit.min(1);
                 if sent > 0 {
@@ -227,51 +228,8 @@ impl Session {
             })?;
         }
         let sent = output.sent;
-        self.searched_to(last);
+        self.statement.searched_to(last);
         self.end_direct_read(sent, sink)
-    }
-
-    /// The search that was noted last has stopped at the row with this clustered key. None or an empty one: it has not.
-    fn searched_to(&mut self, last: Option<Vec<u8>>) {
-        let searched = self.statement.searched.as_mut();
-        if let Some(searched) = searched.and_then(|searched| searched.last_mut()) {
-            searched.last = last.filter(|last| !last.is_empty());
-        }
-    }
-
-    /// The rows that a LIMIT wants, if they are found soon.
-    fn walk_for_a_while(
-        &self,
-        read: &Read,
-        (table, view): (&Arc<Table>, &ReadView),
-        ready: &Ready,
-        counters: &SessionCounters,
-    ) -> Result<Option<Sorter>> {
-        let (access, direction) = read.access_of(ready.way);
-        let mut left = ready.limit.saturating_add(ready.offset);
-        let reader = RowReader {
-            table,
-            view,
-            access,
-            handle: &self.handle,
-            counters,
-            wanted: left,
-        };
-        let mut rows = Sorter::default();
-        let mut fits = true;
-        if left == 0 {
-            return Ok(Some(rows));
-        }
-        let is_complete =
-            reader.for_each_of(MAX_WALKED_ROWS, &ready.bound, direction, |_, row| {
-                fits = rows.push((None, None), (table, view), &row)?;
-                left -= 1;
-                Ok(match fits && left > 0 {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                })
-            })?;
-        Ok((is_complete && fits).then_some(rows))
     }
 
     /// How a plan without parameters would run; `None`: it would not.
@@ -296,9 +254,43 @@ impl Session {
             let view = self.transactions.current_view(self.engine.storage())?;
             table.check_view(&view)?;
             let counters = SessionCounters::default();
-            let rows = self.walk_for_a_while(read, (table, &view), &ready, &counters)?;
+            let rows = walk_for_a_while(&self.handle, read, (table, &view), &ready, &counters)?;
             return Ok(rows.map(|_| ready.way));
         }
         Ok(Some(ready.way))
     }
+}
+
+/// The rows that a LIMIT wants, if they are found soon.
+fn walk_for_a_while(
+    handle: &SessionHandle,
+    read: &Read,
+    (table, view): (&Arc<Table>, &ReadView),
+    ready: &Ready,
+    counters: &SessionCounters,
+) -> Result<Option<Sorter>> {
+    let (access, direction) = read.access_of(ready.way);
+    let mut left = ready.limit.saturating_add(ready.offset);
+    let reader = RowReader {
+        table,
+        view,
+        access,
+        handle,
+        counters,
+        wanted: left,
+    };
+    let mut rows = Sorter::default();
+    let mut fits = true;
+    if left == 0 {
+        return Ok(Some(rows));
+    }
+    let is_complete = reader.for_each_of(MAX_WALKED_ROWS, &ready.bound, direction, |_, row| {
+        fits = rows.push((None, None), (table, view), &row)?;
+        left -= 1;
+        Ok(match fits && left > 0 {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    })?;
+    Ok((is_complete && fits).then_some(rows))
 }

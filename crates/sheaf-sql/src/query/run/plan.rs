@@ -165,7 +165,7 @@ impl Session {
                 }
                 if read.locks == LockWhen::BeforeItRuns {
                     let mode = self.read_lock_mode(query.ast, purpose == Purpose::Insert)?;
-                    let wait = self.row_lock_wait(lock_wait(query.ast));
+                    let wait = self.variables.row_lock_wait(lock_wait(query.ast));
                     let wait_for = |table: &Arc<Table>| {
                         let mut asked = inside.iter().filter(|asked| !asked.waits);
                         match asked.any(|asked| Arc::ptr_eq(&asked.table, table)) {
@@ -173,7 +173,8 @@ impl Session {
                             false => wait,
                         }
                     };
-                    self.lock_all_it_reads(&planned, mode, wait_for)?;
+                    self.transactions
+                        .lock_all_it_reads(&planned, mode, wait_for)?;
                 }
                 let caller_locks = read.view == ViewFor::Given
                     && matches!(purpose, Purpose::Change | Purpose::Insert | Purpose::Values);

@@ -74,9 +74,9 @@ impl Session {
                 Some(LockedRead::Rows(view, _guards)) if !self.transactions.reads_lock() => {
                     let planned = self.plan(query, None, Purpose::Locked, Some(view.clone()))?;
                     let mut tables = planned.tables.iter();
-                    let wait = self.row_lock_wait(lock_wait(query.ast));
+                    let wait = self.variables.row_lock_wait(lock_wait(query.ast));
                     if tables.any(|table| table.check_view(&view).is_err())
-                        || !self.lock_asked(&view, &planned, wait)?
+                        || !self.transactions.lock_asked(&view, &planned, wait)?
                     {
                         self.warnings.clone_from(&before);
                         continue;
