@@ -34,6 +34,38 @@ pub fn walk_expression(expression: &mut Expr, visitor: &mut dyn ExpressionVisito
     let _ = expression.visit(&mut Walk(visitor));
 }
 
+/// Calls `visit` for an expression and all below it, operands first, but for what stands in subqueries: there a name may
+/// mean a column of their own. Breaking ends the walk.
+pub fn walk_outside_queries(
+    expression: &mut Expr,
+    visit: &mut dyn FnMut(&mut Expr) -> ControlFlow<()>,
+) {
+    walk_expression(expression, &mut OutsideQueries { visit, queries: 0 });
+}
+
+struct OutsideQueries<'a> {
+    visit: &'a mut dyn FnMut(&mut Expr) -> ControlFlow<()>,
+    /// Open subqueries.
+    queries: usize,
+}
+
+impl ExpressionVisitor for OutsideQueries<'_> {
+    fn enter_query(&mut self, _query: &Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        match self.queries {
+            0 => (self.visit)(expression),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
 /// As [`walk_expression`], for a whole query.
 pub fn walk_query(query: &mut Query, visitor: &mut dyn ExpressionVisitor) {
     let _ = query.visit(&mut Walk(visitor));

@@ -15,7 +15,7 @@
 use std::ops::ControlFlow;
 
 use arrow::datatypes::FieldRef;
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
 use sheaf_table::{Column, Table};
 use sheaf_types::Value;
 use sqlparser::ast;
@@ -213,46 +213,18 @@ pub(crate) fn names_one_of(
     columns: &[usize],
     value: &mut ast::Expr,
 ) -> bool {
-    struct Names<'a> {
-        references: &'a References,
-        columns: &'a [usize],
-        queries: usize,
-        found: bool,
-    }
-    impl ExpressionVisitor for Names<'_> {
-        fn enter_query(&mut self, _query: &ast::Query) {
-            self.queries += 1;
-        }
-
-        fn leave_query(&mut self) {
-            self.queries -= 1;
-        }
-
-        fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-            if self.queries > 0 {
-                return ControlFlow::Continue(());
-            }
-            let column = column_of(self.references, expression);
-            match column.is_some_and(|column| self.columns.contains(&column)) {
-                true => {
-                    self.found = true;
-                    ControlFlow::Break(())
-                }
+    let mut is_found = false;
+    if !columns.is_empty() {
+        walk_outside_queries(value, &mut |expression| {
+            let column = column_of(references, expression);
+            is_found = column.is_some_and(|column| columns.contains(&column));
+            match is_found {
+                true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
-        }
+        });
     }
-    if columns.is_empty() {
-        return false;
-    }
-    let mut names = Names {
-        references,
-        columns,
-        queries: 0,
-        found: false,
-    };
-    walk_expression(value, &mut names);
-    names.found
+    is_found
 }
 
 /// The column that an expression is, if it is a name of one.

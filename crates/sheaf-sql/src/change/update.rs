@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_frontend::column_default::default_expression;
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
 use sheaf_table::{ChangeSet, Privileges, Table};
 use sqlparser::ast;
 
@@ -569,7 +569,6 @@ fn in_old_values(
     let mut substitution = Substitution {
         references,
         made: BTreeMap::new(),
-        queries: 0,
         count: 0,
         failure: None,
     };
@@ -599,7 +598,6 @@ struct Substitution<'a> {
     references: &'a References,
     /// `None`: the column was set to its default, and has none.
     made: BTreeMap<usize, Option<ast::Expr>>,
-    queries: usize,
     count: usize,
     failure: Option<SqlError>,
 }
@@ -607,27 +605,15 @@ struct Substitution<'a> {
 impl Substitution<'_> {
     fn of(&mut self, expression: &ast::Expr) -> Result<ast::Expr> {
         let mut expression = expression.clone();
-        walk_expression(&mut expression, self);
+        walk_outside_queries(&mut expression, &mut |expression| self.replace(expression));
         match self.failure.take() {
             Some(error) => Err(error),
             None => Ok(expression),
         }
     }
-}
 
-impl ExpressionVisitor for Substitution<'_> {
-    fn enter_query(&mut self, _query: &ast::Query) {
-        self.queries += 1;
-    }
-
-    fn leave_query(&mut self) {
-        self.queries -= 1;
-    }
-
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if self.queries > 0 {
-            return ControlFlow::Continue(());
-        }
+    /// Puts what was assigned before in the place of a column.
+    fn replace(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
         let Some(column) = column_of(self.references, expression) else {
             return ControlFlow::Continue(());
         };

@@ -14,7 +14,7 @@
 use std::ops::ControlFlow;
 
 use sheaf_frontend::column_default::{DefaultsOf, computed_default};
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
 use sheaf_table::convert::default_of;
 use sheaf_table::{Column, Table};
 use sheaf_types::{ColumnType, Value, assignment::zero_value, column_text};
@@ -134,11 +134,10 @@ fn name_values_before(
             targets,
             before,
             now_micros,
-            queries: 0,
             count,
             failure: None,
         };
-        walk_expression(value, &mut naming);
+        walk_outside_queries(value, &mut |expression| naming.replace(expression));
         if let Some(error) = naming.failure {
             return Err(error);
         }
@@ -149,7 +148,7 @@ fn name_values_before(
 
 impl LaterValue {
     fn of(table: &Table, mut value: ast::Expr) -> LaterValue {
-        walk_expression(&mut value, &mut NamesInRow { table, queries: 0 });
+        name_in_row(table, &mut value);
         LaterValue(value)
     }
 
@@ -226,66 +225,29 @@ fn is_plain(expression: &ast::Expr) -> bool {
     }
 }
 
+/// Whether a value names columns, outside of its queries.
 fn names_columns(table: &Table, value: &mut ast::Expr) -> bool {
-    let mut names = ColumnNames {
-        table,
-        queries: 0,
-        found: false,
-    };
-    walk_expression(value, &mut names);
-    names.found
-}
-
-/// Finds names of columns, outside of queries: there a name may mean a column of their own.
-struct ColumnNames<'a> {
-    table: &'a Table,
-    queries: usize,
-    found: bool,
-}
-
-impl ExpressionVisitor for ColumnNames<'_> {
-    fn enter_query(&mut self, _query: &ast::Query) {
-        self.queries += 1;
-    }
-
-    fn leave_query(&mut self) {
-        self.queries -= 1;
-    }
-
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if self.queries > 0 || column_of(self.table, expression).is_none() {
-            return ControlFlow::Continue(());
+    let mut is_found = false;
+    walk_outside_queries(value, &mut |expression| {
+        is_found = column_of(table, expression).is_some();
+        match is_found {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
-        self.found = true;
-        ControlFlow::Break(())
-    }
+    });
+    is_found
 }
 
 /// Names columns as those of the row.
-struct NamesInRow<'a> {
-    table: &'a Table,
-    queries: usize,
-}
-
-impl ExpressionVisitor for NamesInRow<'_> {
-    fn enter_query(&mut self, _query: &ast::Query) {
-        self.queries += 1;
-    }
-
-    fn leave_query(&mut self) {
-        self.queries -= 1;
-    }
-
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if self.queries == 0
-            && let Some(position) = column_of(self.table, expression)
-        {
-            let column = &self.table.definition.columns[position];
+fn name_in_row(table: &Table, value: &mut ast::Expr) {
+    walk_outside_queries(value, &mut |expression| {
+        if let Some(position) = column_of(table, expression) {
+            let column = &table.definition.columns[position];
             let parts = [ROW, &column.name].map(|part| ast::Ident::with_quote('`', part));
             *expression = ast::Expr::CompoundIdentifier(parts.to_vec());
         }
         ControlFlow::Continue(())
-    }
+    });
 }
 
 /// The column of the table that an expression is, if it is a name of one.
@@ -310,13 +272,35 @@ struct ValuesBefore<'a> {
     targets: &'a [usize],
     before: &'a [ast::Expr],
     now_micros: i64,
-    /// Open subqueries: there a name may mean a column of their own.
-    queries: usize,
     count: usize,
     failure: Option<SqlError>,
 }
 
 impl ValuesBefore<'_> {
+    /// Puts what was given before in the place of a column.
+    fn replace(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        let Some(column) = column_of(self.table, expression) else {
+            return ControlFlow::Continue(());
+        };
+        self.count += 1;
+        let value = match self.count > MAX_SUBSTITUTIONS {
+            true => Err(SqlError::not_supported_yet(
+                "a row of VALUES whose values build on each other so often",
+            )),
+            false => self.value_of(column),
+        };
+        match value {
+            Ok(value) => {
+                *expression = ast::Expr::Nested(Box::new(value));
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
     fn value_of(&self, position: usize) -> Result<ast::Expr> {
         let column = &self.table.definition.columns[position];
         let given = self.before.iter().zip(self.targets);
@@ -386,36 +370,10 @@ impl Session {
 
 /// Puts the values of a row in the places of its columns.
 fn name_values_of(table: &Table, row: &[Value], value: &mut ast::Expr) -> Result<()> {
-    let mut naming = ValuesOfRow {
-        table,
-        row,
-        queries: 0,
-        failure: None,
-    };
-    walk_expression(value, &mut naming);
-    naming.failure.map_or(Ok(()), Err)
-}
-
-struct ValuesOfRow<'a> {
-    table: &'a Table,
-    row: &'a [Value],
-    queries: usize,
-    failure: Option<SqlError>,
-}
-
-impl ExpressionVisitor for ValuesOfRow<'_> {
-    fn enter_query(&mut self, _query: &ast::Query) {
-        self.queries += 1;
-    }
-
-    fn leave_query(&mut self) {
-        self.queries -= 1;
-    }
-
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        let definition = &self.table.definition;
+    let definition = &table.definition;
+    let mut failure = None;
+    walk_outside_queries(value, &mut |expression| {
         let name = match expression {
-            _ if self.queries > 0 => return ControlFlow::Continue(()),
             ast::Expr::Identifier(name) if !name.value.starts_with('@') => name,
             ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
                 [.., table, name] if table.value == definition.name => name,
@@ -427,51 +385,16 @@ impl ExpressionVisitor for ValuesOfRow<'_> {
             return ControlFlow::Continue(());
         };
         let ty = &definition.columns[position].ty;
-        match as_stored(&literal_of(ty, &self.row[position]), ty) {
+        match as_stored(&literal_of(ty, &row[position]), ty) {
             Ok(value) => {
                 *expression = value;
                 ControlFlow::Continue(())
             }
             Err(error) => {
-                self.failure = Some(error);
+                failure = Some(error);
                 ControlFlow::Break(())
             }
         }
-    }
-}
-
-impl ExpressionVisitor for ValuesBefore<'_> {
-    fn enter_query(&mut self, _query: &ast::Query) {
-        self.queries += 1;
-    }
-
-    fn leave_query(&mut self) {
-        self.queries -= 1;
-    }
-
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if self.queries > 0 {
-            return ControlFlow::Continue(());
-        }
-        let Some(column) = column_of(self.table, expression) else {
-            return ControlFlow::Continue(());
-        };
-        self.count += 1;
-        let value = match self.count > MAX_SUBSTITUTIONS {
-            true => Err(SqlError::not_supported_yet(
-                "a row of VALUES whose values build on each other so often",
-            )),
-            false => self.value_of(column),
-        };
-        match value {
-            Ok(value) => {
-                *expression = ast::Expr::Nested(Box::new(value));
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                self.failure = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    }
+    });
+    failure.map_or(Ok(()), Err)
 }
