@@ -86,7 +86,7 @@ const WORST: f64 = 3.0;
 /// Differences below this are noise, in seconds.
 const NOISE_SECONDS: f64 = 0.001;
 
-/// A forced plan is given up after so many times the time of the free choice: it is no better then.
+/// A forced plan is stopped after so many times the time of the free choice: it is no better then.
 const GIVE_UP_FACTOR: f64 = 4.0;
 
 /// And never before this time.
@@ -117,7 +117,7 @@ struct Timed {
     predicted_us: f64,
 }
 
-/// A plan, and what it took. A time is missing where the plan was given up.
+/// A plan, and what it took. A time is missing where the plan was stopped.
 struct Measured {
     /// What leads to it.
     label: String,

@@ -250,7 +250,7 @@ fn definitions_are_those_of_one_moment_in_a_statement() {
     });
 }
 
-/// What a statement has bound stays what it is while it runs: nobody sees a table that has been given up.
+/// What a statement has bound stays what it is while it runs: no statement sees a table that has been dropped.
 #[test]
 fn reads_beside_changes_of_definitions_read_one_table() {
     const CHANGES: usize = 60;

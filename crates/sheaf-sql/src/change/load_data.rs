@@ -60,7 +60,7 @@ impl Session {
             ));
         }
         let on_duplicate = load.on_duplicate;
-        // A file that a client sends cannot be given up in its middle, so LOCAL is IGNORE unless it is REPLACE.
+        // A client cannot be told to stop in the middle of its file, so LOCAL is IGNORE unless it is REPLACE.
         let lenient = load.local && on_duplicate == OnDuplicate::Error
             || on_duplicate == OnDuplicate::Ignore
             || !self.variables.sql_mode().is_strict();
@@ -77,7 +77,7 @@ impl Session {
         };
         let encoding = file_encoding(load.character_set.as_deref())?;
         let mut writer = self.open_writer(&database, &table_name, options)?;
-        // A bulk load finds duplicates at its end, where they are an error: it is not given up for their sake.
+        // A bulk load finds duplicates at its end, where they are an error. It is not rolled back because of them.
         if load.local && on_duplicate == OnDuplicate::Error {
             writer.skip_duplicates();
         }

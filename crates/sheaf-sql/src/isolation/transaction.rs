@@ -397,7 +397,7 @@ impl Session {
         done.ok_or_else(|| {
             tracing::warn!(
                 session = self.handle.id(),
-                "a statement has begun again {MAX_RESTARTS} times"
+                "a statement was restarted {MAX_RESTARTS} times and is aborted"
             );
             SqlError::lock_wait_timeout()
         })

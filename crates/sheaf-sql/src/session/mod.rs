@@ -435,7 +435,7 @@ impl Session {
             tracing::error!(message, statement, "a statement panicked");
             self.transactions.drop_open();
             Err(SqlError::unknown(format!(
-                "Internal error; the statement was given up: {message}"
+                "Internal error, the statement was aborted: {message}"
             )))
         });
         result.map_err(|error| self.failed(error))

@@ -216,7 +216,9 @@ impl Analysis {
                 if loser.undo.is_large() && self.spills {
                     // Recovery must not fail for want of room.
                     if let Err(error) = loser.undo.spill(spill) {
-                        tracing::warn!("what is to be taken back stays in memory: {error}");
+                        tracing::warn!(
+                            "the undo of an unfinished transaction stays in memory: {error}"
+                        );
                         self.spills = false;
                     }
                 }
