@@ -365,7 +365,7 @@ const UPWARD: &[(&str, &[&str])] = &[
             "transaction -> page_store",
             "transaction -> tree",
             "transaction -> tree/delete",
-            "transaction -> tree/visited_leaves",
+            "transaction -> tree/leaf_hints",
             "transaction/locks -> tree",
             "transaction/versions -> storage",
             "tree/bulk_build -> storage",

@@ -159,14 +159,14 @@ impl Transaction {
             Err(StorageError::LockNotAvailable) => return Ok(None),
             Err(error @ StorageError::TooManyLocks { .. }) => {
                 // What is not there needs no lock.
-                return match tree.read_newest_seen(view, key, value, &mut self.visited)? {
+                return match tree.read_newest_seen(view, key, value, &mut self.hints)? {
                     Some(false) => Ok(Some(false)),
                     _ => Err(error),
                 };
             }
             Err(error) => return Err(error),
         };
-        let found = tree.read_newest_seen(view, key, value, &mut self.visited);
+        let found = tree.read_newest_seen(view, key, value, &mut self.hints);
         if is_new {
             match found {
                 Ok(Some(true)) => self.count_lock(tree.id()),

@@ -50,7 +50,7 @@ use crate::transaction::snapshot::{ReadView, StatusCell};
 use crate::transaction::undo_stack::{UndoRecord, UndoStack};
 use crate::tree::Tree;
 use crate::tree::delete::Fences;
-use crate::tree::visited_leaves::VisitedLeaves;
+use crate::tree::leaf_hints::LeafHints;
 
 pub(crate) use locks::Obstacle;
 pub use locks::{LockedRow, Unsettled};
@@ -79,7 +79,7 @@ pub struct Transaction {
     deletes: usize,
     undo: UndoStack,
     /// Where it was last in the trees that it visits.
-    visited: VisitedLeaves,
+    hints: LeafHints,
     /// What its reads see that have one view to its end.
     kept_view: Option<ReadView>,
     /// Commits up to here it may have seen, though they were not durable then.
@@ -107,7 +107,7 @@ impl Transaction {
             trees: Vec::new(),
             deletes: 0,
             undo: UndoStack::default(),
-            visited: VisitedLeaves::default(),
+            hints: LeafHints::default(),
             kept_view: None,
             seen: Lsn(0),
             is_logged: false,
@@ -137,7 +137,7 @@ impl Transaction {
             trees,
             deletes: 0,
             undo,
-            visited: VisitedLeaves::default(),
+            hints: LeafHints::default(),
             kept_view: None,
             seen: Lsn(0),
             is_logged: true,
@@ -162,8 +162,8 @@ impl Transaction {
 
     /// The leaves that the transaction has visited last.
     #[inline]
-    pub(crate) fn visited(&mut self) -> &mut VisitedLeaves {
-        &mut self.visited
+    pub(crate) fn leaf_hints(&mut self) -> &mut LeafHints {
+        &mut self.hints
     }
 
     /// A view of what has committed by now, durably, and of everything that this transaction has changed and will

@@ -45,7 +45,7 @@ impl Tree {
         }
         // Its first change: a transaction that turns out to change nothing takes no permit to, and keeps no log.
         let mut old = Vec::new();
-        let found = self.read_newest_seen(view, key, &mut old, transaction.visited())?;
+        let found = self.read_newest_seen(view, key, &mut old, transaction.leaf_hints())?;
         if found != Some(true) {
             return Ok(false);
         }

@@ -205,13 +205,13 @@ impl Tree {
         transaction: &mut Transaction,
         key: &[u8],
     ) -> Result<ExclusiveGuard<'_>> {
-        let visited = transaction.visited();
-        let known = visited.take(self, key);
+        let hints = transaction.leaf_hints();
+        let known = hints.take(self, key);
         let leaf = match known.and_then(|guard| guard.upgrade().ok()) {
             Some(leaf) => leaf,
             None => self.leaf_for_change(key)?,
         };
-        visited.note(self.id, leaf.page_id(), leaf.next_version());
+        hints.note(self.id, leaf.page_id(), leaf.next_version());
         Ok(leaf)
     }
 

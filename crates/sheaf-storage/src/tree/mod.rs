@@ -43,6 +43,7 @@ mod estimate;
 mod insert;
 mod large_scan;
 mod last_key;
+pub(crate) mod leaf_hints;
 mod leaf_sample;
 mod leaves_of_keys;
 mod look_ahead;
@@ -55,7 +56,6 @@ mod split;
 #[cfg(all(test, not(feature = "simulation")))]
 mod tests;
 mod versioned_read;
-pub(crate) mod visited_leaves;
 
 use std::sync::{Arc, Weak};
 

@@ -20,8 +20,8 @@ use crate::transaction::snapshot::{ReadView, StatusCell};
 use crate::transaction::versions::{NewestWriter, Seen};
 use crate::transaction::{Transaction, Unsettled};
 use crate::tree::Tree;
+use crate::tree::leaf_hints::LeafHints;
 use crate::tree::search::{NodeRef, Target};
-use crate::tree::visited_leaves::VisitedLeaves;
 
 /// Most entries that a scan copies one by one. Beyond that, copying the whole leaf costs about as little.
 const FEW_ENTRIES: usize = 32;
@@ -261,11 +261,11 @@ impl Tree {
         view: &ReadView,
         key: &[u8],
         value: &mut Vec<u8>,
-        visited: &mut VisitedLeaves,
+        hints: &mut LeafHints,
     ) -> Result<Option<bool>> {
         let versions = &self.store.transactions.versions;
         self.retry(|failures| {
-            let leaf = match visited.take(self, key) {
+            let leaf = match hints.take(self, key) {
                 Some(guard) => NodeRef::optimistic(guard),
                 None => self.find_leaf(Target::Key(key), failures)?,
             };
@@ -276,7 +276,7 @@ impl Tree {
                 false => None,
             };
             leaf.validate()?;
-            visited.note(self.id, leaf.guard().page_id(), leaf.guard().version());
+            hints.note(self.id, leaf.guard().page_id(), leaf.guard().version());
             Ok(found)
         })
     }
