@@ -4,12 +4,14 @@
 //! have. Here both are left out again. The text of a string constant is derived from its sort key where that is
 //! possible. Under a collation that ignores case it is in small letters.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use datafusion_common::{Column, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
+use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr, ScalarFunctionExpr};
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::functions::in_values::as_in_values;
@@ -61,6 +63,36 @@ pub(crate) fn order_text(order: &[SortExpr], names: Names<'_>) -> String {
         format!("{}{direction}", text(&sort.expr, names))
     });
     shortened(texts.collect::<Vec<_>>().join(", "))
+}
+
+/// The same of a sort that a physical rule has added, and of which the planner has noted nothing.
+pub(crate) fn physical_order_text(order: &[PhysicalSortExpr]) -> String {
+    let texts = order.iter().map(|key| {
+        let direction = match key.options.descending {
+            true => " DESC",
+            false => "",
+        };
+        format!("{}{direction}", AsSql(ordered_value(&key.expr)))
+    });
+    shortened(texts.collect::<Vec<_>>().join(", "))
+}
+
+/// The value that rows are ordered by, below the calls that make a key of it.
+fn ordered_value(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
+    let call = expr.downcast_ref::<ScalarFunctionExpr>();
+    match call.map(|call| (call.name(), call.args())) {
+        Some((name, [inner, ..])) if TRANSPARENT.contains(&name) => ordered_value(inner),
+        _ => expr,
+    }
+}
+
+/// A physical expression without the positions of its columns.
+struct AsSql<'e>(&'e Arc<dyn PhysicalExpr>);
+
+impl fmt::Display for AsSql<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_sql(f)
+    }
 }
 
 fn shortened(mut text: String) -> String {
@@ -298,6 +330,7 @@ const INFIX: &[(&str, &str)] = &[
 /// Functions of the typing rule that give their first argument another type or name.
 const TRANSPARENT: &[&str] = &[
     "ck",
+    "$hex_of_key",
     "$result",
     "$typed",
     "$truth",

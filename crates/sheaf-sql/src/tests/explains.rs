@@ -16,6 +16,21 @@ fn bench() -> Bench {
 const TRACES: &str = "SELECT query, trace, missing_bytes_beyond_max_mem_size, insufficient_privileges \
                       FROM information_schema.optimizer_trace";
 
+/// A sort below a window has the statement's names, not those of the operators' columns and keys.
+#[test]
+fn sorts_of_windows_are_shown_as_they_are_written() {
+    let mut bench = bench();
+    bench.ok("SET optimizer_switch = 'direct=off'");
+    let sums = "SUM(id) OVER (PARTITION BY k % 7 ORDER BY c DESC)";
+    let tree = bench.rows(&format!("EXPLAIN FORMAT=TREE SELECT {sums} FROM t"));
+    let tree = tree.join("\n");
+    assert!(tree.contains(", c DESC"), "{tree}");
+    assert!(tree.contains("ORDER BY t.c DESC)"), "{tree}");
+    for internal in ["@", "NULLS", "hex_of_key", "ck("] {
+        assert!(!tree.contains(internal), "{tree}");
+    }
+}
+
 #[test]
 fn the_last_statement_is_traced() {
     let mut bench = bench();
