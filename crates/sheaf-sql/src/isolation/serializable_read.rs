@@ -13,7 +13,7 @@
 //!
 //! A plan without keyed joins streams its rows once its scans are locked. Some queries have too many rows to wait, or
 //! are kept by others from coming to an end. Such a query locks all that it could read before it runs, whole indexes
-//! for its joins ([`Session::lock_all_it_reads`]).
+//! for its joins ([`lock_all_it_reads`](crate::isolation::transaction::Transactions::lock_all_it_reads)).
 
 use crate::error::Result;
 use crate::isolation::locking_read::lock_wait;
