@@ -13,17 +13,15 @@ use arrow::array::{
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-use sheaf_types::number::{divide_rounding, text_to_double};
+use sheaf_types::number::text_to_double;
 use sheaf_types::temporal::{
-    self, DAY, MAX_TIME, MAX_TIME_NUMBER, NumberParts, PartialDate, SECOND, ZERO_DATETIME,
-    civil_from_days, datetime_in_range, day_number, day_of_number, day_of_year, days_from_civil,
-    days_in_month, read_datetime, read_partial_date, read_time, split_datetime, split_time,
-    weekday,
+    self, DAY, PartialDate, SECOND, ZERO_DATETIME, civil_from_days, datetime_in_range, day_number,
+    day_of_number, day_of_year, days_from_civil, days_in_month, read_datetime, read_partial_date,
+    read_time, split_datetime, split_time, weekday,
 };
 
 use super::argument::Argument;
 use super::cast::{fraction_digits, result_fsp};
-use super::result_array::texts;
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 
@@ -155,16 +153,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(day_number(left.existing(row)?) - day_number(right.existing(row)?))
         })
     }),
-    Function::new(
-        "timediff",
-        (2, 2),
-        |operands| {
-            Ok(field::time(
-                fraction(operands, 0).max(fraction(operands, 1)),
-            ))
-        },
-        timediff,
-    ),
     Function::new("to_days", (1, 1), bigint, |call| of_date(call, day_number)),
     Function::new("to_seconds", (1, 1), bigint, |call| {
         let times = call.datetime(0)?;
@@ -242,33 +230,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             })
         },
     ),
-    Function::new(
-        "maketime",
-        (3, 3),
-        |operands| Ok(field::time(fraction_of_seconds(operands, 2))),
-        maketime,
-    ),
-    Function::new(
-        "sec_to_time",
-        (1, 1),
-        |operands| Ok(field::time(fraction_of_seconds(operands, 0))),
-        |call| {
-            let seconds = call.decimal(0, 6)?;
-            times(call, |row| {
-                Some(
-                    (seconds
-                        .get(row)?
-                        .clamp(-i128::from(MAX_TIME), i128::from(MAX_TIME)))
-                        as i64,
-                )
-            })
-        },
-    ),
     Function::new("time_to_sec", (1, 1), bigint, |call| {
         of_time(call, |micros| micros / SECOND)
     }),
-    Function::new("addtime", (2, 2), addtime_type, |call| addtime(call, 1)),
-    Function::new("subtime", (2, 2), addtime_type, |call| addtime(call, -1)),
     // A text that these have made.
     Function::new(
         "$moment_number",
@@ -353,7 +317,7 @@ fn dates(call: &Call<'_>, compute: impl Fn(usize) -> Option<i32>) -> Result<Arra
     ))
 }
 
-fn times(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
+pub(super) fn times(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
     Ok(Arc::new(
         (0..call.rows())
             .map(compute)
@@ -531,106 +495,11 @@ fn week_number(call: &Call<'_>, show: fn((i64, i64)) -> i64) -> Result<ArrayRef>
     })
 }
 
-/// A value that is a point in time or a length of time.
-#[derive(Clone, Copy)]
-enum Clock {
-    Moment(i64),
-    Time(i64),
-}
-
-/// An argument that may be either: by its type, or by the digits or the text of each value.
-struct Clocks {
-    ty: SqlType,
-    moments: Argument<TimestampMicrosecondArray>,
-    times: Argument<DurationMicrosecondArray>,
-    texts: Option<Argument<StringViewArray>>,
-    numbers: Option<Argument<Vec<Option<NumberParts>>>>,
-}
-
-impl Clocks {
-    fn of(call: &Call<'_>, argument: usize) -> Result<Clocks> {
-        let ty = call.sql_type(argument);
-        let is_text = ty.is_string();
-        let is_number = !is_text && !ty.is_temporal() && ty != SqlType::Null;
-        let texts = is_text.then(|| call.text(argument)).transpose()?;
-        let numbers = is_number.then(|| call.number_parts(argument)).transpose()?;
-        Ok(Clocks {
-            moments: call.datetime(argument)?,
-            times: call.time(argument)?,
-            ty,
-            texts,
-            numbers,
-        })
-    }
-
-    /// `None`: NULL, or neither.
-    fn get(&self, row: usize) -> Option<Clock> {
-        let is_moment = match (&self.texts, &self.numbers) {
-            (Some(texts), _) => spells_date(texts.get(row)?),
-            (None, Some(numbers)) => numbers.get(row)?.whole > MAX_TIME_NUMBER,
-            (None, None) => !matches!(self.ty, SqlType::Time { .. }),
-        };
-        Some(match is_moment {
-            true => Clock::Moment(self.moments.get(row)?),
-            false => Clock::Time(self.times.get(row)?),
-        })
-    }
-}
-
-/// Whether a text that reads as a date and a time is a time with a fraction: `10:11:12.5`.
-fn is_clock(text: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
-    text.contains(':') && text.trim().bytes().all(is_part)
-}
-
 /// Whether a text begins with a date, be it one that there is or not.
-fn spells_date(text: &str) -> bool {
+pub(super) fn spells_date(text: &str) -> bool {
     let text = text.trim_start();
     let has_date = || read_time(text).is_ok_and(|read| read.has_date);
     text.contains(['-', '/']) && !text.starts_with('-') || has_date()
-}
-
-/// Of two points in time, or of two lengths of time.
-fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
-    let (left, right) = (Clocks::of(call, 0)?, Clocks::of(call, 1)?);
-    times(call, |row| {
-        let difference = match (left.get(row)?, right.get(row)?) {
-            (Clock::Moment(left), Clock::Moment(right)) => left - right,
-            (Clock::Time(left), Clock::Time(right)) => left - right,
-            _ => return None,
-        };
-        Some(difference.clamp(-MAX_TIME, MAX_TIME))
-    })
-}
-
-fn maketime(call: &Call<'_>) -> Result<ArrayRef> {
-    const NANO_DIGITS: u8 = 9;
-    let (hours, minutes) = (call.int(0)?, call.int(1)?);
-    let seconds = call.decimal(2, NANO_DIGITS)?;
-    times(call, |row| {
-        let (hour, minute, nanos) = (hours.get(row)?, minutes.get(row)?, seconds.get(row)?);
-        if !(0..60).contains(&minute) || !(0..60_000_000_000).contains(&nanos) {
-            return None;
-        }
-        let size = hour
-            .saturating_abs()
-            .saturating_mul(3600)
-            .saturating_add(minute * 60);
-        let size = size
-            .saturating_mul(SECOND)
-            .saturating_add(divide_rounding(nanos, 1_000) as i64)
-            .min(MAX_TIME);
-        Some(if hour < 0 { -size } else { size })
-    })
-}
-
-fn addtime_type(operands: &Operands<'_>) -> Result<Field> {
-    let fsp = fraction(operands, 0).max(fraction(operands, 1));
-    Ok(match operands.sql_type(0) {
-        SqlType::Time { .. } => field::time(fsp),
-        SqlType::Date | SqlType::DateTime { .. } => field::datetime(fsp),
-        _ => field::moment_text(),
-    })
 }
 
 fn no_zero_date(call: &Call<'_>) -> Result<ArrayRef> {
@@ -657,66 +526,6 @@ fn moment_number(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(
         (0..call.rows()).map(number).collect::<Float64Array>(),
     ))
-}
-
-fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
-    let added = call.time(1)?;
-    let bounded = |micros: i64| micros.clamp(-MAX_TIME, MAX_TIME);
-    match call.result_type() {
-        DataType::Duration(_) => {
-            let values = call.time(0)?;
-            times(call, |row| {
-                Some(bounded(values.get(row)? + sign * added.get(row)?))
-            })
-        }
-        DataType::Timestamp(..) => {
-            let values = call.datetime(0)?;
-            let result: TimestampMicrosecondArray = (0..call.rows())
-                .map(|row| {
-                    values
-                        .existing(row)?
-                        .checked_add(sign * added.get(row)?)
-                        .filter(|sum| datetime_in_range(*sum))
-                })
-                .collect();
-            Ok(Arc::new(result))
-        }
-        _ => {
-            let (values, clocks) = (call.text(0)?, Clocks::of(call, 0)?);
-            let is_number = clocks.numbers.is_some();
-            // A text that is a date alone is read as a time.
-            let clock_of = |text: &str| {
-                let read = read_datetime(text).ok();
-                let read = read.filter(|read| read.has_time && !is_clock(text));
-                let point = read.and_then(|read| read.micros(6).ok());
-                match point.filter(|point| *point != ZERO_DATETIME) {
-                    Some(point) => Some(Clock::Moment(point)),
-                    None => temporal::time_of_text(text).map(Clock::Time),
-                }
-            };
-            texts(call, |row, out| {
-                let clock = match is_number {
-                    true => clocks.get(row)?,
-                    false => clock_of(values.get(row)?)?,
-                };
-                let added = sign * added.get(row)?;
-                let fsp = |micros: i64| {
-                    if micros % SECOND == 0 { 0 } else { 6 }
-                };
-                match clock {
-                    Clock::Moment(point) => {
-                        let sum = Some(point + added).filter(|sum| datetime_in_range(*sum))?;
-                        temporal::push_datetime(sum, fsp(sum), out);
-                    }
-                    Clock::Time(time) => {
-                        let sum = bounded(time + added);
-                        temporal::push_time(sum, fsp(sum), out);
-                    }
-                }
-                Some(())
-            })
-        }
-    }
 }
 
 /// What is computed of periods, row by row; `Some(None)` where there is no such period.

@@ -39,6 +39,7 @@ pub mod regexp;
 mod result_array;
 pub mod stand_in;
 pub mod string;
+mod time_arithmetic;
 pub mod truncated;
 pub mod types;
 pub(crate) mod units;
@@ -46,6 +47,9 @@ mod unix_time;
 pub mod user_variables;
 mod uuid;
 mod watched;
+pub mod watched_json;
+mod watched_rows;
+pub(crate) mod watched_time;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -449,6 +453,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         network::FUNCTIONS,
         random_bytes::FUNCTIONS,
         regexp::FUNCTIONS,
+        time_arithmetic::FUNCTIONS,
         units::FUNCTIONS,
         unix_time::FUNCTIONS,
         uuid::FUNCTIONS,

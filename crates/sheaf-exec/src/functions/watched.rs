@@ -5,17 +5,17 @@
 //!   LN(x)               LN($logarithm_of(x))
 //!   d < 'abc'           d < DATE($watched_text('abc'))
 //!   i = '12x'           $of_constant(i = 12)
+//!   CAST(j AS DATE)     DATE($watched_json(j))
+//!   MAKETIME(h, 0, 0)   $noted_maketime(h, 0, 0)
 //! ```
 //!
 //! One function serves all: what it looks for is its [`Watch`]. Behind its operands it has the conditions under which
-//! MySQL computes them (see [`super::truncated`], which keeps what is noted). Only [`NumberOfText`] makes another value
-//! of its operand.
+//! MySQL computes them (see [`super::truncated`], which keeps what is noted). Only [`NumberOfText`] and the functions
+//! of `watched_time.rs` make another value of their operands.
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, StringViewArray, UInt64Array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, UInt64Array};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::expr::ScalarFunction;
@@ -30,8 +30,12 @@ use super::EvaluationError;
 use super::argument::{to_bytes, to_datetime, to_double, to_text};
 use super::call_name::name_of_call;
 use super::date_format::{Reading, reading};
+use super::document::json_of;
 use super::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use super::types::{MAX_PRECISION, SqlType};
+use super::watched_json::{self, JsonTarget};
+use super::watched_rows::{bad_rows, rows_of, where_all_are_true};
+use super::watched_time::noted_time;
 
 impl TruncatedTexts {
     /// The number that a text begins with, or 0.
@@ -69,18 +73,29 @@ impl TruncatedTexts {
         self.watched(Watch::MovedDate, vec![sum, date, interval])
     }
 
-    /// Whether this is a function of this module. Its first operand is what it hands on, or makes a number of.
+    /// Whether this is a function of this module. Its first operand is what it hands on, or makes a number of, but for
+    /// [`super::watched_time`].
     pub fn notes(function: &str) -> bool {
         Watch::NAMES.contains(&function)
+            || noted_time(function).is_some()
             || matches!(
                 function,
                 "$double_of_text" | "$decimal_of_text" | "$integer_of_text" | "$place_of_text"
             )
     }
 
+    /// Whether it is one that is NULL where its first operand is, and only there.
+    pub fn hands_on(function: &str) -> bool {
+        Self::notes(function) && noted_time(function).is_none()
+    }
+
     /// What a call of a function of this module hands on, where nothing is noted.
     pub(crate) fn silent(call: ScalarFunction) -> Expr {
         let ScalarFunction { func, mut args } = call;
+        if let Some(time) = noted_time(func.name()) {
+            args.truncate(time.operands);
+            return super::call(time.function, args);
+        }
         let operand = args.swap_remove(0);
         match func.inner().downcast_ref::<NumberOfText>() {
             Some(number) => match number.kind {
@@ -123,6 +138,13 @@ impl TruncatedTexts {
     /// The DECIMAL that CAST has made of a number. It is noted where the number is out of the range of so many digits.
     pub fn fitted(&self, made: Expr, number: Expr) -> Expr {
         self.watched(Watch::Fitted, vec![made, number])
+    }
+
+    /// The JSON value as it is. Where it does not fit what it is converted to, that is noted.
+    /// `name`: that of its field.
+    pub fn json(&self, target: JsonTarget, value: Expr, name: &str) -> Expr {
+        let column = watched_json::shown_name(name);
+        self.watched(Watch::Json { target, column }, vec![value])
     }
 
     /// What was made of a constant. What is wrong with the constant is noted where there is a row for which all of the
@@ -216,10 +238,12 @@ enum Watch {
     MovedDate,
     /// A DECIMAL that was made of a number out of its range; the number follows.
     Fitted,
+    /// A JSON value, of a column or function of this name, that is none of the type.
+    Json { target: JsonTarget, column: String },
 }
 
 impl Watch {
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 8] = [
         "$watched_text",
         "$of_constant",
         "$divisor",
@@ -227,6 +251,7 @@ impl Watch {
         "$parsed_date",
         "$moved_date",
         "$fitted_decimal",
+        "$watched_json",
     ];
 
     fn name(&self) -> &'static str {
@@ -238,6 +263,7 @@ impl Watch {
             date,
             moved_date,
             decimal,
+            json,
         ] = Watch::NAMES;
         match self {
             Watch::Moment(_) | Watch::Number(_) | Watch::Cut { .. } => text,
@@ -247,6 +273,7 @@ impl Watch {
             Watch::ParsedDate => date,
             Watch::MovedDate => moved_date,
             Watch::Fitted => decimal,
+            Watch::Json { .. } => json,
         }
     }
 
@@ -257,7 +284,8 @@ impl Watch {
             | Watch::Number(_)
             | Watch::Cut { .. }
             | Watch::Constant(_)
-            | Watch::Divisor => 1,
+            | Watch::Divisor
+            | Watch::Json { .. } => 1,
             Watch::Logarithm { has_base } => 1 + usize::from(*has_base),
             Watch::ParsedDate | Watch::MovedDate => 3,
             Watch::Fitted => 2,
@@ -333,6 +361,9 @@ impl ScalarUDFImpl for Watched {
             Watch::MovedDate => note_overflows(texts, &args, conditions)?,
             Watch::ParsedDate => note_unread_dates(texts, &args, conditions)?,
             Watch::Fitted => note_cut_decimals(texts, &args, conditions)?,
+            Watch::Json { target, column } => {
+                note_unfit_documents(texts, &args, conditions, (*target, column))?;
+            }
         }
         Ok(operands[0].clone())
     }
@@ -519,39 +550,29 @@ fn note_cut_decimals(
     Ok(())
 }
 
-/// How many rows operands have, and for how many rows of the batch each of these stands.
-fn rows_of(args: &ScalarFunctionArgs) -> (usize, usize) {
-    let is_scalar = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
-    match args.args.iter().all(is_scalar) {
-        true => (1, args.number_rows),
-        false => (args.number_rows, 1),
-    }
-}
-
-/// The rows whose text is bad and for which all conditions are true.
-fn bad_rows(
-    texts: &StringViewArray,
-    is_bad: impl Fn(&str) -> bool,
+fn note_unfit_documents(
+    noted: &TruncatedTexts,
+    args: &ScalarFunctionArgs,
     conditions: &[ColumnarValue],
-) -> Result<Vec<usize>> {
-    let rows = texts.iter().enumerate();
-    let bad = rows.filter_map(|(row, text)| text.is_some_and(&is_bad).then_some(row));
-    where_all_are_true(bad.collect(), conditions, texts.len())
-}
-
-/// Those of `found` for which all conditions are true.
-fn where_all_are_true(
-    mut found: Vec<usize>,
-    conditions: &[ColumnarValue],
-    rows: usize,
-) -> Result<Vec<usize>> {
-    for condition in conditions {
-        if found.is_empty() {
-            break;
+    (target, column): (JsonTarget, &str),
+) -> Result<()> {
+    let (rows, rows_of_each) = rows_of(args);
+    let values = args.args[0].to_array(rows)?;
+    let Some(documents) = values.as_binary_opt::<i64>() else {
+        return Ok(());
+    };
+    let problem_of = |row: usize| {
+        let document = documents
+            .is_valid(row)
+            .then(|| json_of(documents.value(row)))?;
+        target.problem(document).map(|problem| (document, problem))
+    };
+    let unfit = (0..rows).filter(|row| problem_of(*row).is_some()).collect();
+    for row in where_all_are_true(unfit, conditions, rows)? {
+        if let Some(unfit) = problem_of(row) {
+            let error = || target.error(unfit, column, row as u64 + 1);
+            noted.note_error(error, rows_of_each)?;
         }
-        let condition = condition.to_array(rows)?;
-        let condition = condition.as_boolean();
-        found.retain(|row| condition.is_valid(*row) && condition.value(*row));
     }
-    Ok(found)
+    Ok(())
 }

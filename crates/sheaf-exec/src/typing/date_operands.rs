@@ -9,11 +9,14 @@ use datafusion_expr::{Expr, lit};
 
 use super::expression_type::type_of;
 use super::fold::{fold, literal};
+use super::json_operands::json_of_any;
 use super::operands;
 use super::rule::Rule;
 use crate::functions::call;
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::SqlType;
+use crate::functions::watched_json::JsonTarget;
+use crate::functions::watched_time::time_of;
 
 /// Functions of a date, their first argument. A TIME is one of today.
 const OF_A_DATE: [&str; 21] = [
@@ -104,10 +107,43 @@ pub(super) fn moments_of(
         (function, None) if OF_A_TIME.contains(&function) => (0..1, MomentKind::Time),
         _ => return Ok(args),
     };
+    let json = json_among(function, kind);
     for argument in args.get_mut(moments).into_iter().flatten() {
-        *argument = moment_of_any(std::mem::take(argument), kind, schema, rule)?;
+        *argument = moment_of_any(std::mem::take(argument), (kind, json), schema, rule)?;
     }
     Ok(args)
+}
+
+/// What a function makes of a JSON value that is to be its date or time. TIMEDIFF takes its text.
+fn json_among(function: &str, kind: MomentKind) -> Option<JsonTarget> {
+    match (kind, function) {
+        (MomentKind::Time, _) => Some(JsonTarget::Time),
+        (MomentKind::TimeOrDate, "timediff") => None,
+        (MomentKind::TimeOrDate, _) => Some(JsonTarget::Time),
+        (_, "$date_add" | "$date_subtract" | "date_format" | "timestamp") => {
+            Some(JsonTarget::DateTime)
+        }
+        _ => Some(JsonTarget::Date),
+    }
+}
+
+/// The time that a function makes of these operands, which is noted where it was too long; `None` for other functions,
+/// and for constants that make none.
+pub(super) fn noted_time(
+    function: &str,
+    args: &[Expr],
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Option<Expr> {
+    let time = time_of(function).filter(|_| rule.watches())?;
+    let are_constant = args.iter().all(|arg| literal(arg).is_some());
+    if are_constant {
+        let long = fold(call(time.long, args.to_vec()), schema);
+        if literal(&long).is_some_and(ScalarValue::is_null) {
+            return None;
+        }
+    }
+    Some(rule.truncated.time(time, args.to_vec()))
 }
 
 /// Arguments of a function, where constants with an offset that are to be dates or times are wall clocks.
@@ -148,10 +184,10 @@ pub(super) fn moment_of(
     })
 }
 
-/// As [`moment_of`], also of bytes, labels, and the digits of numbers.
+/// As [`moment_of`], also of bytes, labels, the digits of numbers, and JSON values, which are to be this.
 fn moment_of_any(
     operand: Expr,
-    kind: MomentKind,
+    (kind, json): (MomentKind, Option<JsonTarget>),
     schema: &DFSchema,
     rule: Rule<'_>,
 ) -> Result<Expr> {
@@ -167,7 +203,10 @@ fn moment_of_any(
         {
             rule.truncated.moment(kind, operand)
         }
-        _ => operand,
+        _ => match json {
+            Some(target) => json_of_any(operand, target, schema, rule)?,
+            None => operand,
+        },
     })
 }
 
@@ -237,8 +276,14 @@ pub(super) fn refuses_zero_of(
     })
 }
 
-/// A value that is to be a date, watched where it is shown, and whether the zero date is NULL then.
-fn made_date(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<(Expr, bool)> {
+/// A value that is to be a date, and a JSON value this; it is watched where it is shown. Second: whether the zero date
+/// is NULL then.
+fn made_date(
+    value: Expr,
+    json: JsonTarget,
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<(Expr, bool)> {
     let value = rule.wall_clock(&value).unwrap_or(value);
     let value = day_of_year(value, schema)?;
     let refuses_zero = refuses_zero_of(Some(&value), schema, rule)?;
@@ -247,7 +292,7 @@ fn made_date(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<(Expr, bo
         false => MomentKind::DateTime,
     };
     let value = match rule.watches() {
-        true => moment_of_any(value, kind, schema, rule)?,
+        true => moment_of_any(value, (kind, Some(json)), schema, rule)?,
         false => value,
     };
     Ok((value, refuses_zero))
@@ -264,7 +309,7 @@ fn without_zero(date: Expr, refuses_zero: bool, schema: &DFSchema) -> Expr {
 /// CAST AS DATETIME: a time is one of today.
 pub(super) fn to_datetime(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let [value, fsp, today] = operands(args)?;
-    let (value, refuses_zero) = made_date(value, schema, rule)?;
+    let (value, refuses_zero) = made_date(value, JsonTarget::DateTime, schema, rule)?;
     let moment = match type_of(&value, schema)? {
         SqlType::Time { .. } => call("$on_day", vec![value, fsp, today]),
         _ => call("$cast_datetime", vec![value, fsp]),
@@ -280,7 +325,7 @@ pub(super) fn to_date(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Res
             to_datetime(vec![value, lit(6i64), today], schema, rule)?,
             false,
         ),
-        _ => made_date(value, schema, rule)?,
+        _ => made_date(value, JsonTarget::Date, schema, rule)?,
     };
     Ok(without_zero(
         call("$cast_date", vec![value]),

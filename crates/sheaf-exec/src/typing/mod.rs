@@ -18,6 +18,7 @@ mod compare;
 mod date_operands;
 mod expression_type;
 mod fold;
+mod json_operands;
 mod lists;
 mod number_operands;
 mod once;
@@ -38,6 +39,7 @@ use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_values::IN_NUMBERS;
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::{field, is_bytes};
+use crate::functions::watched_json::JsonTarget;
 use crate::functions::{as_function, call, mathematics};
 
 use aggregate::resolve_aggregate;
@@ -214,7 +216,12 @@ fn resolve_call(
                     let mut args = args;
                     // TIMESTAMP() adds a time to it.
                     let date = std::mem::take(&mut args[0]);
-                    args[0] = moment_of(date, MomentKind::NonZeroDateTime, schema, rule)?;
+                    let date = moment_of(date, MomentKind::NonZeroDateTime, schema, rule)?;
+                    let target = match name {
+                        "date" => JsonTarget::Date,
+                        _ => JsonTarget::DateTime,
+                    };
+                    args[0] = json_operands::json_of_any(date, target, schema, rule)?;
                     args
                 }
                 _ if rule.watches() => moments_of(name, args, schema, rule)?,
@@ -251,7 +258,10 @@ fn resolve_call(
                 }
                 _ => None,
             };
-            let value = fold(Expr::ScalarFunction(ScalarFunction { func, args }), schema);
+            let value = match date_operands::noted_time(name, &args, schema, rule) {
+                Some(time) => time,
+                None => fold(Expr::ScalarFunction(ScalarFunction { func, args }), schema),
+            };
             let value = match moved {
                 // What is computed once more must have no effects.
                 Some((date, interval))

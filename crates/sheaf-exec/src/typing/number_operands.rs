@@ -13,6 +13,7 @@ use sheaf_types::number::{bytes_to_unsigned, text_to_double};
 use super::date_operands::is_unit;
 use super::expression_type::{field_of, type_of};
 use super::fold::{fold, literal};
+use super::json_operands::json_of_any;
 use super::rule::{Purpose, Rule};
 use super::{compare, reached};
 use crate::functions::truncated::NumberKind;
@@ -155,6 +156,16 @@ fn numbers_among(
         }
         return Ok(Vec::new());
     }
+    // Of texts these have nothing to say.
+    if let ("$cast_float" | "$cast_year", [operand]) = (function, operands)
+        && type_of(operand, schema)? == SqlType::Json
+    {
+        let kind = match function {
+            "$cast_year" => NumberKind::Integer,
+            _ => NumberKind::Double,
+        };
+        return Ok(vec![(kind, 0..1)]);
+    }
     // The text beside the number of `$finite` is what was computed.
     if mathematics::takes_numbers(function) && !function.starts_with('$') {
         return Ok(vec![(NumberKind::Double, 0..operands.len())]);
@@ -178,6 +189,8 @@ pub(super) fn watched_numbers(
             if may_be_no_number(operand, kind, schema)? {
                 let text = std::mem::take(operand);
                 *operand = rule.truncated.number_text(kind, text);
+            } else {
+                *operand = json_of_any(std::mem::take(operand), kind.into(), schema, rule)?;
             }
         }
     }
@@ -308,7 +321,7 @@ pub(super) fn numbers_of(
     let number_of = |operand: Expr| -> Result<Expr> {
         Ok(match may_be_no_number(&operand, kind, schema)? {
             true => rule.truncated.number_of(kind, operand),
-            false => operand,
+            false => json_of_any(operand, kind.into(), schema, rule)?,
         })
     };
     operands.into_iter().map(number_of).collect()

@@ -213,7 +213,7 @@ fn null_leaves(expression: &Expr, leaves: &mut Vec<Expr>) -> bool {
         Expr::Literal(value, _) => !value.is_null(),
         Expr::Alias(alias) => null_leaves(&alias.expr, leaves),
         Expr::Cast(cast) => null_leaves(&cast.expr, leaves),
-        Expr::ScalarFunction(call) if TruncatedTexts::notes(call.func.name()) => call
+        Expr::ScalarFunction(call) if TruncatedTexts::hands_on(call.func.name()) => call
             .args
             .first()
             .is_some_and(|operand| null_leaves(operand, leaves)),

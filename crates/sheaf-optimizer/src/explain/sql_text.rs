@@ -341,6 +341,7 @@ const TRANSPARENT: &[&str] = &[
     "$decimal_of_text",
     "$integer_of_text",
     "$divisor",
+    "$watched_json",
     "$logarithm_of",
     "$finite",
     "$sort_key",
@@ -350,6 +351,9 @@ const TRANSPARENT: &[&str] = &[
     "$collated",
 ];
 
+/// What the names of functions begin with that note something of their result.
+const NOTED: &str = "$noted_";
+
 fn call_text(name: &str, args: &[Expr], collation: Option<Collation>, names: Names<'_>) -> String {
     if let Some((_, operator)) = INFIX.iter().find(|(known, _)| *known == name)
         && let [left, right, ..] = args
@@ -358,6 +362,9 @@ fn call_text(name: &str, args: &[Expr], collation: Option<Collation>, names: Nam
     }
     match (name, args) {
         (name, [inner, ..]) if TRANSPARENT.contains(&name) => operand(inner, collation, names),
+        (name, args) if name.starts_with(NOTED) => {
+            call_text(&name[NOTED.len()..], args, collation, names)
+        }
         ("$negate", [inner]) => format!("-({})", text(inner, names)),
         ("$bit_not", [inner]) => format!("~({})", text(inner, names)),
         ("$date_add", [date, amount, unit]) => interval_text("+", date, amount, unit, names),

@@ -1,0 +1,80 @@
+//! JSON values that are converted, and what is noted of those that do not fit (see [`super::watched`]).
+
+use sheaf_types::json::functions::coerce::{
+    CoercionProblem, to_date, to_datetime, to_decimal, to_double, to_integer, to_time,
+};
+use sheaf_types::json::{Json, text as json_text};
+
+use super::EvaluationError;
+use super::truncated::NumberKind;
+
+/// What a JSON value is converted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JsonTarget {
+    Integer,
+    Double,
+    Decimal,
+    Date,
+    DateTime,
+    Time,
+}
+
+impl From<NumberKind> for JsonTarget {
+    fn from(kind: NumberKind) -> JsonTarget {
+        match kind {
+            NumberKind::Integer => JsonTarget::Integer,
+            NumberKind::Decimal => JsonTarget::Decimal,
+            NumberKind::Double | NumberKind::Place(_) => JsonTarget::Double,
+        }
+    }
+}
+
+impl JsonTarget {
+    /// As MySQL calls it.
+    fn name(self) -> &'static str {
+        match self {
+            JsonTarget::Integer => "INTEGER",
+            JsonTarget::Double => "DOUBLE",
+            JsonTarget::Decimal => "DECIMAL",
+            JsonTarget::Date => "DATE",
+            JsonTarget::DateTime => "DATETIME/TIMESTAMP",
+            JsonTarget::Time => "TIME",
+        }
+    }
+
+    /// What is wrong with a value.
+    pub(crate) fn problem(self, value: Json<'_>) -> Option<CoercionProblem> {
+        match self {
+            JsonTarget::Integer => to_integer(value).problem,
+            JsonTarget::Double => to_double(value).problem,
+            JsonTarget::Decimal => to_decimal(value).problem,
+            JsonTarget::Date => to_date(value).problem,
+            JsonTarget::DateTime => to_datetime(value).problem,
+            JsonTarget::Time => to_time(value).problem,
+        }
+    }
+
+    /// 3155 and 3156, and 1292 for a DECIMAL beyond the integers.
+    pub(super) fn error(
+        self,
+        (value, problem): (Json<'_>, CoercionProblem),
+        column: &str,
+        row: u64,
+    ) -> EvaluationError {
+        match problem {
+            CoercionProblem::DecimalOutOfRange => {
+                EvaluationError::truncated_text("DECIMAL", &json_text::to_text(value))
+            }
+            problem => problem.error(self.name(), column, row).into(),
+        }
+    }
+}
+
+/// What messages call a value whose field has this name: that of a column or of a function, as in MySQL.
+pub(super) fn shown_name(field: &str) -> String {
+    match field.trim_start_matches('$') {
+        // Of constants it is forgotten which function has made them.
+        "" | "cast_json" => "cast_as_json".to_string(),
+        name => name.to_string(),
+    }
+}
