@@ -15,13 +15,13 @@ use datafusion_common::ScalarValue;
 use sheaf_algebra::relation::{DependentKind, Item, Operator};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::AggregateCall;
-use sheaf_algebra::{Relation, Scalar};
+use sheaf_algebra::{ColumnId, Relation, Scalar};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::one_row::{OneRow, SEVERAL_ROWS};
 use sheaf_exec::typing::Purpose;
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, LimitClause, Query, SelectItem, SetExpr, Value as Literal,
-    ValueWithSpan,
+    BinaryOperator, Expr, GroupByExpr, LimitClause, Query, SelectItem, SetExpr, UnaryOperator,
+    Value as Literal, ValueWithSpan,
 };
 
 use super::block::Pending;
@@ -152,8 +152,11 @@ impl Binder<'_> {
         if operands.len() > 1 && operator != Comparison::Equal {
             return Err(operand_columns(1));
         }
-        let columns = outputs.into_iter();
-        let columns = columns.map(|output| Scalar::column(output.id, output.field));
+        let columns = outputs.into_iter().zip(&operands);
+        let columns = columns.map(|(output, operand)| match number_of(&right, output.id) {
+            Some(number) if operand.sql_type().is_temporal() => number.clone(),
+            _ => Scalar::column(output.id, output.field),
+        });
         let columns = columns.collect();
         let condition = self.with_purpose(Purpose::Other, |this| {
             this.compare_rows(operands, operator, columns)
@@ -260,8 +263,24 @@ impl Binder<'_> {
     }
 }
 
-/// The literal that a query is: `SELECT 24`, without tables. To MySQL it is the literal, which is the year 2024 to a
-/// YEAR.
+/// The constant number that all rows of a query have in a column. Beside a date it is read as one, as where it stands alone:
+///
+/// ```text
+///   d IN (SELECT 20240229 FROM t)    d = DATE '2024-02-29'
+///   d IN (SELECT n FROM t)           20240229 = n
+/// ```
+fn number_of(query: &Relation, column: ColumnId) -> Option<&Scalar> {
+    let Operator::Project(project) = query.operator() else {
+        return None;
+    };
+    let item = project.items.iter().find(|item| item.column == column)?;
+    let ty = item.value.sql_type();
+    let is_number = ty.is_exact_number() || ty.is_float();
+    (is_number && item.value.as_literal().is_some()).then_some(&item.value)
+}
+
+/// The constant that a query is: `SELECT 24`, without tables. To MySQL it is the literal, which is the year 2024 to a
+/// YEAR, and a date beside dates. What a table's rows have is none: it is compared as a number, as MySQL's manual says.
 fn only_literal(query: &Query) -> Option<&Expr> {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return None;
@@ -271,13 +290,6 @@ fn only_literal(query: &Query) -> Option<&Expr> {
     else {
         return None;
     };
-    let is_literal = matches!(
-        literal,
-        Expr::Value(ValueWithSpan {
-            value: Literal::Number(..) | Literal::SingleQuotedString(_),
-            ..
-        })
-    );
     let is_all = query.with.is_none()
         && query.order_by.is_none()
         && query.limit_clause.is_none()
@@ -289,7 +301,30 @@ fn only_literal(query: &Query) -> Option<&Expr> {
         && select.qualify.is_none()
         && select.into.is_none()
         && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
-    (is_literal && is_all).then_some(literal)
+    (is_all && is_made_of_literals(literal)).then_some(literal)
+}
+
+/// Whether an expression is a literal, or is computed of literals.
+fn is_made_of_literals(expression: &Expr) -> bool {
+    match expression {
+        Expr::Value(ValueWithSpan { value, .. }) => {
+            matches!(value, Literal::Number(..) | Literal::SingleQuotedString(_))
+        }
+        Expr::Nested(expr)
+        | Expr::Cast { expr, .. }
+        | Expr::UnaryOp {
+            op: UnaryOperator::Minus | UnaryOperator::Plus,
+            expr,
+        } => is_made_of_literals(expr),
+        Expr::BinaryOp { left, op, right } => {
+            let is_arithmetic = matches!(
+                op,
+                BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply
+            );
+            is_arithmetic && is_made_of_literals(left) && is_made_of_literals(right)
+        }
+        _ => false,
+    }
 }
 
 /// `LIMIT n` with n above 0 and no offset: nothing to EXISTS.
