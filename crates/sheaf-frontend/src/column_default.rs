@@ -2,6 +2,9 @@
 //!
 //! It is no expression over rows, so it is written out before it is bound. In VALUES, where no table is in
 //! scope, the same is done with the table that the rows go to.
+//!
+//! The default of an ENUM or SET is a label to texts, and the label's number to numbers, as its column is. So it is
+//! written as a cast to the type of the column, which no statement can have.
 
 use std::ops::ControlFlow;
 
@@ -9,8 +12,8 @@ use sheaf_table::{Column, DefaultExpression, DefaultValue};
 use sheaf_types::text::hexadecimal::digits_of;
 use sheaf_types::{ColumnType, Value, column_text};
 use sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, TimezoneInfo,
-    TypedString, Value as Literal, ValueWithSpan,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, TimezoneInfo, TypedString, Value as Literal, ValueWithSpan,
 };
 use sqlparser::tokenizer::Span;
 
@@ -19,6 +22,9 @@ use crate::error::{Result, SqlError};
 use crate::parser::parse_expression;
 use crate::syntax::{call, literal, null, number, object_text, text};
 use crate::walk::ExpressionVisitor;
+
+/// What the type of a column with labels is called in a cast. No identifier is written like this.
+const LABELS: &str = "\0labels";
 
 /// The default of a column as it would be written.
 ///
@@ -56,6 +62,7 @@ pub fn default_expression(column: &Column) -> Result<Expr> {
             typed(shown, DataType::Timestamp(None, TimezoneInfo::None))
         }
         Value::Bytes(bytes) => literal(Literal::HexStringLiteral(digits_of(bytes))),
+        _ if column.ty.has_labels() => label(shown, &column.ty),
         _ => text(shown),
     })
 }
@@ -80,6 +87,30 @@ fn typed(shown: String, data_type: DataType) -> Expr {
         },
         uses_odbc_syntax: false,
     })
+}
+
+/// A label of a type that has labels.
+fn label(shown: String, ty: &ColumnType) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(text(shown)),
+        data_type: DataType::Custom(
+            ObjectName::from(vec![Ident::with_quote('`', LABELS)]),
+            vec![ty.to_string()],
+        ),
+        array: false,
+        format: None,
+    }
+}
+
+/// The type with labels that the default of a column is cast to; `None` for types that a statement can have.
+pub fn type_of_label(data_type: &DataType) -> Option<ColumnType> {
+    match data_type {
+        DataType::Custom(name, modifiers) if object_text(name) == LABELS => {
+            ColumnType::parse(modifiers.first()?).ok()
+        }
+        _ => None,
+    }
 }
 
 /// The column that DEFAULT() names: its table, if that is written, and its name. `None` for any other call.

@@ -202,6 +202,18 @@ fn compare_sides(
     }
     let is_constant = |operand: &Operand| literal(&operand.expr).is_some();
     let are_constant = is_constant(&left) && is_constant(&right);
+    let is_number = |ty: &SqlType| ty.is_exact_number() || ty.is_float();
+    // The default of an ENUM. Columns are converted with what they are compared with.
+    let is_label =
+        |operand: &Operand| is_constant(operand) && matches!(operand.ty, SqlType::Enum { .. });
+    if is_label(&left) && is_number(&right.ty) {
+        let number = fold(call("$cast_unsigned", vec![left.expr]), schema);
+        return compare_sides(op, number, right.expr, sides, found);
+    }
+    if is_label(&right) && is_number(&left.ty) {
+        let number = fold(call("$cast_unsigned", vec![right.expr]), schema);
+        return compare_sides(op, left.expr, number, sides, found);
+    }
     // Of two constants the text is the literal, so that it is compared digit by digit, as with a column.
     let are_number_and_text = |one: &Operand, other: &Operand| {
         are_constant && one.ty.is_exact_number() && other.ty.is_text()
@@ -211,7 +223,6 @@ fn compare_sides(
     {
         return compare_sides(swapped, right.expr, left.expr, sides.swapped(), found);
     }
-    let is_number = |ty: &SqlType| ty.is_exact_number() || ty.is_float();
     if is_hybrid(&left.expr) && is_number(&right.ty) {
         let number = number_of_hybrid(left.expr);
         return compare_sides(op, number, right.expr, sides, found);

@@ -1,13 +1,16 @@
 //! CAST and CONVERT: to a type, and to a character set.
 
 use datafusion_common::ScalarValue;
+use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
+use sheaf_table::Column;
 use sheaf_types::column_type::MAX_FRACTION_DIGITS;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo};
 
 use crate::bind::character_set::{BINARY, known as known_character_set};
 use crate::bind::session::session_function;
 use crate::bind::{Binder, Bound, unsupported};
+use crate::column_default::type_of_label;
 use crate::error::SqlError;
 use crate::syntax::object_text;
 
@@ -49,6 +52,10 @@ impl Binder<'_> {
 
     /// CAST(value AS type).
     pub(in crate::bind) fn cast(&self, value: Scalar, data_type: &DataType) -> Bound<Scalar> {
+        if let Some(ty) = type_of_label(data_type) {
+            let field = arrow_field(&Column::new("", ty, true));
+            return Ok(self.typing().column_of(value, &field)?);
+        }
         check_digits(data_type)?;
         let digits = |digits: &Option<u64>| self.integer(digits.unwrap_or(0) as i64);
         let length = |length: &Option<CharacterLength>| match length {
