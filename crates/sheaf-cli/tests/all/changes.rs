@@ -236,6 +236,26 @@ fn an_update_larger_than_the_memory_changes_every_row_once() {
     assert_eq!(left, [(rows - 10_000, 2)]);
 }
 
+/// Expressions of VALUES are kept once, and no longer than until they have their values.
+#[test]
+fn an_insert_of_many_computed_rows_takes_little_memory() {
+    const ROWS: usize = 5_000;
+    let server = TestServer::start_with_pool(64 << 20, 16 << 20);
+    let mut c = server.connect_to_new("computed");
+    c.query_drop("create table t (id int primary key, s varchar(20))")
+        .expect("a table");
+    let rows: Vec<String> = (0..ROWS)
+        .map(|id| format!("({id}, concat(upper('x{id}'), 'z'))"))
+        .collect();
+    c.query_drop(format!("insert into t values {}", rows.join(",")))
+        .expect("rows");
+    assert_eq!(c.affected_rows(), ROWS as u64);
+    let last: Option<String> = c
+        .query_first("select s from t where id = 4999")
+        .expect("a row");
+    assert_eq!(last.as_deref(), Some("X4999z"));
+}
+
 /// A row that is moved to a key that the statement names, too, is not met there again.
 #[test]
 fn an_update_of_keys_changes_each_row_once() {

@@ -2,10 +2,14 @@
 //!
 //! All are computed before the first row is written, but for those that name columns of their row
 //! (`values_before.rs`): these are computed when the values in front of them are in the row.
+//!
+//! A name in a subquery is first one of the subquery's tables. Only if it is none of these, the row is put around the
+//! value (`values_around.rs`).
 
 use std::sync::Arc;
 
 use sheaf_table::Table;
+use sheaf_types::error::codes;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
@@ -13,6 +17,7 @@ use crate::change::assigned::is_default;
 use crate::change::insert::Destination;
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::TableWriter;
+use crate::change::values_around::row_around_values;
 use crate::change::values_before::{LaterValue, RowSoFar, take_later_values};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -46,9 +51,33 @@ impl Session {
         check_value_counts(&rows, targets.len())?;
         self.compute_subqueries(&mut destination.assignments, text)?;
         let now = self.local_now_micros();
+        let of_row = (&**table, targets.as_slice(), now);
+        let with_row = row_around_values(of_row, &mut rows);
+        let values = self.values_of_rows(table, &targets, Parsed::new(rows, text));
+        let values = match (values, with_row) {
+            (Err(error), Some(rows)) if error.code == codes::BAD_FIELD_ERROR.number() => {
+                self.values_of_rows(table, &targets, Parsed::new(rows?, text))?
+            }
+            (values, _) => values?,
+        };
+        Ok((targets, values))
+    }
+
+    /// The values of rows for these columns.
+    fn values_of_rows(
+        &mut self,
+        table: &Table,
+        targets: &[usize],
+        rows: Parsed<'_, Vec<Vec<ast::Expr>>>,
+    ) -> Result<Vec<Vec<Source>>> {
+        let Parsed {
+            ast: mut rows,
+            text,
+        } = rows;
+        let now = self.local_now_micros();
         let mut later = Vec::new();
         for (number, row) in rows.iter_mut().enumerate() {
-            for (at, mut value) in take_later_values(table, &targets, row, now)? {
+            for (at, mut value) in take_later_values(table, targets, row, now)? {
                 self.compute_subqueries_in(value.expression(), text)?;
                 later.push((number, at, value));
             }
@@ -62,40 +91,41 @@ impl Session {
         }
         // What SET TRANSACTION said is not about reads of the values alone.
         let next = self.transactions.next;
-        let mut values = self.values_of(Parsed::new(&rows, text), &types)?;
+        let mut values = self.values_of(Parsed::new(rows, text), &types)?;
         self.transactions.next = next;
         for (number, at, value) in later {
             values[number][at] = Source::Later(Box::new(value));
         }
-        Ok((targets, values))
+        Ok(values)
     }
 
-    /// Evaluates all expressions of VALUES, for columns of these types; those that are not simple in one query.
+    /// Evaluates all expressions of VALUES, for columns of these types.
     fn values_of(
         &mut self,
-        rows: Parsed<'_, &Vec<Vec<ast::Expr>>>,
+        rows: Parsed<'_, Vec<Vec<ast::Expr>>>,
         types: &[&ColumnType],
     ) -> Result<Vec<Vec<Source>>> {
         let Parsed { ast: rows, text } = rows;
-        let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
+        let are_defaults: Vec<Vec<bool>> = rows
             .iter()
-            .flat_map(|row| row.iter().cloned().zip(types.iter().copied()))
+            .map(|row| row.iter().map(is_default).collect())
+            .collect();
+        let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
+            .into_iter()
+            .flat_map(|row| row.into_iter().zip(types.iter().copied()))
             .filter(|(expression, _)| !is_default(expression))
             .unzip();
-        let values = self.evaluate_all(Parsed::new(&expressions, text), &types)?;
+        let values = self.evaluate_all(Parsed::new(expressions, text), &types)?;
         let mut values = values.into_iter();
         let mut next = || values.next().unwrap_or_default();
-        Ok(rows
-            .iter()
+        Ok(are_defaults
+            .into_iter()
             .map(|row| {
-                let source = |expression| {
-                    if is_default(expression) {
-                        Source::Default
-                    } else {
-                        Source::Value(next())
-                    }
+                let source = |is_default| match is_default {
+                    true => Source::Default,
+                    false => Source::Value(next()),
                 };
-                row.iter().map(source).collect()
+                row.into_iter().map(source).collect()
             })
             .collect())
     }

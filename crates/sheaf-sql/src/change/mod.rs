@@ -20,6 +20,7 @@
 //! | [`table_writer`] | rows on their way into a table |
 //! | [`through_view`] | views whose rows are those of one table |
 //! | [`value_names`] | the names in values that are assigned |
+//! | [`values_around`] | values with subqueries that name columns of the row that they are for |
 //! | [`values_before`] | values that name columns of the row that they are for |
 //! | [`generated_columns`] | generated columns of rows before they are written |
 //! | [`waiting_rows`] | rows that wait until their generated columns are computed together |
@@ -48,5 +49,6 @@ pub(crate) mod update;
 pub(crate) mod update_rows;
 pub(crate) mod update_target;
 pub(crate) mod value_names;
+pub(crate) mod values_around;
 pub(crate) mod values_before;
 pub(crate) mod waiting_rows;

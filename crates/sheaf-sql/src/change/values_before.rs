@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::session::result::Origin;
 
 /// Columns that are replaced in one row: each may repeat a whole expression.
-const MAX_SUBSTITUTIONS: usize = 1_000;
+pub(crate) const MAX_SUBSTITUTIONS: usize = 1_000;
 
 /// What the row is called in values that are computed over it. No identifier is written like this.
 const ROW: &str = "\0row";
@@ -129,21 +129,14 @@ fn name_values_before(
         let Some(value) = rest.first_mut() else {
             break;
         };
-        let mut naming = ValuesBefore {
-            table,
-            targets,
-            before,
-            now_micros,
-            count,
-            failure: None,
-        };
-        walk_outside_queries(value, &mut |expression| naming.replace(expression));
-        if let Some(error) = naming.failure {
-            return Err(error);
-        }
-        count = naming.count;
+        count = ValuesBefore::new(table, targets, before, now_micros, count).name(value)?;
     }
     Ok(())
+}
+
+/// 1235.
+pub(crate) fn built_too_often() -> SqlError {
+    SqlError::not_supported_yet("a row of VALUES whose values build on each other so often")
 }
 
 impl LaterValue {
@@ -217,7 +210,7 @@ pub(crate) fn write_defaults(table: &Table, value: &mut ast::Expr) -> Result<()>
 }
 
 /// Whether an expression names no column for sure.
-fn is_plain(expression: &ast::Expr) -> bool {
+pub(crate) fn is_plain(expression: &ast::Expr) -> bool {
     match expression {
         ast::Expr::Value(_) | ast::Expr::TypedString(_) => true,
         ast::Expr::UnaryOp { expr, .. } | ast::Expr::Nested(expr) => is_plain(expr),
@@ -251,7 +244,7 @@ fn name_in_row(table: &Table, value: &mut ast::Expr) {
 }
 
 /// The column of the table that an expression is, if it is a name of one.
-fn column_of(table: &Table, name: &ast::Expr) -> Option<usize> {
+pub(crate) fn column_of(table: &Table, name: &ast::Expr) -> Option<usize> {
     let definition = &table.definition;
     match name {
         ast::Expr::Identifier(name) if !name.value.starts_with('@') && !is_unnamed(name) => {
@@ -267,7 +260,8 @@ fn column_of(table: &Table, name: &ast::Expr) -> Option<usize> {
     }
 }
 
-struct ValuesBefore<'a> {
+/// Puts what was given before in the places of names.
+pub(crate) struct ValuesBefore<'a> {
     table: &'a Table,
     targets: &'a [usize],
     before: &'a [ast::Expr],
@@ -276,7 +270,34 @@ struct ValuesBefore<'a> {
     failure: Option<SqlError>,
 }
 
-impl ValuesBefore<'_> {
+impl<'a> ValuesBefore<'a> {
+    /// `before`: what was given for the first ones of the columns `targets`. `count`: names that were replaced already.
+    pub(crate) fn new(
+        table: &'a Table,
+        targets: &'a [usize],
+        before: &'a [ast::Expr],
+        now_micros: i64,
+        count: usize,
+    ) -> ValuesBefore<'a> {
+        ValuesBefore {
+            table,
+            targets,
+            before,
+            now_micros,
+            count,
+            failure: None,
+        }
+    }
+
+    /// Replaces the names in a value, outside of its queries. Returns how many were replaced so far.
+    pub(crate) fn name(mut self, value: &mut ast::Expr) -> Result<usize> {
+        walk_outside_queries(value, &mut |expression| self.replace(expression));
+        match self.failure {
+            Some(error) => Err(error),
+            None => Ok(self.count),
+        }
+    }
+
     /// Puts what was given before in the place of a column.
     fn replace(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
         let Some(column) = column_of(self.table, expression) else {
@@ -284,9 +305,7 @@ impl ValuesBefore<'_> {
         };
         self.count += 1;
         let value = match self.count > MAX_SUBSTITUTIONS {
-            true => Err(SqlError::not_supported_yet(
-                "a row of VALUES whose values build on each other so often",
-            )),
+            true => Err(built_too_often()),
             false => self.value_of(column),
         };
         match value {
@@ -301,7 +320,8 @@ impl ValuesBefore<'_> {
         }
     }
 
-    fn value_of(&self, position: usize) -> Result<ast::Expr> {
+    /// What a column is of what was given before.
+    pub(crate) fn value_of(&self, position: usize) -> Result<ast::Expr> {
         let column = &self.table.definition.columns[position];
         let given = self.before.iter().zip(self.targets);
         let given = given.rev().find(|(_, target)| **target == position);

@@ -415,53 +415,52 @@ fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
 impl Session {
     /// The value of an expression without columns.
     pub(crate) fn evaluate(&mut self, expression: Parsed<'_, &ast::Expr>) -> Result<Value> {
-        let expressions = expression.with(std::slice::from_ref(expression.ast));
+        let expressions = expression.with(vec![expression.ast.clone()]);
         let mut values = self.evaluate_all(expressions, &[])?;
         values
             .pop()
             .ok_or_else(|| SqlError::unknown("an expression without a value"))
     }
 
-    /// The values of expressions without columns, in one query for those that are not simple. `types`: those of the
-    /// columns that take them, if columns do.
+    /// The values of expressions without columns, in few queries for those that are not simple. `types`: those of the
+    /// columns that take them, if columns do. A list of rows has tens of thousands of expressions, of some kilobytes
+    /// each. So they are not kept longer than until they have their values.
     pub(crate) fn evaluate_all(
         &mut self,
-        expressions: Parsed<'_, &[ast::Expr]>,
+        expressions: Parsed<'_, Vec<ast::Expr>>,
         types: &[&ColumnType],
     ) -> Result<Vec<Value>> {
         let Parsed {
-            ast: expressions,
+            ast: mut expressions,
             text,
         } = expressions;
-        let mut values: Vec<Option<Value>> = expressions
-            .iter()
-            .map(|expression| self.simple_value(expression))
-            .collect();
-        let mut rest: Vec<ast::Expr> = expressions
-            .iter()
-            .zip(&values)
-            .filter(|(_, value)| value.is_none())
-            .map(|(expression, _)| expression.clone())
-            .collect();
-        if !rest.is_empty() {
-            let mut row = Vec::with_capacity(rest.len());
-            // Subqueries of one statement see the same rows, whatever the level of isolation: they are one query.
-            let at_a_time = match rest.iter_mut().any(has_subquery) {
-                true => rest.len(),
-                false => EXPRESSIONS_OF_A_QUERY,
-            };
-            let mut rest = rest.into_iter().peekable();
-            while rest.peek().is_some() {
-                let some = rest.by_ref().take(at_a_time).collect();
-                row.append(&mut self.evaluate_by_query(Parsed::new(some, text))?);
+        // Subqueries of one statement see the same rows, whatever the level of isolation: they are one query.
+        let at_a_time = match expressions.iter_mut().any(has_subquery) {
+            true => usize::MAX,
+            false => EXPRESSIONS_OF_A_QUERY,
+        };
+        let values = expressions.iter();
+        let values = values.map(|expression| self.simple_value(expression));
+        let mut values: Vec<Option<Value>> = values.collect();
+        let mut rest = expressions.into_iter().enumerate();
+        let mut slot = 0;
+        loop {
+            let others = rest.by_ref().filter(|(at, _)| values[*at].is_none());
+            let others = others.map(|(_, expression)| expression);
+            let some: Vec<ast::Expr> = others.take(at_a_time).collect();
+            if some.is_empty() {
+                break;
             }
-            let slots = values.iter_mut().enumerate();
-            let slots = slots.filter(|(_, value)| value.is_none());
-            for ((at, slot), (value, origin)) in slots.zip(row) {
-                *slot = Some(match types.get(at) {
-                    Some(ty) => shown_in(&value, &origin, ty).into_owned(),
-                    None => value,
-                });
+            for (value, origin) in self.evaluate_by_query(Parsed::new(some, text))? {
+                while values.get(slot).is_some_and(Option::is_some) {
+                    slot += 1;
+                }
+                if let Some(place) = values.get_mut(slot) {
+                    *place = Some(match types.get(slot) {
+                        Some(ty) => shown_in(&value, &origin, ty).into_owned(),
+                        None => value,
+                    });
+                }
             }
         }
         Ok(values.into_iter().map(Option::unwrap_or_default).collect())
