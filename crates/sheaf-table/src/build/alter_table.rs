@@ -61,7 +61,8 @@ pub struct AlterOptions {
     pub keeps_zero: bool,
     /// What a column that becomes AUTO_INCREMENT is given.
     pub series: AutoIncrementSeries,
-    /// What CURRENT_TIMESTAMP stands for as the default of a new column.
+    /// What CURRENT_TIMESTAMP stands for: as the default of a new column, and for NULL in a TIMESTAMP that is to take
+    /// none.
     pub now_micros: i64,
     /// Computes what new columns hold whose defaults are expressions.
     pub row_fill: Option<RowFill>,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
 use sheaf_types::{
     ColumnType, Value,
-    assignment::{Mode, assign_altered, zero_value},
+    assignment::{Mode, assign_altered, current_timestamp, zero_value},
     error::{ColumnIssue, ColumnProblem},
     temporal::TimeZone,
 };
@@ -124,6 +124,8 @@ struct Conversion<'a> {
     computed: Vec<usize>,
     fill: Option<RowFill>,
     mode: Mode,
+    /// The time of the statement, in the session's time zone.
+    now_micros: i64,
     keeps_zero: bool,
     /// Rows so far.
     rows: u64,
@@ -153,6 +155,7 @@ impl<'a> Conversion<'a> {
             fill: options.row_fill.clone(),
             new,
             mode: options.mode,
+            now_micros: options.now_micros,
             keeps_zero: options.keeps_zero,
             rows: 0,
             issues: Vec::new(),
@@ -190,6 +193,10 @@ impl<'a> Conversion<'a> {
         if value.is_null() && !new.nullable && !new.auto_increment {
             if self.mode.strict && old.ty == new.ty {
                 return Err(TableError::InvalidUseOfNull);
+            }
+            // A TIMESTAMP that takes no NULL has always had the time of the statement for it.
+            if matches!(new.ty, ColumnType::Timestamp { .. }) {
+                return Ok(current_timestamp(&new.ty, self.now_micros));
             }
             let zero = zero_value(&new.ty);
             self.note(position, ColumnProblem::Truncated)?;
