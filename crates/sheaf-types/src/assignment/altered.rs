@@ -1,7 +1,8 @@
 //! Values of a column whose type ALTER TABLE changes.
 //!
 //! MySQL copies them from field to field, which for some pairs of types is not what INSERT ... SELECT does: there a BIT
-//! takes the bytes of a string, here its number. The other pairs are assigned as a statement assigns them.
+//! takes the bytes of a string, here its number. There an ENUM or SET takes a number for that of a label, here for the
+//! text that the column showed. The other pairs are assigned as a statement assigns them.
 
 use super::{Converted, Mode, assign, bit, done, show};
 use crate::column_type::ColumnType;
@@ -41,7 +42,11 @@ pub fn assign_altered(
         // A string of JSON keeps its quotation marks, and is no number.
         Value::Json(_) if *to != ColumnType::Json => Value::Text(value.to_string()),
         Value::Json(_) => value,
-        value if to.max_bytes().is_some() || from.has_labels() && takes_labels(to) => {
+        value
+            if to.max_bytes().is_some()
+                || from.has_labels() && takes_labels(to)
+                || to.has_labels() && is_shown_as_number(from, &value) =>
+        {
             Value::Text(column_text(from, &value))
         }
         value => value,
@@ -56,6 +61,11 @@ fn is_copied(from: &ColumnType, to: &ColumnType) -> bool {
         (ColumnType::Float { .. }, ColumnType::Float { .. })
             | (ColumnType::Double { .. }, ColumnType::Double { .. })
     ) && from.is_unsigned() == to.is_unsigned()
+}
+
+/// Whether a column shows the value as a number. It shows bytes of a BIT.
+fn is_shown_as_number(from: &ColumnType, value: &Value) -> bool {
+    value.is_number() && bit::length_of(from).is_none()
 }
 
 /// Whether an ENUM or SET is its text to a column, and not its number.
