@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`collation`] | sort keys of texts |
 //! | [`hexadecimal`] | bytes as digits |
+//! | [`letter_case`] | the other case of a letter |
 //! | [`like`] | patterns of LIKE |
 //! | `padded` | sort keys of `utf8mb4_bin` and `utf8mb4_general_ci` |
 //! | [`quoting`] | names and strings in a statement |
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 
 pub mod collation;
 pub mod hexadecimal;
+pub mod letter_case;
 pub mod like;
 mod padded;
 pub mod quoting;

@@ -2,6 +2,7 @@
 
 use arrow::array::ArrayRef;
 use datafusion_common::Result;
+use sheaf_types::text::letter_case::{lowercase, uppercase};
 
 use super::like_first;
 use super::part::slices;
@@ -44,17 +45,7 @@ fn in_case(call: &Call<'_>, push: fn(&str, &mut String)) -> Result<ArrayRef> {
     })
 }
 
-/// Character for character: of what would be several (`ß`), MySQL knows no upper case.
-fn uppercase(character: char) -> char {
-    let mut mapped = character.to_uppercase();
-    match (mapped.next(), mapped.next()) {
-        (Some(upper), None) => upper,
-        _ => character,
-    }
-}
-
 pub(super) fn push_lowercase(text: &str, out: &mut String) {
-    let lowercase = |character: char| character.to_lowercase().next().unwrap_or(character);
     let start = out.len();
     match text.is_ascii() {
         true => {
