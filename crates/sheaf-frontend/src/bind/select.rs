@@ -235,7 +235,8 @@ impl Binder<'_> {
         let below = relation.column_set();
         let mut listed: Vec<Item> = Vec::with_capacity(items.len());
         let mut outputs = Vec::with_capacity(items.len());
-        for item in items {
+        for mut item in items {
+            item.value = self.rolled_up_label(item.value)?;
             // A column that is shown twice, or is one of a query around, gets an id of its own.
             let own = item.value.as_column().filter(|column| {
                 below.contains(*column) && !listed.iter().any(|listed| listed.column == *column)
@@ -298,6 +299,7 @@ impl Binder<'_> {
                     }
                     OrderKey::Value(value)
                 }
+                OrderKey::Value(value) => OrderKey::Value(self.rolled_up_label(value)?),
                 key => key,
             };
             let value = match key {

@@ -70,6 +70,23 @@ impl Binder<'_> {
         }
     }
 
+    /// An ENUM or SET that WITH ROLLUP groups by, as it is shown and ordered: its text, unlike in expressions.
+    pub(super) fn rolled_up_label(&mut self, value: Scalar) -> Bound<Scalar> {
+        let is_enum = matches!(SqlType::of(value.field()), SqlType::Enum { .. });
+        let Some(column) = value.as_column().filter(|_| is_enum) else {
+            return Ok(value);
+        };
+        let grouping = self.block()?.grouping.as_ref();
+        let is_key = grouping.is_some_and(|grouping| {
+            let mut keys = grouping.keys.iter().flatten();
+            grouping.level.is_some() && keys.any(|key| key.as_column() == Some(column))
+        });
+        match is_key {
+            true => self.label(value),
+            false => Ok(value),
+        }
+    }
+
     /// The expression as a condition; values are true unless zero.
     pub(super) fn condition(&mut self, expr: &Expr) -> Bound<Scalar> {
         let mut scalar = self.expression(expr)?;
