@@ -32,8 +32,8 @@ use sheaf_types::{Collation, number, temporal, zero_filled};
 use super::document::{is_zero, of_documents};
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::types::{
-    HEX_OF_KEY, HYBRID_KEY, SqlType, bit_length, common_collation, declared_type, float_decimals,
-    is_bytes, takes_bytes, zerofill,
+    HEX_OF_KEY, HYBRID_KEY, SqlType, bit_length, collation_of, common_collation, declared_type,
+    float_decimals, is_bytes, takes_bytes, zerofill,
 };
 use super::{EvaluationError, Function};
 
@@ -219,6 +219,16 @@ impl<'a> Call<'a> {
             return Ok(Collation::Binary);
         }
         Ok(common_collation(&[self.sql_type(0), self.sql_type(1)], operation)?.0)
+    }
+
+    /// The collation of the first text among these arguments; of bytes that of bytes.
+    pub(super) fn collation_of_first(&self, arguments: &[usize]) -> Collation {
+        if self.bytewise {
+            return Collation::Binary;
+        }
+        let types = arguments.iter().map(|argument| self.sql_type(*argument));
+        let mut known = types.filter_map(|ty| collation_of(&ty));
+        known.next().unwrap_or_default().0
     }
 
     /// The kernel's array as the call's value. Zero has no sign in it, as in columns: operators that sort or tell

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_types::text::like::Pattern;
 
 use super::types::{field, matching_collation};
-use super::{Call, EvaluationError, Function};
+use super::{Call, EvaluationError, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // Text, pattern, escape character (an empty text: none).
-    Function::strict("$like", (3, 3), |_| Ok(field::boolean()), like).bytewise(),
+    Function::strict("$like", (3, 3), like_type, like).bytewise(),
 ];
 
 /// The escape character of a LIKE's third argument; an empty one is none, as MySQL's manual says. MariaDB takes it for
@@ -24,6 +25,12 @@ pub fn escape_character(text: &str) -> Result<Option<char>> {
         (escape, None) => Ok(escape),
         _ => Err(EvaluationError::wrong_arguments("ESCAPE").into()),
     }
+}
+
+/// Texts that insist on different collations are told of before there are rows.
+fn like_type(operands: &Operands<'_>) -> Result<Field> {
+    matching_collation(&operands.fields[0], &operands.fields[1], "like")?;
+    Ok(field::boolean())
 }
 
 fn like(call: &Call<'_>) -> Result<ArrayRef> {

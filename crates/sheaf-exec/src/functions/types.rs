@@ -524,11 +524,14 @@ pub fn result_collation(
             None => (collation, coercibility),
             Some((_, current)) if coercibility < current => (collation, coercibility),
             Some((kept, current)) if coercibility > current || kept == collation => (kept, current),
-            // A literal, and a text that was made of a number and does not know the connection's collation.
-            Some((kept, Coercibility::Coercible)) => match kept == Collation::default() {
-                true => (collation, Coercibility::Coercible),
-                false => (kept, Coercibility::Coercible),
-            },
+            // A literal, and a text that was made of a JSON value; or of a number, which does not know the connection's
+            // collation.
+            Some((kept, Coercibility::Coercible)) => {
+                let yields = kept == Collation::default();
+                let is_other = !kept.is_exact() && (yields || collation.is_exact());
+                let chosen = if is_other { collation } else { kept };
+                (chosen, Coercibility::Coercible)
+            }
             // Among columns, MySQL lets the binary collation of the same character set win.
             Some((kept, Coercibility::Implicit)) if kept.is_exact() != collation.is_exact() => {
                 let exact = if kept.is_exact() { kept } else { collation };

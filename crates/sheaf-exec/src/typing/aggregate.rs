@@ -13,7 +13,9 @@ use crate::aggregates::GROUP_CONCAT;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::{common_field, field_of_parts};
 use crate::functions::truncated::NumberKind;
-use crate::functions::types::{SqlType, bit_length, field, float_decimals, zerofill};
+use crate::functions::types::{
+    SqlType, bit_length, common_collation, field, float_decimals, zerofill,
+};
 use crate::functions::{EvaluationError, call};
 
 /// The sort key of a string; other values as they are, DECIMALs as they are shown.
@@ -79,6 +81,11 @@ pub(super) fn aggregate_arguments(
         "min" | "max" if type_of(&args[0], schema)? == SqlType::Json => Err(
             EvaluationError::not_supported_yet("MIN and MAX of JSON values over a window").into(),
         ),
+        // Without one collation no text is the first or the last.
+        "min" | "max" => {
+            common_collation(&[type_of(&args[0], schema)?], name)?;
+            Ok(args)
+        }
         "count" if distinct => keys_of(args, schema),
         "$sum" => args.into_iter().map(summand).collect(),
         // The value of another row, or the default: of the type that both are.

@@ -49,11 +49,11 @@ fn json(_: &Operands<'_>) -> Result<Field> {
     Ok(field::json())
 }
 
-/// A text of utf8mb4_bin, as what is made of JSON values is.
+/// A text of utf8mb4_bin, as what is made of JSON values is. It yields to columns, as literals do.
 fn text(_: &Operands<'_>) -> Result<Field> {
     Ok(field::collated_text(
         Collation::Utf8mb4_bin,
-        Coercibility::Implicit,
+        Coercibility::Coercible,
     ))
 }
 

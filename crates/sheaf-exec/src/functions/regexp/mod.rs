@@ -35,17 +35,33 @@ const MAX_PATTERN_BYTES: usize = 8 << 20;
 const MAX_KEPT_BYTES: usize = 16 << 20;
 const GROWTH: usize = 8;
 
-fn like_first(operands: &Operands<'_>) -> Result<Field> {
-    text_field(&operands.fields[..1], "regexp")
+/// A text that is found: of the collation of the text and the pattern.
+///
+/// # Errors
+/// 1267 if these insist on different ones.
+fn found_text(operands: &Operands<'_>) -> Result<Field> {
+    compared(operands)?;
+    text_field(&operands.fields[..2], "regexp")
+}
+
+/// Texts and patterns that insist on different collations are told of before there are rows.
+fn compared(operands: &Operands<'_>) -> Result<()> {
+    matching_collation(&operands.fields[0], &operands.fields[1], "regexp")?;
+    Ok(())
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // Text, pattern, and optionally match types ("c" case-sensitive, "i" not, "m" lines, "n" dot matches line ends).
-    Function::strict("regexp_like", (2, 3), |_| Ok(field::boolean()), regexp_like),
+    Function::strict(
+        "regexp_like",
+        (2, 3),
+        |operands| compared(operands).map(|()| field::boolean()),
+        regexp_like,
+    ),
     // Text, pattern, replacement; position, which occurrence (0: all), match types.
-    Function::strict("regexp_replace", (3, 6), like_first, regexp_replace).growing(),
+    Function::strict("regexp_replace", (3, 6), found_text, regexp_replace).growing(),
     // Text, pattern; position, which occurrence, match types.
-    Function::new("regexp_substr", (2, 5), like_first, |call| {
+    Function::new("regexp_substr", (2, 5), found_text, |call| {
         let values = call.text(0)?;
         let places = Places::new(call, 2)?;
         let patterns = Patterns::new(call, places.modes(call, 4)?)?;
@@ -70,7 +86,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict(
         "regexp_instr",
         (2, 6),
-        |_| Ok(field::bigint()),
+        |operands| compared(operands).map(|()| field::bigint()),
         regexp_instr,
     ),
 ];

@@ -4,9 +4,9 @@
 use arrow::array::ArrayRef;
 use datafusion_common::Result;
 
-use super::{bigint, text_arguments};
+use super::{bigint, compared, text_arguments};
 use crate::functions::result_array::{ints, long_texts, parts};
-use crate::functions::types::{SqlType, common_collation, takes_bytes, text_field};
+use crate::functions::types::{SqlType, takes_bytes, text_field};
 use crate::functions::{Call, Function, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -18,7 +18,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         elt,
     )
     .bytewise_but(&[0]),
-    Function::strict("find_in_set", (2, 2), bigint, find_in_set).bytewise(),
+    Function::strict(
+        "find_in_set",
+        (2, 2),
+        |operands| compared(operands, "find_in_set"),
+        find_in_set,
+    )
+    .bytewise(),
     Function::new(
         "make_set",
         (2, VARIADIC),
@@ -42,7 +48,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// FIELD compares all of its arguments in one way: strings and dates as texts, exact numbers exactly, whatever is mixed
-/// as doubles.
+/// as doubles. Texts are compared by the collation of the one that is looked for, which the others have no say in.
 fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
     let types: Vec<SqlType> = (0..call.len())
         .map(|argument| call.sql_type(argument))
@@ -52,7 +58,7 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
         let mut types = types.iter();
         types.all(|ty| is_like(ty) || *ty == SqlType::Null)
     };
-    if all(|ty| ty.is_string() || ty.is_temporal()) {
+    if all(|ty| ty.is_string() || ty.is_temporal() || *ty == SqlType::Json) {
         if takes_bytes(&call.args.arg_fields) {
             let values = (0..call.len())
                 .map(|argument| call.bytes(argument))
@@ -63,7 +69,8 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
                 |a, b| a == b,
             );
         }
-        let (collation, _) = common_collation(&types, "field")?;
+        let arguments: Vec<usize> = (0..call.len()).collect();
+        let collation = call.collation_of_first(&arguments);
         let values = text_arguments(call)?;
         let turns = call.turns();
         let is_equal = |a: &str, b: &str| turns.compare(collation, a, b).is_eq();

@@ -23,7 +23,7 @@ use arrow::array::StringViewArray;
 use arrow::datatypes::Field;
 use datafusion_common::Result;
 
-use super::types::{bytes_field, field, text_field};
+use super::types::{bytes_field, common_collation, field, takes_bytes, text_field};
 use super::{Argument, Call, Function, Operands};
 
 /// The functions of each kind.
@@ -41,6 +41,17 @@ pub(super) static FUNCTIONS: [&[Function]; 10] = [
 ];
 
 fn bigint(_: &Operands<'_>) -> Result<Field> {
+    Ok(field::bigint())
+}
+
+/// A number that texts are compared for.
+///
+/// # Errors
+/// 1267 for texts that insist on different collations.
+fn compared(operands: &Operands<'_>, operation: &str) -> Result<Field> {
+    if !takes_bytes(operands.fields) {
+        common_collation(&operands.types(), operation)?;
+    }
     Ok(field::bigint())
 }
 

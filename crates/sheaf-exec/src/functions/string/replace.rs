@@ -4,13 +4,13 @@ use arrow::array::ArrayRef;
 use datafusion_common::Result;
 
 use super::length::{byte_at, characters};
-use super::{like_all, like_first};
+use super::like_first;
 use crate::functions::limits::{TextWriter, Turns};
 use crate::functions::result_array::{long_texts, texts};
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("replace", (3, 3), like_all, replace)
+    Function::strict("replace", (3, 3), like_first, replace)
         .bytewise()
         .growing(),
     Function::strict("reverse", (1, 1), like_first, reverse).bytewise(),

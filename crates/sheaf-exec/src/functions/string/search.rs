@@ -8,27 +8,28 @@ use arrow::array::ArrayRef;
 use datafusion_common::Result;
 use sheaf_types::Collation;
 
-use super::bigint;
 use super::case::push_lowercase;
 use super::length::{byte_at, characters};
+use super::{bigint, compared};
 use crate::functions::limits::Turns;
 use crate::functions::result_array::ints;
-use crate::functions::types::{Coercibility, collation_of, result_collation};
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)).bytewise_but(&[2]),
     Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)).bytewise(),
-    Function::strict("strcmp", (2, 2), bigint, strcmp).bytewise(),
+    Function::strict(
+        "strcmp",
+        (2, 2),
+        |operands| compared(operands, "strcmp"),
+        strcmp,
+    )
+    .bytewise(),
 ];
 
 fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
-    let types = [call.sql_type(needle), call.sql_type(haystack)];
-    let collation = match (result_collation(&types, "locate")?, collation_of(&types[1])) {
-        // As in MySQL, and unlike in other comparisons.
-        ((_, Coercibility::Mixed), Some((collation, _))) => collation,
-        _ => call.matching_collation("locate")?,
-    };
+    // Unlike in other comparisons, the text that is looked for has no say.
+    let collation = call.collation_of_first(&[haystack, needle]);
     let (needles, haystacks) = (call.text(needle)?, call.text(haystack)?);
     let turns = call.turns();
     let alike = RefCell::new(AlikeCharacters::of(collation));
