@@ -120,7 +120,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         (2, VARIADIC),
         |operands| field_of_one_type(operands.fields),
         coalesce,
-    ),
+    )
+    .null_of_nulls(),
     // The same with all arguments of one type.
     Function::strict(
         "$greatest",

@@ -125,6 +125,8 @@ pub enum NullRule {
     Strict,
     /// Never.
     Never,
+    /// If and only if all arguments are.
+    AllNull,
     /// As the kernel decides.
     Own,
 }
@@ -216,6 +218,13 @@ impl Function {
     const fn never_null(self) -> Function {
         Function {
             nulls: NullRule::Never,
+            ..self
+        }
+    }
+
+    const fn null_of_nulls(self) -> Function {
+        Function {
+            nulls: NullRule::AllNull,
             ..self
         }
     }
@@ -339,6 +348,7 @@ impl ScalarUDFImpl for MysqlFunction {
         let nullable = match self.function.nulls {
             NullRule::Strict => args.arg_fields.iter().any(|field| field.is_nullable()),
             NullRule::Never => false,
+            NullRule::AllNull => args.arg_fields.iter().all(|field| field.is_nullable()),
             NullRule::Own => true,
         };
         let nullable = nullable || self.function.growing;

@@ -31,8 +31,12 @@ pub(super) fn convert_to_field(
     let from = field_of(&expr, schema)?;
     let is_enum = |field: &Field| matches!(SqlType::of(field), SqlType::Enum { .. });
     if from.data_type() == to.data_type() {
+        let loses_shape = bit_length(&from).is_some() && bit_length(to).is_none()
+            || zerofill(&from).is_some() && zerofill(to).is_none();
         return Ok(match is_enum(&from) && !is_enum(to) {
             true => call("$cast_char", vec![expr]),
+            // A choice that is decided at once is not the value itself.
+            false if loses_shape => typed(expr, &plain_number(&from)),
             false => expr,
         });
     }
@@ -261,7 +265,6 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Re
     if converted.is_empty() {
         return Ok(match last {
             Expr::Literal(value, _) => typed_literal(value, &to),
-            last if zerofill(field_of(&last, schema)?.as_ref()).is_some() => typed(last, &to),
             last => with_metadata(last, &to),
         });
     }

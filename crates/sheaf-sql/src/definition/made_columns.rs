@@ -91,6 +91,7 @@ impl Session {
                 let may_be_null = |written| makes_null(written, &ty);
                 let nullable = match number {
                     Some(number) => number.may_be_null,
+                    None if written.is_some_and(is_of_bits) => false,
                     None => nullable || written.is_some_and(may_be_null),
                 };
                 let column = Column::new(meta.name.clone(), ty, nullable);
@@ -109,7 +110,7 @@ impl Session {
             ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
                 !self.variables.sql_mode().contains("NO_ZERO_DATE")
             }
-            ty => !is_of_any_length(ty),
+            ty => !is_of_any_length(ty) && !ty.is_long(),
         };
         let zero = || to_column(column, &Value::Null, Mode::LENIENT).ok();
         let (zero, _) = (!column.nullable && has_zero).then(zero).flatten()?;
@@ -201,6 +202,17 @@ fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
             }
         }
         _ => is_string,
+    }
+}
+
+/// Whether it is an aggregate of bits, which are there without rows, too.
+fn is_of_bits(written: &Expr) -> bool {
+    match written {
+        Expr::Function(function) => {
+            let name = function_name(function);
+            matches!(name.as_str(), "bit_and" | "bit_or" | "bit_xor")
+        }
+        _ => false,
     }
 }
 

@@ -42,6 +42,10 @@ const LONGEST_IN_A_BASE: u32 = 65;
 /// Characters of a DOUBLE and of a FLOAT.
 const LONGEST_DOUBLE: u32 = 23;
 const LONGEST_FLOAT: u32 = 12;
+/// Characters between two line ends of base 64.
+const BASE64_LINE: u32 = 76;
+/// The length of names of JSON types, by MySQL.
+const LONGEST_JSON_TYPE: u32 = 17;
 /// What a number is longer than its digits.
 const SIGN_AND_POINT: u32 = 2;
 /// The digits of the sum of numbers are these more than those of the numbers.
@@ -485,7 +489,7 @@ impl<'a> Extents<'a> {
             "insert" => argument(0)?.checked_add(argument(3)?)?,
             "quote" => argument(0)?.checked_mul(2)?.checked_add(2)?,
             "lpad" | "rpad" | "$cast_char" | "$cast_binary" if args.len() > 1 => number(1)?,
-            "$cast_char" | "$cast_binary" => argument(0)?,
+            "$cast_char" | "$cast_binary" | "$short_double" => argument(0)?,
             "space" => number(0)?,
             "hex" => match is_string(args.first()?.field().data_type()) {
                 true => self.part(args.first()?, true)?.checked_mul(2)?,
@@ -501,6 +505,12 @@ impl<'a> Extents<'a> {
             }
             "date_format" | "time_format" => length_of_format(args.get(1)?)?,
             "$date_add" | "$date_subtract" => LONGEST_MOMENT,
+            "to_base64" => {
+                let digits = self.part(args.first()?, true)?.div_ceil(3).checked_mul(4)?;
+                digits + digits.saturating_sub(1) / BASE64_LINE
+            }
+            "json_type" => LONGEST_JSON_TYPE,
+            "json_quote" => argument(0)?.checked_mul(6)?.checked_add(2)?,
             "md5" => 32,
             "inet_ntoa" => 31,
             "inet6_ntoa" => 39,
@@ -530,7 +540,7 @@ impl<'a> Extents<'a> {
             | "datediff" | "to_days" => Extent::int(),
             "coalesce" | "$coalesce" | "$greatest" | "$least" => self.one_of(args.iter(), ty)?,
             "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
-            | "$moved_date" | "$logarithm_of" | "abs" => argument(0)?,
+            | "$moved_date" | "$logarithm_of" | "$rounded_double" | "abs" => argument(0)?,
             "$negate" => {
                 let (precision, scale) = digits(0)?;
                 Extent::exact(precision - scale, scale)

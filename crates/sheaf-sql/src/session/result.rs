@@ -261,9 +261,9 @@ impl ColumnMeta {
             .as_ref()
             .map_or_else(|| Shape::of_arrow(field.data_type()), Shape::of_declared);
         let mut flags = shape.flags;
-        // MySQL fills up only the integers of columns.
-        let is_integer = declared.as_ref().is_some_and(ColumnType::is_integer);
-        if is_integer && header.org_name.is_empty() {
+        // MySQL fills up only the numbers of columns.
+        let filled = declared.as_ref().and_then(ColumnType::zerofill);
+        if filled.is_some() && header.org_name.is_empty() {
             flags &= !column_flags::ZEROFILL;
         }
         if !field.is_nullable() {
