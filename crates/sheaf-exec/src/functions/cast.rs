@@ -10,19 +10,23 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, Decimal128Array, DurationMicrosecondArray, Float32Array, Int64Array,
-    StringViewArray, TimestampMicrosecondArray, UInt16Array, UInt64Array,
+    ArrayRef, BinaryBuilder, Decimal128Array, DurationMicrosecondArray, Float32Array, Float64Array,
+    Int64Array, StringViewArray, TimestampMicrosecondArray, UInt16Array, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
-use sheaf_types::number::{power_of_ten, text_place, text_to_decimal, text_to_unsigned};
+use sheaf_types::number::{
+    FloatDigits, MAX_FLOAT_PRECISION, MAX_FLOAT_SCALE, fitting_double, power_of_ten, push_double,
+    text_place, text_to_decimal, text_to_unsigned,
+};
 use sheaf_types::temporal::{
     self, DAY, ZERO_DATETIME, civil_from_days, round_datetime, round_time, year_of_number,
 };
 use sheaf_types::text::hexadecimal::digits_of;
 
+use super::result_array::texts;
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 
@@ -167,6 +171,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |operands| collated(operands, Coercibility::Implicit),
         |call| Ok(Arc::new(call.text(0)?.array)),
     ),
+    // A FLOAT or DOUBLE, and a number of characters: the text with as many digits as fit.
+    Function::strict("$short_double", (2, 2), |_| Ok(field::text()), short_double),
+    // A FLOAT or DOUBLE, and a number of decimals: the value that a column with so many has.
+    Function::strict("$rounded_double", (2, 2), rounded_double_type, rounded_double),
     // Digits of an ENUM's value: its number.
     Function::strict(
         "$enum_number",
@@ -182,6 +190,48 @@ pub(super) fn fraction_digits(operands: &Operands<'_>) -> u8 {
 
 pub(super) fn result_fsp(call: &Call<'_>) -> u8 {
     SqlType::of(&call.args.return_field).fsp()
+}
+
+/// What does not fit at all has all of its digits.
+fn short_double(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, lengths) = (call.double(0)?, call.int(1)?);
+    texts(call, |row, out| {
+        let (value, length) = (values.get(row)?, lengths.get(row)?);
+        let mut text = String::new();
+        push_double(value, &mut text);
+        let room = usize::try_from(length).unwrap_or(0);
+        if text.len() > room
+            && let Some(short) = fitting_double(value, room)
+        {
+            text = short;
+        }
+        out.push_str(&text);
+        Some(())
+    })
+}
+
+fn decimals_of_double(decimals: Option<i64>) -> u8 {
+    let most = i64::from(MAX_FLOAT_SCALE);
+    decimals.map_or(0, |decimals| decimals.clamp(0, most) as u8)
+}
+
+fn rounded_double_type(operands: &Operands<'_>) -> Result<Field> {
+    let decimals = decimals_of_double(operands.int(1));
+    Ok(field::double_of(Some(decimals)))
+}
+
+fn rounded_double(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, decimals) = (call.double(0)?, call.int(1)?);
+    let rounded = |row: usize| {
+        let scale = decimals_of_double(decimals.get(row));
+        let digits = FloatDigits {
+            precision: MAX_FLOAT_PRECISION,
+            scale,
+        };
+        Some(digits.round(values.get(row)?))
+    };
+    let values: Float64Array = (0..call.rows()).map(rounded).collect();
+    Ok(Arc::new(values))
 }
 
 /// Texts have more digits than microseconds, and are rounded once.

@@ -20,6 +20,7 @@
 //! | [`scope`] | what names mean in a block |
 //! | [`block`] | a query block while it is bound |
 //! | [`query`] | VALUES, set operations, ORDER BY and LIMIT of these |
+//! | [`set_column`] | the columns of set operations |
 //! | [`common_table`] | common table expressions, merged where they are named or computed once |
 //! | [`recursive`] | common table expressions that name themselves |
 //! | [`view`] | views, bound where they are named |
@@ -61,6 +62,7 @@ mod recursive;
 mod scope;
 mod select;
 mod session;
+mod set_column;
 mod subquery;
 mod told;
 mod user_variable;

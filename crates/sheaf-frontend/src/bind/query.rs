@@ -3,14 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, FieldRef};
 use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
 use sheaf_algebra::relation::{Item, JoinKind, Operator, Project, SetKind, SortKey, Values};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::WindowCall;
 use sheaf_algebra::{Relation, Scalar};
-use sheaf_exec::functions::control::field_of_parts;
-use sheaf_exec::functions::types::{Coercibility, SqlType};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
@@ -22,6 +19,7 @@ use sqlparser::ast::{
 use super::block::{Block, Clause, with_subqueries};
 use super::from::plain_name;
 use super::scope::{Scope, ScopeColumn, TableName};
+use super::set_column::{SetColumn, column_of_parts};
 use super::window::window_function;
 use super::{Binder, Bound, BoundPart, MAX_NESTING, Output, unsupported};
 use crate::error::SqlError;
@@ -144,10 +142,8 @@ impl Binder<'_> {
             return Err(other_columns());
         }
         let fields = (0..width).map(|at| {
-            let of_parts = parts
-                .iter()
-                .map(|(_, outputs)| Arc::clone(&outputs[at].field));
-            column_of_parts(&of_parts.collect::<Vec<_>>())
+            let of_parts = parts.iter();
+            SetColumn::of(of_parts.map(|(relation, outputs)| (relation, &outputs[at])))
         });
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let headers = parts[0].1.iter().map(|output| output.header.clone());
@@ -211,12 +207,10 @@ impl Binder<'_> {
         if left_outputs.len() != right_outputs.len() {
             return Err(other_columns());
         }
-        let fields = left_outputs
-            .iter()
-            .zip(&right_outputs)
-            .map(|(left, right)| {
-                column_of_parts(&[Arc::clone(&left.field), Arc::clone(&right.field)])
-            });
+        let pairs = left_outputs.iter().zip(&right_outputs);
+        let fields = pairs.map(|(one, other)| {
+            SetColumn::of([(&left, one), (&right, other)].into_iter())
+        });
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let (left, left_columns) = self.of_types(left, &left_outputs, &fields)?;
         let (right, right_columns) = self.of_types(right, &right_outputs, &fields)?;
@@ -317,18 +311,13 @@ impl Binder<'_> {
         &mut self,
         relation: Relation,
         outputs: &[Output],
-        fields: &[arrow::datatypes::Field],
+        columns_of_all: &[SetColumn],
     ) -> Bound<(Relation, Vec<Scalar>)> {
         let mut items = Vec::with_capacity(outputs.len());
         let mut columns = Vec::with_capacity(outputs.len());
-        for (output, to) in outputs.iter().zip(fields) {
+        for (output, to) in outputs.iter().zip(columns_of_all) {
             let column = Scalar::column(output.id, Arc::clone(&output.field));
-            let is_same = output.field.data_type() == to.data_type()
-                && output.field.metadata() == to.metadata();
-            let value = match is_same {
-                true => column,
-                false => self.typing().column_of(column, to)?,
-            };
+            let value = to.value(column, self)?;
             let id = match value.as_column() {
                 Some(id) => id,
                 None => self.new_column(&output.header.name, &value),
@@ -629,24 +618,6 @@ pub(super) fn other_columns() -> SqlError {
         codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
         "The used SELECT statements have a different number of columns",
     )
-}
-
-/// The field of a column whose values come from several queries, or rows.
-///
-/// # Errors
-/// 1271 for texts of columns with different collations.
-fn column_of_parts(parts: &[FieldRef]) -> Bound<Field> {
-    let field = field_of_parts(parts)?;
-    match SqlType::of(&field) {
-        SqlType::Text {
-            coercibility: Coercibility::Mixed,
-            ..
-        } => Err(SqlError::new(
-            codes::CANT_AGGREGATE_NCOLLATIONS,
-            "Illegal mix of collations for operation 'UNION'",
-        )),
-        _ => Ok(field),
-    }
 }
 
 /// The column of a set operation is not that of a table.

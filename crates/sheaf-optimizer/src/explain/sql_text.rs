@@ -333,6 +333,8 @@ const TRANSPARENT: &[&str] = &[
     "$hex_of_key",
     "$result",
     "$typed",
+    "$short_double",
+    "$rounded_double",
     "$truth",
     "$is_not_zero",
     "$enum_number",

@@ -27,7 +27,7 @@ mod year;
 
 use datafusion_common::{DFSchema, Result, ScalarValue};
 use datafusion_expr::{Expr, Operator, binary_expr, lit};
-use sheaf_types::temporal;
+use sheaf_types::{Collation, temporal};
 
 use super::choose::as_shown;
 use super::once::is_small;
@@ -45,7 +45,7 @@ use moment::{
     temporal_prefix,
 };
 use operand::is_column;
-use place::{compare_with_place, double_of, float_of_column, place_among_floats};
+use place::{compare_with_place, double_of, place_among_floats, place_in_float_column};
 use year::as_digits;
 
 pub(super) use collation::{collated, of_one_collation, texts_beside};
@@ -91,6 +91,9 @@ pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> 
         number_of_year(left, schema)?,
         number_of_year(right, schema)?,
     );
+    // Unlike to an operator, a JSON value is its text beside a text.
+    let left = text_of_json(left, &right, schema)?;
+    let right = text_of_json(right, &left, schema)?;
     let surroundings = (schema, rule);
     compare(
         Operator::Eq,
@@ -99,6 +102,17 @@ pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> 
         surroundings,
         PartOf::OneOfSeveral,
     )
+}
+
+/// The text of a JSON value beside a text; any other value as it is.
+fn text_of_json(expr: Expr, other: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let is_json = type_of(&expr, schema)? == SqlType::Json;
+    if !is_json || !type_of(other, schema)?.is_text() {
+        return Ok(expr);
+    }
+    let text = call("$cast_char", vec![expr]);
+    let name = Collation::Utf8mb4_bin.name();
+    Ok(fold(call("$collated", vec![text, lit(name)]), schema))
 }
 
 pub(super) fn compare(
@@ -402,7 +416,7 @@ fn with_literal(
         SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, (rule, found))?,
         SqlType::Float if value_type.is_exact_number() => match part_of {
             PartOf::OneOfSeveral => place_among_floats(&left.field, value),
-            _ => float_of_column(&left.field, value, value_type).map(Place::At),
+            _ => place_in_float_column(&left.field, value, value_type),
         },
         SqlType::Double if value_type.is_exact_number() && is_column(&left.expr) => {
             double_of(value).map(Place::At)

@@ -84,19 +84,26 @@ pub(super) fn double_of(value: &ScalarValue) -> Option<ScalarValue> {
     }
 }
 
-/// An exact number as the FLOAT of a column that has at least its decimals. `None` for any other FLOAT, which is
+/// Where an exact number lies among the values of a FLOAT(M,D) that has at least its decimals: at the nearest one, if
+/// that is the same number to as many decimals. A FLOAT(8,2) has no 999999.99. `None` for any other FLOAT, which is
 /// compared as a DOUBLE.
-pub(super) fn float_of_column(
+pub(super) fn place_in_float_column(
     column: &Field,
     value: &ScalarValue,
     value_type: &SqlType,
-) -> Option<ScalarValue> {
-    if float_decimals(column)? < value_type.shown_decimals() {
+) -> Option<Place> {
+    let decimals = float_decimals(column)?;
+    if decimals < value_type.shown_decimals() {
         return None;
     }
-    match double_of(value)? {
-        ScalarValue::Float64(Some(double)) => Some(ScalarValue::Float32(Some(double as f32))),
-        _ => None,
+    let ScalarValue::Float64(Some(double)) = double_of(value)? else {
+        return None;
+    };
+    let nearest = double as f32;
+    let half = 10f64.powi(-i32::from(decimals)) / 2.0;
+    match (f64::from(nearest) - double).abs() < half {
+        true => Some(Place::At(ScalarValue::Float32(Some(nearest)))),
+        false => place_among_floats(column, value),
     }
 }
 

@@ -556,6 +556,16 @@ impl<'a> PartsOf<'a> {
     fn type_of(&self, position: usize) -> Option<ColumnType> {
         let mut types = self.types.iter().map(|types| types.get(position));
         let (first, data_type) = types.next()??;
+        let is_rounded = matches!(
+            first,
+            ColumnType::Double {
+                digits: Some(_),
+                ..
+            }
+        );
+        if self.types.len() > 1 && is_rounded {
+            return None;
+        }
         let is_same = |other: Option<&(ColumnType, DataType)>| {
             other.is_some_and(|(ty, other)| {
                 let is_text = ty.is_character() && first.is_character();
