@@ -30,3 +30,4 @@ pub mod varying;
 pub mod walk;
 
 pub use statement_text::{StatementText, edit};
+pub use syntax::{bare, header_of_literal, is_plain_column};

@@ -153,6 +153,40 @@ pub fn is_plain_column(expr: &Expr) -> Option<&Ident> {
     }
 }
 
+/// An expression without parentheses and plus signs around it. A column or a literal has its header from there.
+pub fn bare(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner)
+    | Expr::UnaryOp {
+        op: UnaryOperator::Plus,
+        expr: inner,
+    } = expr
+    {
+        expr = inner;
+    }
+    expr
+}
+
+/// The header of a literal that is not the way in which it is written: the text of a string, and NULL.
+pub fn header_of_literal(literal: &Expr) -> Option<String> {
+    match literal {
+        Expr::Value(value) => match &value.value {
+            Literal::SingleQuotedString(text)
+            | Literal::DoubleQuotedString(text)
+            | Literal::NationalStringLiteral(text) => Some(text.clone()),
+            Literal::Null => Some("NULL".to_string()),
+            _ => None,
+        },
+        Expr::Prefixed { value, .. } => match value.as_ref() {
+            Expr::Value(text) => match &text.value {
+                Literal::SingleQuotedString(text) => Some(text.clone()),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// `ROW(a, b)` as `(a, b)`; `None` of everything else.
 pub fn as_row(expr: &Expr) -> Option<Expr> {
     let Expr::Function(function) = expr else {

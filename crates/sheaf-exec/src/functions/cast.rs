@@ -174,7 +174,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     // A FLOAT or DOUBLE, and a number of characters: the text with as many digits as fit.
     Function::strict("$short_double", (2, 2), |_| Ok(field::text()), short_double),
     // A FLOAT or DOUBLE, and a number of decimals: the value that a column with so many has.
-    Function::strict("$rounded_double", (2, 2), rounded_double_type, rounded_double),
+    Function::strict(
+        "$rounded_double",
+        (2, 2),
+        rounded_double_type,
+        rounded_double,
+    ),
     // Digits of an ENUM's value: its number.
     Function::strict(
         "$enum_number",

@@ -208,9 +208,8 @@ impl Binder<'_> {
             return Err(other_columns());
         }
         let pairs = left_outputs.iter().zip(&right_outputs);
-        let fields = pairs.map(|(one, other)| {
-            SetColumn::of([(&left, one), (&right, other)].into_iter())
-        });
+        let fields =
+            pairs.map(|(one, other)| SetColumn::of([(&left, one), (&right, other)].into_iter()));
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let (left, left_columns) = self.of_types(left, &left_outputs, &fields)?;
         let (right, right_columns) = self.of_types(right, &right_outputs, &fields)?;

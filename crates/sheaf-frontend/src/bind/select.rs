@@ -40,7 +40,9 @@ use super::window::{MAX_WINDOWS, resolved_window, too_many_windows};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use crate::query::{Header, Listed};
-use crate::syntax::{is_plain_column, is_same, number_digits, object_text};
+use crate::syntax::{
+    bare, header_of_literal, is_plain_column, is_same, number_digits, object_text,
+};
 
 /// An item of the select list, bound.
 pub(super) struct BoundItem<'s> {
@@ -718,20 +720,30 @@ fn wildcard_item<'s>(column: &ScopeColumn) -> BoundItem<'s> {
 
 /// The header of an item without an alias.
 pub fn header_of(expr: &Expr, written: Option<&str>) -> String {
-    if let Some(column) = is_plain_column(expr) {
+    let inner = bare(expr);
+    if let Some(column) = is_plain_column(inner) {
         return column.value.clone();
     }
-    if let Expr::Value(value) = expr
-        // The value of a parameter is no part of the text.
-        && written.is_none_or(|written| written != "?")
-    {
-        match &value.value {
-            Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
-                return text.clone();
-            }
-            Literal::Null => return "NULL".to_string(),
-            _ => {}
-        }
+    // The value of a parameter is no part of the text.
+    if written.is_some_and(is_parameter) {
+        return PARAMETER.to_string();
     }
-    written.map_or_else(|| expr.to_string(), str::to_string)
+    if let Some(header) = header_of_literal(inner) {
+        return header;
+    }
+    match inner {
+        Expr::Value(value) if matches!(value.value, Literal::Number(..)) && inner != expr => {
+            value.to_string()
+        }
+        _ => written.map_or_else(|| expr.to_string(), str::to_string),
+    }
+}
+
+/// How a parameter is written.
+const PARAMETER: &str = "?";
+
+/// Whether an item is a parameter, perhaps in parentheses.
+fn is_parameter(written: &str) -> bool {
+    let is_around = |letter: char| matches!(letter, '(' | ')' | '+') || letter.is_whitespace();
+    written.trim_matches(is_around) == PARAMETER
 }

@@ -32,10 +32,68 @@ use crate::session::result::{ColumnMeta, is_of_any_length};
 
 /// Longer texts and byte strings become TEXT and BLOB.
 const MAX_LENGTH: u32 = 512;
-/// Functions of numbers that MySQL takes for NULL in doubt, whatever they are given.
-const NULL_IN_DOUBT: [&str; 17] = [
-    "acos", "asin", "atan", "atan2", "cos", "cot", "exp", "ln", "log", "log10", "log2", "mod",
-    "pow", "power", "sin", "sqrt", "tan",
+/// Functions of numbers, points in time and JSON values that MySQL takes for NULL in doubt, whatever they are given.
+const NULL_IN_DOUBT: [&str; 60] = [
+    "acos",
+    "adddate",
+    "asin",
+    "atan",
+    "atan2",
+    "convert_tz",
+    "cos",
+    "cot",
+    "date",
+    "date_add",
+    "date_sub",
+    "datediff",
+    "day",
+    "dayofmonth",
+    "dayofweek",
+    "dayofyear",
+    "exp",
+    "from_days",
+    "from_unixtime",
+    "hour",
+    "inet_aton",
+    "json_contains",
+    "json_depth",
+    "json_length",
+    "json_valid",
+    "last_day",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "makedate",
+    "maketime",
+    "microsecond",
+    "minute",
+    "mod",
+    "month",
+    "pow",
+    "power",
+    "quarter",
+    "sec_to_time",
+    "second",
+    "sin",
+    "sqrt",
+    "str_to_date",
+    "subdate",
+    "subtime",
+    "tan",
+    "time",
+    "time_to_sec",
+    "timediff",
+    "timestamp",
+    "timestampadd",
+    "timestampdiff",
+    "to_days",
+    "to_seconds",
+    "week",
+    "weekday",
+    "weekofyear",
+    "year",
+    "yearweek",
 ];
 /// What TEXT and BLOB, and their kinds of other lengths, hold.
 const LONG_BYTES: [u64; 3] = [65_535, 16_777_215, 4_294_967_295];
@@ -170,7 +228,7 @@ fn declared_length(written: &Expr) -> Option<u32> {
 
 /// Whether an item may be NULL by how it is written, although the values that it is given are not.
 fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
-    let is_string = ty.is_character() || ty.is_binary();
+    let is_string = ty.is_character() || ty.is_binary() || *ty == ColumnType::Json;
     match written {
         Expr::Nested(inner) => makes_null(inner, ty),
         Expr::Value(_)
@@ -187,6 +245,12 @@ fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
             else_result.as_deref().is_none_or(is_null) || results.any(is_null)
         }
         Expr::Cast { .. } | Expr::Convert { .. } => is_string || ty.is_temporal(),
+        Expr::Extract { .. } => true,
+        Expr::BinaryOp { left, right, .. }
+            if [left, right].iter().any(|side| is_interval(side)) =>
+        {
+            true
+        }
         // By zero it is NULL.
         Expr::BinaryOp {
             op: BinaryOperator::Divide | BinaryOperator::MyIntegerDivide | BinaryOperator::Modulo,
@@ -214,6 +278,10 @@ fn is_of_bits(written: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_interval(operand: &Expr) -> bool {
+    matches!(operand, Expr::Interval(_))
 }
 
 fn zero_of(ty: &ColumnType) -> Value {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use sheaf_frontend::StatementText;
+use sheaf_frontend::{StatementText, bare, header_of_literal, is_plain_column};
 use sheaf_types::Value;
 use sqlparser::ast;
 
@@ -325,19 +325,27 @@ impl HeaderName {
         let before = written.as_ptr() as usize - text.as_ptr() as usize;
         let first = text[..before].matches('?').count();
         let written = written.to_string();
-        match expr {
+        let inner = bare(expr);
+        if let Some(column) = is_plain_column(inner) {
+            return HeaderName::Fixed(column.value.clone());
+        }
+        if let Some(header) = header_of_literal(inner) {
+            return HeaderName::Fixed(header);
+        }
+        let literal = match inner {
+            ast::Expr::Prefixed { value, .. } => value,
+            inner => inner,
+        };
+        match literal {
             ast::Expr::Value(value) => match &value.value {
-                ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
-                    HeaderName::Fixed(text.clone())
-                }
-                ast::Value::Null => HeaderName::Fixed("NULL".into()),
                 ast::Value::Placeholder(place) => match parameter_number(place) {
                     Some(number) => HeaderName::Parameter {
                         number,
-                        text: written,
+                        text: "?".to_string(),
                     },
                     None => HeaderName::Fixed(written),
                 },
+                ast::Value::Number(..) if inner != expr => HeaderName::Fixed(value.to_string()),
                 _ => HeaderName::Written {
                     text: written,
                     first,

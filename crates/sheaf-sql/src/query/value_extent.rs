@@ -42,6 +42,8 @@ const LONGEST_IN_A_BASE: u32 = 65;
 /// Characters of a DOUBLE and of a FLOAT.
 const LONGEST_DOUBLE: u32 = 23;
 const LONGEST_FLOAT: u32 = 12;
+/// Seconds of the last moment that UNIX_TIMESTAMP knows.
+const DIGITS_OF_UNIX_TIME: u32 = 11;
 /// Characters between two line ends of base 64.
 const BASE64_LINE: u32 = 76;
 /// The length of names of JSON types, by MySQL.
@@ -511,6 +513,8 @@ impl<'a> Extents<'a> {
             }
             "json_type" => LONGEST_JSON_TYPE,
             "json_quote" => argument(0)?.checked_mul(6)?.checked_add(2)?,
+            // September, Wednesday.
+            "dayname" | "monthname" => 9,
             "md5" => 32,
             "inet_ntoa" => 31,
             "inet6_ntoa" => 39,
@@ -537,7 +541,7 @@ impl<'a> Extents<'a> {
             | "strcmp" | "ascii" | "field" | "find_in_set" | "interval" | "year" | "quarter"
             | "month" | "week" | "weekofyear" | "day" | "dayofweek" | "dayofyear" | "weekday"
             | "yearweek" | "hour" | "minute" | "second" | "microsecond" | "$extract"
-            | "datediff" | "to_days" => Extent::int(),
+            | "datediff" | "to_days" | "time_to_sec" => Extent::int(),
             "coalesce" | "$coalesce" | "$greatest" | "$least" => self.one_of(args.iter(), ty)?,
             "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
             | "$moved_date" | "$logarithm_of" | "$rounded_double" | "abs" => argument(0)?,
@@ -564,6 +568,16 @@ impl<'a> Extents<'a> {
                 }
             }
             "$integer_divide" => Extent::of_digits(whole(0)?),
+            "$unix_timestamp" => {
+                let DataType::Decimal128(_, scale) = ty else {
+                    return None;
+                };
+                let scale = u32::try_from(*scale).ok()?;
+                Extent::Decimal {
+                    precision: DIGITS_OF_UNIX_TIME.saturating_add(scale),
+                    scale,
+                }
+            }
             // It is less than the divisor, and no longer than the dividend.
             "mod" => {
                 let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);

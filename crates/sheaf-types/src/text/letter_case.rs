@@ -79,7 +79,8 @@ mod tests {
             assert_eq!(uppercase(lower), upper, "{lower}");
             assert_eq!(lowercase(upper), lower, "{upper}");
         }
-        for (lower, upper) in [('ς', 'Σ'), ('µ', 'Μ'), ('ı', 'I'), ('ſ', 'S'), ('ᲀ', 'В')] {
+        for (lower, upper) in [('ς', 'Σ'), ('µ', 'Μ'), ('ı', 'I'), ('ſ', 'S'), ('ᲀ', 'В')]
+        {
             assert_eq!(uppercase(lower), upper, "{lower}");
         }
     }
@@ -87,8 +88,20 @@ mod tests {
     #[test]
     fn later_letters_and_those_of_several_have_one_case() {
         for letter in [
-            '\u{10D0}', '\u{1C90}', '\u{A794}', '\u{A7C4}', '\u{A7F5}', '\u{282}', '\u{2C2F}', '\u{16E60}',
-            '\u{16E40}', 'ß', 'ŉ', 'ᾷ', 'ᾴ', 'ΐ',
+            '\u{10D0}',
+            '\u{1C90}',
+            '\u{A794}',
+            '\u{A7C4}',
+            '\u{A7F5}',
+            '\u{282}',
+            '\u{2C2F}',
+            '\u{16E60}',
+            '\u{16E40}',
+            'ß',
+            'ŉ',
+            'ᾷ',
+            'ᾴ',
+            'ΐ',
         ] {
             assert_eq!(uppercase(letter), letter, "{letter}");
             assert_eq!(lowercase(letter), letter, "{letter}");
