@@ -810,7 +810,11 @@ impl Binder<'_> {
         let items =
             items.filter(|item| number_digits(&item.expr).is_none() || is_position(&item.expr));
         items
-            .map(|item| Ok((self.value(&item.expr)?, item.options.asc == Some(false))))
+            .map(|item| {
+                let value = self.value(&item.expr)?;
+                let value = self.rolled_up_label(value)?;
+                Ok((value, item.options.asc == Some(false)))
+            })
             .collect()
     }
 
