@@ -20,6 +20,7 @@ use sheaf_table::convert::to_column;
 use sheaf_table::schema::{DefaultValue, same_name};
 use sheaf_types::assignment::Mode;
 use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, Sign};
+use sheaf_types::number::FloatDigits;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType as SqlType, Expr, Query, SelectItem, SetExpr,
@@ -422,6 +423,20 @@ fn made_type(field: &Field, extent: Option<Extent>) -> ColumnType {
             ColumnType::Decimal {
                 precision: u8::try_from(known).unwrap_or(*precision),
                 scale: *scale,
+                sign: *sign,
+            }
+        }
+        (
+            ColumnType::Float {
+                digits: Some(digits),
+                sign,
+            },
+            Some(extent),
+        ) => {
+            let precision = extent.float_digits().and_then(|all| u8::try_from(all).ok());
+            let known = precision.and_then(|all| FloatDigits::new(all, digits.scale));
+            ColumnType::Float {
+                digits: known.or(Some(*digits)),
                 sign: *sign,
             }
         }

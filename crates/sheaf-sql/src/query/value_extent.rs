@@ -133,6 +133,15 @@ impl Extent {
         }
     }
 
+    /// Digits in all of a choice of FLOAT(M,D)s; `None` where the kind of the value alone is known.
+    pub(crate) fn float_digits(self) -> Option<u32> {
+        match self {
+            Extent::Shown(LONGEST_FLOAT) => None,
+            Extent::Shown(length) => length.checked_sub(SIGN_AND_POINT),
+            _ => None,
+        }
+    }
+
     /// An exact number of so many digits before the point, and behind it.
     fn exact(whole: u32, scale: u32) -> Extent {
         match scale {
