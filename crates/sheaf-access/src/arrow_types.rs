@@ -52,8 +52,8 @@ pub fn arrow_type(ty: &ColumnType) -> DataType {
         ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
             DataType::Binary
         }
-        // The type of JSON values alone.
-        ColumnType::Json => DataType::LargeBinary,
+        // The type of JSON values alone. Arrays share them, as they share texts.
+        ColumnType::Json => DataType::BinaryView,
         ColumnType::Date => DataType::Date32,
         ColumnType::Time { .. } => DataType::Duration(TimeUnit::Microsecond),
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {

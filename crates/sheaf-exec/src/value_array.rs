@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
-    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, StringViewArray,
+    ArrayRef, BinaryArray, BinaryViewArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
+    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringViewArray,
     TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::datatypes::DataType;
@@ -80,12 +80,12 @@ pub fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef, ArrowErr
             Value::Bytes(bytes) => Some(bytes.as_slice()),
             _ => None,
         }))),
-        DataType::LargeBinary => {
+        DataType::BinaryView => {
             let documents = values.iter().map(|v| match v {
                 Value::Json(document) => Some(document.as_slice()),
                 _ => None,
             });
-            Arc::new(LargeBinaryArray::from_iter(documents))
+            Arc::new(BinaryViewArray::from_iter(documents))
         }
         // Texts. No column has any other type.
         _ => Arc::new(StringViewArray::from_iter(values.iter().map(|v| match v {

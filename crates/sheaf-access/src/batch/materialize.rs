@@ -4,14 +4,15 @@
 //! and a tight loop then loads, shifts and stores one number per row. Nothing is allocated per row: the buffers that
 //! become arrays are allocated once per batch, at their final size.
 //!
-//! Strings become Utf8View: up to 12 bytes lie in the view itself, longer ones are copied once into the batch's buffer.
+//! Strings become Utf8View, and JSON values BinaryView: up to 12 bytes lie in the view itself, longer ones are copied
+//! once into the batch's buffer.
 
 use std::sync::Arc;
 
 use arrow::array::builder::{NullBufferBuilder, make_view};
 use arrow::array::{
-    ArrayRef, BinaryArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float32Array,
-    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, StringViewArray,
+    ArrayRef, BinaryArray, BinaryViewArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
+    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringViewArray,
     TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -76,12 +77,18 @@ impl Views {
         Ok(())
     }
 
-    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    /// The views and their buffers; nothing is left.
+    fn take(&mut self) -> (Vec<u128>, Vec<Buffer>) {
         let views = take_buffer(&mut self.views);
         let mut buffers = std::mem::take(&mut self.complete);
         if !self.bytes.is_empty() {
             buffers.push(Buffer::from_vec(take_buffer(&mut self.bytes)));
         }
+        (views, buffers)
+    }
+
+    fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let (views, buffers) = self.take();
         string_array(views, buffers, nulls)
     }
 }
@@ -178,11 +185,10 @@ enum Values {
         ty: ColumnType,
     },
     Text(Views),
+    Json(Views),
     Binary {
         bytes: Vec<u8>,
         ends: Vec<i32>,
-        /// They are JSON values.
-        are_json: bool,
     },
 }
 
@@ -225,11 +231,11 @@ impl Values {
                 values: Vec::new(),
                 zone,
             },
-            ty @ (DataType::Binary | DataType::LargeBinary) => Self::Binary {
+            DataType::Binary => Self::Binary {
                 bytes: Vec::new(),
                 ends: Vec::new(),
-                are_json: ty == DataType::LargeBinary,
             },
+            DataType::BinaryView => Self::Json(Views::default()),
             // Texts. No column has any other type.
             _ => Self::Text(Views {
                 views: Vec::new(),
@@ -265,7 +271,11 @@ impl Values {
             Self::Set { views, ty } => {
                 numbers.for_each(|number| views.push(text_of_number(ty, number).as_bytes()));
             }
-            Self::Float32(_) | Self::Float64(_) | Self::Text(_) | Self::Binary { .. } => {
+            Self::Float32(_)
+            | Self::Float64(_)
+            | Self::Text(_)
+            | Self::Json(_)
+            | Self::Binary { .. } => {
                 debug_assert!(false, "floats and strings have their own loops");
             }
         }
@@ -278,8 +288,8 @@ impl Values {
     #[inline]
     fn push_string(&mut self, string: &[u8]) -> Result<()> {
         match self {
-            Self::Text(views) => views.push(string),
-            Self::Binary { bytes, ends, .. } => {
+            Self::Text(views) | Self::Json(views) => views.push(string),
+            Self::Binary { bytes, ends } => {
                 bytes.extend_from_slice(string);
                 ends.push(end_of(bytes)?);
             }
@@ -295,8 +305,8 @@ impl Values {
         append: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Self::Text(views) => views.push_long(length, append)?,
-            Self::Binary { bytes, ends, .. } => {
+            Self::Text(views) | Self::Json(views) => views.push_long(length, append)?,
+            Self::Binary { bytes, ends } => {
                 append(bytes)?;
                 ends.push(end_of(bytes)?);
             }
@@ -307,7 +317,7 @@ impl Values {
 
     fn string_bytes(&self) -> usize {
         match self {
-            Self::Set { views, .. } | Self::Text(views) => {
+            Self::Set { views, .. } | Self::Text(views) | Self::Json(views) => {
                 views.bytes.len() + views.complete.iter().map(Buffer::len).sum::<usize>()
             }
             Self::Binary { bytes, .. } => bytes.len(),
@@ -367,22 +377,15 @@ impl Values {
                 string_array(take_buffer(views), vec![labels.bytes.clone()], nulls)?
             }
             Self::Set { views, .. } | Self::Text(views) => views.finish(nulls)?,
-            Self::Binary {
-                bytes,
-                ends,
-                are_json: true,
-            } => {
-                let mut offsets = Vec::with_capacity(ends.len() + 1);
-                offsets.push(0);
-                offsets.extend(ends.drain(..).map(i64::from));
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-                Arc::new(LargeBinaryArray::try_new(
-                    offsets,
-                    Buffer::from_vec(take_buffer(bytes)),
+            Self::Json(views) => {
+                let (views, buffers) = views.take();
+                Arc::new(BinaryViewArray::try_new(
+                    ScalarBuffer::from(views),
+                    buffers,
                     nulls,
                 )?)
             }
-            Self::Binary { bytes, ends, .. } => {
+            Self::Binary { bytes, ends } => {
                 let mut offsets = Vec::with_capacity(ends.len() + 1);
                 offsets.push(0);
                 offsets.append(ends);

@@ -454,7 +454,7 @@ fn plain_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
                 valid(row)
             })
         }
-        (DataType::Binary | DataType::LargeBinary | DataType::BinaryView, _) => {
+        (DataType::Binary | DataType::BinaryView, _) => {
             let values = to_bytes(array, field)?;
             build_text(rows, |row, out| {
                 out.push_str(&String::from_utf8_lossy(values.value(row)));
@@ -484,9 +484,7 @@ pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
     }
     Ok(match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().clone(),
-        DataType::LargeBinary | DataType::BinaryView => {
-            cast(array, &DataType::Binary)?.as_binary::<i32>().clone()
-        }
+        DataType::BinaryView => cast(array, &DataType::Binary)?.as_binary::<i32>().clone(),
         _ => {
             let text = to_text(array, field)?;
             text.iter().map(|value| value.map(str::as_bytes)).collect()
@@ -505,7 +503,6 @@ fn to_byte_views(array: &ArrayRef, field: &Field) -> Result<BinaryViewArray> {
     Ok(match array.data_type() {
         DataType::BinaryView => array.as_binary_view().clone(),
         DataType::Binary => array.as_binary::<i32>().into(),
-        DataType::LargeBinary => array.as_binary::<i64>().into(),
         _ => to_text(array, field)?.to_binary_view(),
     })
 }
@@ -858,7 +855,7 @@ fn number_parts(array: &ArrayRef, field: &Field) -> Result<Vec<Option<NumberPart
 pub fn to_boolean(array: &ArrayRef, field: &Field) -> Result<BooleanArray> {
     Ok(match array.data_type() {
         // Whatever is not the number 0.
-        DataType::LargeBinary => of_documents(array, |value| Some(!is_zero(value))).collect(),
+        DataType::BinaryView => of_documents(array, |value| Some(!is_zero(value))).collect(),
         DataType::Boolean => array.as_boolean().clone(),
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
             to_int(array, field)?

@@ -105,10 +105,9 @@ pub fn as_collation_key(expr: &Expr) -> Option<(&Column, Collation)> {
 
 fn key_literal(expr: &Expr) -> Option<&[u8]> {
     match expr {
-        Expr::Literal(ScalarValue::Binary(Some(key)) | ScalarValue::LargeBinary(Some(key)), _) => {
+        Expr::Literal(ScalarValue::Binary(Some(key)) | ScalarValue::BinaryView(Some(key)), _) => {
             Some(key)
         }
-        Expr::Literal(ScalarValue::BinaryView(Some(key)), _) => Some(key),
         _ => None,
     }
 }

@@ -25,6 +25,6 @@ pub(crate) fn of_documents<'a, T>(
     array: &'a ArrayRef,
     mut compute: impl FnMut(Json<'a>) -> Option<T> + 'a,
 ) -> impl Iterator<Item = Option<T>> + 'a {
-    let documents = array.as_binary::<i64>().iter();
+    let documents = array.as_binary_view().iter();
     documents.map(move |bytes| compute(json_of(bytes?)))
 }

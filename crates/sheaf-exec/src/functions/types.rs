@@ -142,8 +142,8 @@ impl SqlType {
             }
             DataType::Float32 => SqlType::Float,
             DataType::Float64 => SqlType::Double,
-            DataType::LargeBinary => SqlType::Json,
-            DataType::Binary | DataType::BinaryView => SqlType::Bytes,
+            DataType::BinaryView => SqlType::Json,
+            DataType::Binary => SqlType::Bytes,
             DataType::Date32 => SqlType::Date,
             DataType::Timestamp(..) => SqlType::DateTime {
                 fsp: fraction_digits(field),
@@ -409,7 +409,7 @@ pub mod field {
     }
 
     pub fn json() -> Field {
-        declared(DataType::LargeBinary, &ColumnType::Json)
+        declared(DataType::BinaryView, &ColumnType::Json)
     }
 
     pub fn date() -> Field {

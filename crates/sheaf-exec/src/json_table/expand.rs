@@ -17,7 +17,7 @@ pub struct Expand {
     pub input: Arc<LogicalPlan>,
     /// The document of a row: a JSON value.
     pub document: Expr,
-    /// Columns of the input that are handed on. A document is copied into each of its rows, so not all are.
+    /// Columns of the input that are handed on: those that something above needs.
     pub kept: Vec<Column>,
     pub table: Arc<JsonTable>,
     /// A row whose document has no rows comes once, with NULL in all columns of the table.

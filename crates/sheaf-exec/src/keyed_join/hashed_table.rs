@@ -292,6 +292,7 @@ impl HashedTable {
 fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
         _ => array,
     }
 }

@@ -25,7 +25,6 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion_physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -33,7 +32,7 @@ use datafusion_physical_plan::{
 };
 use futures::{StreamExt, stream};
 
-use crate::operator::plan_members::with_input;
+use crate::operator::plan_members::{makes_rows, with_input};
 
 /// The last column, which counts the uses from 0.
 pub const USE: &str = "$use";
@@ -88,21 +87,7 @@ impl ExecutionPlan for CopiesExec {
         "CopiesExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::GreaterEqual
-    }
+    makes_rows!(GreaterEqual);
 
     fn apply_expressions(
         &self,

@@ -7,10 +7,12 @@
 //!                          2   NULL      where the rows of the input are kept
 //! ```
 //!
-//! A document may have millions of rows, and each of them has a copy of the columns of its row. So rows are made in two
-//! steps. The columns of the table are computed a chunk of rows at a time, for a whole document. They wait with the
-//! numbers of their rows, and what they take is accounted for. The columns of the input are copied when the rows are
-//! asked for, for as many rows as have the bytes of a batch.
+//! A document may have millions of rows, and each of them has the columns of its row. So rows are made in two steps.
+//! The columns of the table are computed a chunk of rows at a time, for a whole document. They wait with the numbers of
+//! their rows, and what they take is accounted for. The columns of the input are added when the rows are asked for.
+//!
+//! Texts and JSON values are views: all rows of a document share its bytes. Byte strings are copied. A batch ends after
+//! a mebibyte of copies. It ends after some more of what is shared, because an operator above may copy that.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, LargeBinaryArray, RecordBatch, RecordBatchOptions, UInt32Array,
+    Array, ArrayRef, AsArray, BinaryViewArray, RecordBatch, RecordBatchOptions, UInt32Array,
 };
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -29,7 +31,6 @@ use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion_physical_plan::coop::make_cooperative;
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     SendableRecordBatchStream,
@@ -37,21 +38,22 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt};
 use sheaf_access::CancelFlag;
 use sheaf_types::Value;
-use sheaf_types::json::JsonError;
 use sheaf_types::json::table::Cell;
 
-use crate::functions::EvaluationError;
 use crate::functions::document::json_of;
 use crate::json_table::JsonTable;
-use crate::operator::plan_members::with_input;
+use crate::operator::plan_members::{makes_rows, with_input};
 use crate::operator::scan_exec::access_error;
 use crate::value_array::array_of;
 
 /// The consumer of memory; [`crate::memory_consumers`] knows it.
 const CONSUMER: &str = "JsonTable";
 
-/// A batch has no more rows once its long values have as many bytes.
-const MAX_BATCH_BYTES: usize = 1 << 20;
+/// A batch has no more rows once the bytes that it has of its own are as many.
+const MAX_OWN_BYTES: usize = 1 << 20;
+/// The same, of those that its rows share. Where batches are put together, views that use less than half of their
+/// buffers are copied, so this is more than the batches of a scan have.
+const MAX_SHARED_BYTES: usize = 16 << 20;
 
 /// See the [module](self). Behind the kept columns of the input come those of the table.
 #[derive(Debug)]
@@ -137,21 +139,7 @@ impl ExecutionPlan for ExpandExec {
         "ExpandExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Unknown
-    }
+    makes_rows!(Unknown);
 
     fn apply_expressions(
         &self,
@@ -195,7 +183,7 @@ impl ExecutionPlan for ExpandExec {
 struct InputRows {
     /// The columns that are handed on.
     columns: Vec<ArrayRef>,
-    documents: LargeBinaryArray,
+    documents: BinaryViewArray,
     /// The row that comes next.
     next: usize,
     rows: usize,
@@ -231,7 +219,7 @@ impl ExpandStream {
         let kept = self.kept.iter();
         let rows = batch.num_rows();
         let documents = self.document.evaluate(batch)?.into_array(rows)?;
-        let Some(documents) = documents.as_binary_opt::<i64>() else {
+        let Some(documents) = documents.as_binary_view_opt() else {
             return internal_err!("documents of type {}", documents.data_type());
         };
         self.rows = Some(InputRows {
@@ -245,7 +233,6 @@ impl ExpandStream {
 
     /// Computes rows of the table, for one document at least. Documents with few rows are put together.
     fn compute(&mut self) -> Result<()> {
-        self.cancel.check().map_err(access_error)?;
         let Some(rows) = &mut self.rows else {
             return Ok(());
         };
@@ -254,7 +241,6 @@ impl ExpandStream {
         let (chunks, reservation) = (&mut self.chunks, &self.reservation);
         let mut open = OpenChunk::new(table);
         let mut close = |open: &mut OpenChunk| -> Result<()> {
-            cancel.check().map_err(access_error)?;
             let chunk = open.close(table)?;
             reservation.try_grow(chunk.bytes)?;
             chunks.push_back(chunk);
@@ -262,12 +248,14 @@ impl ExpandStream {
         };
         let mut is_closed = false;
         while rows.next < rows.rows && !is_closed {
+            cancel.check().map_err(access_error)?;
             let row = rows.next;
             rows.next += 1;
             let mut is_missing = true;
             if documents.is_valid(row) {
                 let json = json_of(documents.value(row));
                 let made = table.rows.for_each_row(json, &mut |cells: &[Cell<'_>]| {
+                    cancel.check().map_err(access_error)?;
                     is_missing = false;
                     for (position, cell) in cells.iter().enumerate() {
                         open.push(position, table.value(position, cell)?);
@@ -277,9 +265,9 @@ impl ExpandStream {
                         is_closed = true;
                         close(&mut open)?;
                     }
-                    Ok::<(), Stopped>(())
+                    Ok::<(), DataFusionError>(())
                 });
-                made.map_err(|stopped| stopped.0)?;
+                made?;
             }
             if is_missing && self.keeps_rows {
                 for position in 0..table.columns.len() {
@@ -301,11 +289,11 @@ impl ExpandStream {
             return Ok(None);
         };
         let waiting = &chunk.of[chunk.start..];
-        let mut bytes = 0;
+        let mut bytes = RowBytes::default();
         let mut count = 0;
         for row in waiting {
-            bytes += rows.long_bytes(*row as usize);
-            if count > 0 && bytes > MAX_BATCH_BYTES {
+            rows.add_bytes(*row as usize, &mut bytes);
+            if count > 0 && bytes.are_enough() {
                 break;
             }
             count += 1;
@@ -334,16 +322,42 @@ impl ExpandStream {
 }
 
 impl InputRows {
-    /// Bytes of a row that are copied for each row made of it.
-    fn long_bytes(&self, row: usize) -> usize {
-        let columns = self.columns.iter();
-        let lengths = columns.map(|column| match column.data_type() {
-            DataType::LargeBinary => column.as_binary::<i64>().value_length(row) as usize,
-            DataType::Binary => column.as_binary::<i32>().value_length(row) as usize,
-            // Texts are shared.
-            _ => size_of::<u128>(),
-        });
-        lengths.sum()
+    /// Adds what a row made of this one takes.
+    fn add_bytes(&self, row: usize, bytes: &mut RowBytes) {
+        for column in &self.columns {
+            bytes.own += size_of::<u128>();
+            match column.data_type() {
+                DataType::Binary => {
+                    bytes.own += column.as_binary::<i32>().value_length(row) as usize;
+                }
+                DataType::BinaryView => {
+                    bytes.shared += length_of_view(column.as_binary_view().views()[row]);
+                }
+                DataType::Utf8View => {
+                    bytes.shared += length_of_view(column.as_string_view().views()[row]);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The lowest 32 bits.
+fn length_of_view(view: u128) -> usize {
+    view as u32 as usize
+}
+
+/// What rows take.
+#[derive(Default)]
+struct RowBytes {
+    own: usize,
+    /// What other rows have as well.
+    shared: usize,
+}
+
+impl RowBytes {
+    fn are_enough(&self) -> bool {
+        self.own > MAX_OWN_BYTES || self.shared > MAX_SHARED_BYTES
     }
 }
 
@@ -374,7 +388,7 @@ impl OpenChunk {
     }
 
     fn is_full(&self, most_rows: usize) -> bool {
-        self.of.len() >= most_rows || self.bytes > MAX_BATCH_BYTES
+        self.of.len() >= most_rows || self.bytes > MAX_OWN_BYTES
     }
 
     fn close(&mut self, table: &JsonTable) -> Result<Chunk> {
@@ -394,27 +408,6 @@ impl OpenChunk {
             start: 0,
             bytes,
         })
-    }
-}
-
-/// Why the rows of a document end early.
-struct Stopped(DataFusionError);
-
-impl From<JsonError> for Stopped {
-    fn from(error: JsonError) -> Stopped {
-        Stopped(EvaluationError::from(error).into())
-    }
-}
-
-impl From<EvaluationError> for Stopped {
-    fn from(error: EvaluationError) -> Stopped {
-        Stopped(error.into())
-    }
-}
-
-impl From<DataFusionError> for Stopped {
-    fn from(error: DataFusionError) -> Stopped {
-        Stopped(error)
     }
 }
 
@@ -445,5 +438,78 @@ impl Stream for ExpandStream {
 impl RecordBatchStream for ExpandStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Field;
+    use datafusion_physical_expr::expressions::Column as ColumnExpr;
+    use datafusion_physical_plan::collect;
+    use sheaf_types::ColumnType;
+    use sheaf_types::column_type::Sign;
+    use sheaf_types::json::table::{Column, Level, Otherwise};
+    use sheaf_types::json::{Path, text};
+
+    use super::*;
+    use crate::json_table::JsonTableColumn;
+    use crate::operator::values_exec::ValuesExec;
+
+    #[test]
+    fn rows_share_their_document() {
+        const ROWS: usize = 100;
+        let long = "x".repeat(MAX_SHARED_BYTES / 3);
+        let document = format!("[\"{long}\"{}]", ", 1".repeat(ROWS - 1));
+        let document = text::read(&document).expect("a document").into_bytes();
+        let documents = BinaryViewArray::from_iter_values([&document]);
+        let schema = Arc::new(Schema::new(vec![Field::new(
+            "j",
+            DataType::BinaryView,
+            true,
+        )]));
+        let columns: Vec<ArrayRef> = vec![Arc::new(documents)];
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).expect("a batch");
+        let table = JsonTable {
+            name: "x".to_string(),
+            rows: Level {
+                path: Path::parse("$[*]").expect("a path"),
+                columns: vec![Column::Ordinality],
+            },
+            columns: vec![JsonTableColumn {
+                name: "n".to_string(),
+                ty: ColumnType::BigInt { sign: Sign::Signed },
+                on_error: Otherwise::Null,
+            }],
+            text: String::new(),
+        };
+        let fields = [
+            Field::new("j", DataType::BinaryView, true),
+            table.columns[0].field(),
+        ];
+        let names = Schema::new(fields.to_vec());
+        let expand = ExpandExec::new(
+            Arc::new(ValuesExec::new(schema, vec![batch])),
+            Arc::new(ColumnExpr::new("j", 0)),
+            vec![0],
+            (Arc::new(table), false),
+            &names,
+            CancelFlag::new(),
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let batches = runtime
+            .expect("a runtime")
+            .block_on(collect(Arc::new(expand), Arc::default()))
+            .expect("rows");
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        assert_eq!(rows, ROWS);
+        let mut places = Vec::new();
+        for batch in &batches {
+            assert!(batch.num_rows() <= 3, "{} rows", batch.num_rows());
+            let documents = batch.column(0).as_binary_view();
+            assert_eq!(documents.value(0), document);
+            places.push(documents.value(0).as_ptr());
+        }
+        places.dedup();
+        assert_eq!(places.len(), 1, "copies of the document");
     }
 }

@@ -43,9 +43,15 @@ impl NotedRows {
 /// What the buffers of strings take, which other batches may share.
 fn held_bytes(batch: &RecordBatch) -> usize {
     let columns = batch.columns().iter();
-    let bytes = columns.map(|column| match column.as_string_view_opt() {
-        Some(texts) => texts.data_buffers().iter().map(Buffer::len).sum(),
-        None => value_bytes(column),
+    let bytes = columns.map(|column| {
+        let texts = column
+            .as_string_view_opt()
+            .map(|texts| texts.data_buffers());
+        let documents = || Some(column.as_binary_view_opt()?.data_buffers());
+        match texts.or_else(documents) {
+            Some(buffers) => buffers.iter().map(Buffer::len).sum(),
+            None => value_bytes(column),
+        }
     });
     bytes.sum()
 }
@@ -53,9 +59,14 @@ fn held_bytes(batch: &RecordBatch) -> usize {
 /// What the strings of the batch take.
 fn string_bytes(batch: &RecordBatch) -> usize {
     let columns = batch.columns().iter();
-    let bytes = columns.map(|column| match column.as_string_view_opt() {
-        Some(texts) => texts.lengths().map(|length| length as usize).sum(),
-        None => value_bytes(column),
+    let bytes = columns.map(|column| {
+        if let Some(texts) = column.as_string_view_opt() {
+            return texts.lengths().map(|length| length as usize).sum();
+        }
+        match column.as_binary_view_opt() {
+            Some(documents) => documents.lengths().map(|length| length as usize).sum(),
+            None => value_bytes(column),
+        }
     });
     bytes.sum()
 }

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`no_expressions`] | that have no expressions |
 //! | [`leaf`] | that read nothing of other operators, with the field `properties` |
-//! | [`row_for_row`] | that make one row of each row of their `input`, with `properties` of their own |
+//! | [`makes_rows`] | that make rows of those of their `input`, with `properties` of their own |
+//! | [`row_for_row`] | of these, that make one row of each |
 //! | [`with_input`] | that are made anew with another `input` |
 //! | [`input_handed_on`] | that hand on the batches of their `input`, as they are and in their order |
 //!
@@ -52,8 +53,9 @@ macro_rules! leaf {
     };
 }
 
+/// `one_input!(Equal)`: how many rows there are next to those of the input.
 macro_rules! one_input {
-    () => {
+    ($effect:ident) => {
         fn children(
             &self,
         ) -> Vec<&::std::sync::Arc<dyn ::datafusion_physical_plan::ExecutionPlan>> {
@@ -67,7 +69,7 @@ macro_rules! one_input {
         fn cardinality_effect(
             &self,
         ) -> ::datafusion_physical_plan::execution_plan::CardinalityEffect {
-            ::datafusion_physical_plan::execution_plan::CardinalityEffect::Equal
+            ::datafusion_physical_plan::execution_plan::CardinalityEffect::$effect
         }
     };
 }
@@ -90,13 +92,20 @@ macro_rules! with_input {
     };
 }
 
-macro_rules! row_for_row {
-    () => {
+/// `makes_rows!(GreaterEqual)`: how many rows are made next to those of the input.
+macro_rules! makes_rows {
+    ($effect:ident) => {
         fn properties(&self) -> &::std::sync::Arc<::datafusion_physical_plan::PlanProperties> {
             &self.properties
         }
 
-        $crate::operator::plan_members::one_input!();
+        $crate::operator::plan_members::one_input!($effect);
+    };
+}
+
+macro_rules! row_for_row {
+    () => {
+        $crate::operator::plan_members::makes_rows!(Equal);
     };
 }
 
@@ -112,9 +121,11 @@ macro_rules! input_handed_on {
             vec![true]
         }
 
-        $crate::operator::plan_members::one_input!();
+        $crate::operator::plan_members::one_input!(Equal);
         $crate::operator::plan_members::no_expressions!();
     };
 }
 
-pub(crate) use {input_handed_on, leaf, no_expressions, one_input, row_for_row, with_input};
+pub(crate) use {
+    input_handed_on, leaf, makes_rows, no_expressions, one_input, row_for_row, with_input,
+};

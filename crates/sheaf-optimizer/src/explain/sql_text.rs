@@ -460,9 +460,7 @@ fn literal_text(value: &ScalarValue, collation: Option<Collation>) -> String {
         ScalarValue::Utf8(Some(text))
         | ScalarValue::LargeUtf8(Some(text))
         | ScalarValue::Utf8View(Some(text)) => quoted_string(text),
-        ScalarValue::Binary(Some(bytes))
-        | ScalarValue::LargeBinary(Some(bytes))
-        | ScalarValue::BinaryView(Some(bytes)) => {
+        ScalarValue::Binary(Some(bytes)) | ScalarValue::BinaryView(Some(bytes)) => {
             match collation.and_then(|collation| text_of_sort_key(bytes, collation)) {
                 Some(text) => quoted_string(&text),
                 None => literal_of(bytes),

@@ -169,9 +169,7 @@ fn exactly(value: Value) -> Floor {
 /// The bytes of a binary constant.
 pub(crate) fn bytes_of(constant: &ScalarValue) -> Option<&[u8]> {
     match constant {
-        ScalarValue::Binary(Some(bytes))
-        | ScalarValue::LargeBinary(Some(bytes))
-        | ScalarValue::BinaryView(Some(bytes)) => Some(bytes),
+        ScalarValue::Binary(Some(bytes)) | ScalarValue::BinaryView(Some(bytes)) => Some(bytes),
         _ => None,
     }
 }
@@ -317,7 +315,7 @@ pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
         Value::Time(micros) => ScalarValue::DurationMicrosecond(Some(*micros)),
         Value::Text(text) => ScalarValue::Utf8View(Some(text.clone())),
         Value::Bytes(bytes) => ScalarValue::Binary(Some(bytes.clone())),
-        Value::Json(bytes) => ScalarValue::LargeBinary(Some(bytes.clone())),
+        Value::Json(bytes) => ScalarValue::BinaryView(Some(bytes.clone())),
         Value::Null | Value::Enum(_) | Value::Set(_) => return None,
     };
     scalar.cast_to(&data_type).ok()

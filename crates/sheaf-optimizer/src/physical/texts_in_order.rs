@@ -239,7 +239,7 @@ pub(super) fn by_texts(groups: &PhysicalGroupBy, schema: &Schema) -> Result<bool
     for (key, _) in groups.expr() {
         if matches!(
             key.data_type(schema)?,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary
         ) {
             return Ok(true);
         }

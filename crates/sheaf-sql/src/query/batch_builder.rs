@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, Date32Builder, Decimal128Builder, DurationMicrosecondBuilder,
-    Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder, Int64Builder,
-    LargeBinaryBuilder, StringViewBuilder, TimestampMicrosecondBuilder, UInt8Builder,
+    ArrayRef, BinaryBuilder, BinaryViewBuilder, Date32Builder, Decimal128Builder,
+    DurationMicrosecondBuilder, Float32Builder, Float64Builder, Int8Builder, Int16Builder,
+    Int32Builder, Int64Builder, StringViewBuilder, TimestampMicrosecondBuilder, UInt8Builder,
     UInt16Builder, UInt32Builder, UInt64Builder,
 };
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
@@ -102,7 +102,7 @@ column_builders! {
     Double(Float64Builder),
     Text(StringViewBuilder),
     Bytes(BinaryBuilder),
-    Json(LargeBinaryBuilder),
+    Json(BinaryViewBuilder),
     Date(Date32Builder),
     DateTime(TimestampMicrosecondBuilder),
     Time(DurationMicrosecondBuilder),
@@ -126,7 +126,7 @@ impl ColumnBuilder {
             DataType::Float64 => ColumnBuilder::Double(Float64Builder::new()),
             DataType::Utf8View => ColumnBuilder::Text(StringViewBuilder::new()),
             DataType::Binary => ColumnBuilder::Bytes(BinaryBuilder::new()),
-            DataType::LargeBinary => ColumnBuilder::Json(LargeBinaryBuilder::new()),
+            DataType::BinaryView => ColumnBuilder::Json(BinaryViewBuilder::new()),
             DataType::Date32 => ColumnBuilder::Date(Date32Builder::new()),
             DataType::Timestamp(TimeUnit::Microsecond, None) => {
                 ColumnBuilder::DateTime(TimestampMicrosecondBuilder::new())

@@ -8,8 +8,8 @@
 use arrow::array::{
     Array, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
     DurationMicrosecondArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array,
-    Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, StringArray,
-    StringViewArray, Time64MicrosecondArray, Time64NanosecondArray, TimestampMicrosecondArray,
+    Int16Array, Int32Array, Int64Array, LargeStringArray, StringArray, StringViewArray,
+    Time64MicrosecondArray, Time64NanosecondArray, TimestampMicrosecondArray,
     TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
     UInt16Array, UInt32Array, UInt64Array,
 };
@@ -43,7 +43,6 @@ enum Values<'a> {
     LargeUtf8(&'a LargeStringArray),
     Utf8View(&'a StringViewArray),
     Binary(&'a BinaryArray),
-    LargeBinary(&'a LargeBinaryArray),
     BinaryView(&'a BinaryViewArray),
     FixedSizeBinary(&'a FixedSizeBinaryArray),
     Date32(&'a Date32Array),
@@ -115,7 +114,6 @@ impl<'a> CellReader<'a> {
             DataType::LargeUtf8 => values!(LargeUtf8),
             DataType::Utf8View => values!(Utf8View),
             DataType::Binary => values!(Binary),
-            DataType::LargeBinary => values!(LargeBinary),
             DataType::BinaryView => values!(BinaryView),
             DataType::FixedSizeBinary(_) => values!(FixedSizeBinary),
             DataType::Date32 => values!(Date32),
@@ -156,8 +154,7 @@ impl<'a> CellReader<'a> {
             Values::LargeUtf8(values) => Cell::Bytes(values.value(row).as_bytes()),
             Values::Utf8View(values) => Cell::Bytes(values.value(row).as_bytes()),
             Values::Binary(values) => Cell::Bytes(values.value(row)),
-            Values::LargeBinary(values) => Cell::Json(values.value(row)),
-            Values::BinaryView(values) => Cell::Bytes(values.value(row)),
+            Values::BinaryView(values) => Cell::Json(values.value(row)),
             Values::FixedSizeBinary(values) => Cell::Bytes(values.value(row)),
             Values::Date32(values) => Cell::Date(values.value(row)),
             Values::TimestampSecond(values) => {

@@ -275,8 +275,7 @@ pub fn value_at(array: &dyn Array, row: usize) -> Result<Value> {
         DataType::LargeUtf8 => Value::Text(array.as_string::<i64>().value(row).to_string()),
         DataType::Utf8View => Value::Text(array.as_string_view().value(row).to_string()),
         DataType::Binary => Value::Bytes(array.as_binary::<i32>().value(row).to_vec()),
-        DataType::LargeBinary => Value::Json(array.as_binary::<i64>().value(row).to_vec()),
-        DataType::BinaryView => Value::Bytes(array.as_binary_view().value(row).to_vec()),
+        DataType::BinaryView => Value::Json(array.as_binary_view().value(row).to_vec()),
         DataType::Date32 => Value::Date(array.as_primitive::<Date32Type>().value(row)),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             Value::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(row))

@@ -249,10 +249,7 @@ fn is_text(ty: &DataType) -> bool {
 }
 
 fn is_bytes(ty: &DataType) -> bool {
-    matches!(
-        ty,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView
-    )
+    matches!(ty, DataType::Binary | DataType::BinaryView)
 }
 
 pub(crate) fn is_string(ty: &DataType) -> bool {
@@ -728,9 +725,9 @@ fn of_literal(value: &ScalarValue) -> Option<Extent> {
         ScalarValue::Utf8(Some(text))
         | ScalarValue::LargeUtf8(Some(text))
         | ScalarValue::Utf8View(Some(text)) => Extent::Text(length(text.chars().count())?),
-        ScalarValue::Binary(Some(bytes))
-        | ScalarValue::LargeBinary(Some(bytes))
-        | ScalarValue::BinaryView(Some(bytes)) => Extent::Bytes(length(bytes.len())?),
+        ScalarValue::Binary(Some(bytes)) | ScalarValue::BinaryView(Some(bytes)) => {
+            Extent::Bytes(length(bytes.len())?)
+        }
         ScalarValue::Decimal128(Some(number), precision, scale) => {
             let scale = u32::try_from(*scale).ok()?;
             let digits = length(number.unsigned_abs().to_string().len())?;

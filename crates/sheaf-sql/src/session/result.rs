@@ -560,10 +560,7 @@ impl Shape {
             DataType::Duration(_) | DataType::Time32(_) | DataType::Time64(_) => {
                 Shape::temporal(M::Time, 10, 6)
             }
-            DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_) => {
+            DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
                 Shape::bytes(M::VarString, UNKNOWN_TEXT_CHARACTERS, 0)
             }
             _ => Shape::text(M::VarString, UNKNOWN_TEXT_CHARACTERS, 0),

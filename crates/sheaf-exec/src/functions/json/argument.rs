@@ -2,8 +2,8 @@
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
-    DurationMicrosecondArray, Float64Array, Int64Array, LargeBinaryArray, StringViewArray,
-    TimestampMicrosecondArray, UInt64Array, new_null_array,
+    DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
+    UInt64Array, new_null_array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
@@ -26,7 +26,7 @@ pub(super) fn failed(error: JsonError) -> datafusion_common::DataFusionError {
 }
 
 /// An argument that is a document: a JSON value, or a text that is read.
-pub(super) struct Documents(Argument<LargeBinaryArray>);
+pub(super) struct Documents(Argument<BinaryViewArray>);
 
 impl Documents {
     /// The value for a row; `None` is NULL.
@@ -123,11 +123,11 @@ fn documents(
     field: &Field,
     argument: usize,
     function: &str,
-) -> Result<LargeBinaryArray> {
+) -> Result<BinaryViewArray> {
     Ok(match SqlType::of(field) {
-        SqlType::Json => array.as_binary::<i64>().clone(),
-        SqlType::Null => new_null_array(&DataType::LargeBinary, array.len())
-            .as_binary::<i64>()
+        SqlType::Json => array.as_binary_view().clone(),
+        SqlType::Null => new_null_array(&DataType::BinaryView, array.len())
+            .as_binary_view()
             .clone(),
         SqlType::Text { .. } | SqlType::Enum { .. } => {
             let texts = crate::functions::argument::to_text(array, field)?;
@@ -136,7 +136,7 @@ fn documents(
                 read.map_err(|problem| failed(problem.in_argument(argument, function)))
             };
             let documents = texts.iter().map(|text| text.map(read).transpose());
-            documents.collect::<Result<LargeBinaryArray>>()?
+            documents.collect::<Result<BinaryViewArray>>()?
         }
         SqlType::Bytes => {
             return Err(failed(JsonError::CharacterSet {

@@ -1,6 +1,6 @@
 //! Functions of JSON, and what JSON values are where they stand beside others.
 //!
-//! A JSON value is its binary form ([`sheaf_types::json`]) in an array of LargeBinary, which nothing else is. A text in
+//! A JSON value is its binary form ([`sheaf_types::json`]) in an array of BinaryView, which nothing else is. A text in
 //! the place of a document is read; in the place of a value it is a JSON string:
 //!
 //! ```text
@@ -26,7 +26,7 @@ mod value;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, LargeBinaryBuilder};
+use arrow::array::{ArrayRef, BinaryViewBuilder};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_types::Collation;
@@ -66,7 +66,7 @@ type Made<T> = std::result::Result<Option<T>, JsonError>;
 /// A document for each row; `None` is NULL.
 fn documents(call: &Call<'_>, make: impl Fn(usize) -> Made<Document>) -> Result<ArrayRef> {
     let mut account = call.account();
-    let mut builder = LargeBinaryBuilder::with_capacity(call.rows(), 0);
+    let mut builder = BinaryViewBuilder::with_capacity(call.rows());
     for row in 0..call.rows() {
         if account.is_over() {
             account.check()?;

@@ -816,7 +816,7 @@ pub(super) fn cell_of(array: &ArrayRef) -> Cell<'_> {
         }
         DataType::Utf8View => Cell::Bytes(array.as_string_view().value(0).as_bytes()),
         DataType::Binary => Cell::Bytes(array.as_binary::<i32>().value(0)),
-        DataType::LargeBinary => Cell::Json(array.as_binary::<i64>().value(0)),
+        DataType::BinaryView => Cell::Json(array.as_binary_view().value(0)),
         _ => Cell::Null,
     }
 }
@@ -834,6 +834,6 @@ fn has_cells(ty: &DataType) -> bool {
                 | DataType::Duration(TimeUnit::Microsecond)
                 | DataType::Utf8View
                 | DataType::Binary
-                | DataType::LargeBinary
+                | DataType::BinaryView
         )
 }
