@@ -9,6 +9,7 @@
 
 mod benchmark;
 pub mod bind;
+pub mod character_sets;
 pub mod column_default;
 pub mod dialect;
 pub mod encoding;

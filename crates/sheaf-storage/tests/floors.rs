@@ -220,6 +220,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "walk",
             "locking",
             "encoding",
+            "character_sets",
             "statement_text",
             "parser",
             "column_default",

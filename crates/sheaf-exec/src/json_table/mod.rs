@@ -20,4 +20,4 @@ mod values;
 
 pub use expand::Expand;
 pub use table::{JsonTable, JsonTableColumn};
-pub use values::{assigned, refusal};
+pub use values::assigned;

@@ -1,42 +1,106 @@
 //! Cells of JSON_TABLE on their way into columns.
 //!
-//! A column takes what it would take of an INSERT in strict mode. Where it does not take a value, ON ERROR says what
-//! becomes of it: NULL, unless it says something else.
+//! A column takes what it would take of an INSERT in strict mode, with a few exceptions. Where it does not take a
+//! value, ON ERROR says what becomes of it: NULL, unless it says something else.
+//!
+//! ```text
+//!   2.5 into an integer               2, as CAST rounds it
+//!   1e30 into an integer              3155
+//!   true, null into a date            3669
+//!   20240229 into a date              the date that its digits say
+//!   "2024-02-29 or so" into a date    the date that it begins with
+//! ```
 
 use sheaf_types::assignment::{Mode, assign};
 use sheaf_types::error::{ColumnProblem, codes};
+use sheaf_types::json::functions::coerce::{Coerced, CoercionProblem, to_double, to_integer};
 use sheaf_types::json::functions::quote::unquote;
 use sheaf_types::json::table::{Cell, Otherwise};
 use sheaf_types::json::{Json, JsonError, View};
+use sheaf_types::temporal::{ZERO_DATE, ZERO_DATETIME, read_time};
 use sheaf_types::{ColumnType, Value};
 
 use super::table::{JsonTable, JsonTableColumn};
 use crate::functions::EvaluationError;
 
-/// The value of a JSON value in a column of this type.
+/// The value of a JSON value in the column of this name and type.
 ///
 /// # Errors
-/// The column does not hold it.
-pub fn assigned(ty: &ColumnType, json: Json<'_>) -> Result<Value, ColumnProblem> {
+/// 3155, 3156 and 3669: the column does not hold it.
+pub fn assigned(column: &str, ty: &ColumnType, json: Json<'_>) -> Result<Value, JsonError> {
     let is_text = ty.is_character() || ty.is_binary() || ty.has_labels();
+    let is_whole = ty.is_integer() || matches!(ty, ColumnType::Year | ColumnType::Bit { .. });
     let value = match json.view() {
         _ if *ty == ColumnType::Json => return Ok(Value::Json(json.to_document().into_bytes())),
         _ if is_text => Value::Text(unquote(json).into_owned()),
-        // 20240229 is a date here.
-        View::Int(number) if ty.is_temporal() => Value::Int(number),
-        View::UInt(number) if ty.is_temporal() => Value::UInt(number),
-        View::Double(number) if ty.is_temporal() => Value::Double(number),
-        View::Decimal { unscaled, scale } if ty.is_temporal() => Value::Decimal { unscaled, scale },
-        _ => Value::Json(json.to_document().into_bytes()),
+        View::Date(_) | View::Time(_) | View::DateTime(_) | View::Timestamp(_) => as_json(json),
+        View::String(_) | View::Int(_) | View::UInt(_) | View::Double(_) | View::Decimal { .. }
+            if ty.is_temporal() =>
+        {
+            return moment(ty, &unquote(json)).ok_or_else(|| out_of_range(column));
+        }
+        _ if ty.is_temporal() => return Err(out_of_range(column)),
+        _ if is_whole => {
+            let whole = coerced(to_integer(json), "INTEGER", column)?;
+            match i64::try_from(whole) {
+                Ok(number) => Value::Int(number),
+                Err(_) => Value::UInt(u64::try_from(whole).unwrap_or(u64::MAX)),
+            }
+        }
+        View::String(_) if matches!(ty, ColumnType::Float { .. } | ColumnType::Double { .. }) => {
+            Value::Double(coerced(to_double(json), "DOUBLE", column)?)
+        }
+        _ => as_json(json),
     };
-    assign(ty, &value, Mode::STRICT).map(|(value, _)| value)
+    match assign(ty, &value, Mode::STRICT) {
+        Ok((value, _)) => Ok(value),
+        Err(ColumnProblem::JsonCast { to }) => Err(CoercionProblem::Invalid.error(to, column, 1)),
+        Err(_) => Err(out_of_range(column)),
+    }
+}
+
+fn as_json(json: Json<'_>) -> Value {
+    Value::Json(json.to_document().into_bytes())
+}
+
+fn coerced<T>(coerced: Coerced<T>, to: &'static str, column: &str) -> Result<T, JsonError> {
+    match coerced.problem {
+        None => Ok(coerced.value),
+        Some(problem) => Err(problem.error(to, column, 1)),
+    }
+}
+
+/// The date or time that a text begins with.
+fn moment(ty: &ColumnType, text: &str) -> Option<Value> {
+    match assign(ty, &Value::Text(text.to_string()), Mode::LENIENT).ok()? {
+        (value, None | Some(ColumnProblem::Rounded)) => Some(value),
+        // Something follows, or nothing is there.
+        (value, Some(ColumnProblem::IncorrectTemporal { .. })) => {
+            let is_there = match ty {
+                ColumnType::Time { .. } => read_time(text).is_ok(),
+                _ => !matches!(
+                    value,
+                    Value::Date(ZERO_DATE)
+                        | Value::DateTime(ZERO_DATETIME)
+                        | Value::Timestamp(ZERO_DATETIME)
+                ),
+            };
+            is_there.then_some(value)
+        }
+        _ => None,
+    }
+}
+
+fn out_of_range(column: &str) -> JsonError {
+    let column = column.to_string();
+    JsonError::TableValueOutOfRange { column }
 }
 
 impl JsonTable {
     /// The value of a cell in the column at this position.
     ///
     /// # Errors
-    /// 3156 and 3669 where the column asks for errors; 3140 for EXISTS in a column of JSON.
+    /// 3155, 3156, 3665, 3666 and 3669 where the column asks for errors; 3140 for EXISTS in a column of JSON.
     pub(crate) fn value(&self, position: usize, cell: &Cell<'_>) -> Result<Value, EvaluationError> {
         let column = &self.columns[position];
         let json = match cell {
@@ -45,18 +109,17 @@ impl JsonTable {
             Cell::Exists(exists) => return self.number(column, u64::from(*exists)),
             Cell::Value(json) => *json,
             Cell::Made(document) => document.as_json(),
+            Cell::Wrong(error) => return Err(error.clone().into()),
         };
-        let problem = match assigned(&column.ty, json) {
+        let in_column = |json| assigned(&column.name, &column.ty, json);
+        let error = match in_column(json) {
             Ok(value) => return Ok(value),
-            Err(problem) => problem,
+            Err(error) => error,
         };
         match &column.on_error {
             Otherwise::Null => Ok(Value::Null),
-            Otherwise::Default(document) => {
-                let value = assigned(&column.ty, document.as_json());
-                value.map_err(|problem| refused(column, &problem))
-            }
-            Otherwise::Error => Err(refused(column, &problem)),
+            Otherwise::Default(document) => Ok(in_column(document.as_json())?),
+            Otherwise::Error => Err(error.into()),
         }
     }
 
@@ -73,18 +136,5 @@ impl JsonTable {
             }
             Err(_) => Ok(Value::Null),
         }
-    }
-}
-
-fn refused(column: &JsonTableColumn, problem: &ColumnProblem) -> EvaluationError {
-    refusal(&column.name, problem).into()
-}
-
-/// What is wrong with a value, or a default, that the column of this name does not hold.
-pub fn refusal(column: &str, problem: &ColumnProblem) -> JsonError {
-    let column = column.to_string();
-    match problem {
-        ColumnProblem::JsonCast { to } => JsonError::InvalidForCast { to, column, row: 1 },
-        _ => JsonError::TableValueOutOfRange { column },
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sheaf_algebra::relation::Expand;
 use sheaf_algebra::{ColumnId, Relation, Scalar};
 use sheaf_exec::functions::types::SqlType;
-use sheaf_exec::json_table::{JsonTable, JsonTableColumn, assigned, refusal};
+use sheaf_exec::json_table::{JsonTable, JsonTableColumn, assigned};
 use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sheaf_types::json::table::{Column, Level, Otherwise, ValueColumn};
@@ -23,12 +23,15 @@ use sqlparser::ast::{
 };
 
 use super::block::{Block, Clause};
+use super::character_set::BINARY;
 use super::from::visible;
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::{Binder, Bound};
+use crate::character_sets::{character_set_of, named_collation};
 use crate::error::SqlError;
+use crate::parser::statement::TypeName;
 use crate::parser::{column_type, with_collation};
-use crate::syntax::is_same;
+use crate::syntax::{is_same, object_text};
 
 /// The name of the function in errors.
 const NAME: &str = "JSON_TABLE";
@@ -69,9 +72,11 @@ impl Binder<'_> {
             collation: self.collation(),
             columns: Vec::new(),
             levels: 0,
+            defaults: Vec::new(),
         };
         let (path, written) = rows;
         let level = reading.level(path, written)?;
+        reading.check_defaults()?;
         let Reading {
             columns, collation, ..
         } = reading;
@@ -119,6 +124,8 @@ struct Reading<'a> {
     /// Those so far, in the order of the cells of a row.
     columns: Vec<JsonTableColumn>,
     levels: usize,
+    /// Each with the name and the type of its column.
+    defaults: Vec<(String, ColumnType, Document)>,
 }
 
 impl Reading<'_> {
@@ -155,12 +162,19 @@ impl Reading<'_> {
         let name = &named.name.value;
         let ty = self.type_of(name, &named.r#type)?;
         let path = path_of(&named.path)?;
+        // ON EMPTY and ON ERROR say nothing then, as in MySQL.
         if named.exists {
             self.add(name, ty, Otherwise::Null)?;
             return Ok(Column::Exists(path));
         }
         let on_empty = otherwise(name, &ty, named.on_empty.as_ref())?;
         let on_error = otherwise(name, &ty, named.on_error.as_ref())?;
+        for otherwise in [&on_empty, &on_error] {
+            if let Otherwise::Default(default) = otherwise {
+                let default = (name.clone(), ty.clone(), default.clone());
+                self.defaults.push(default);
+            }
+        }
         let is_json = ty == ColumnType::Json;
         self.add(name, ty, on_error.clone())?;
         Ok(Column::Value(ValueColumn {
@@ -172,12 +186,52 @@ impl Reading<'_> {
         }))
     }
 
+    /// The parser has made one name of what is written.
     fn type_of(&self, name: &str, data_type: &DataType) -> Bound<ColumnType> {
-        let ty = column_type(&data_type.to_string(), name)?;
-        match ty.collation() {
-            Some(_) => Ok(with_collation(ty, self.collation)),
-            None => Ok(ty),
+        let written = match data_type {
+            DataType::Custom(written, _) => object_text(written),
+            other => other.to_string(),
+        };
+        let written = column_type(&written, name)?;
+        let collation = self.collation_of(&written)?;
+        match written.ty.collation() {
+            Some(_) => Ok(with_collation(written.ty, collation)),
+            // A number is unsigned by ZEROFILL, and has no zeros.
+            None => Ok(written.ty.without_zerofill()),
         }
+    }
+
+    /// The collation that a type names, and otherwise that of the connection.
+    ///
+    /// # Errors
+    /// 1115, 1253 and 1273; 1235 for character sets whose texts are stored as UTF-8, but have other characters.
+    fn collation_of(&self, written: &TypeName) -> Bound<Collation> {
+        let (set, name) = (&written.character_set, &written.collation);
+        let Some(named) = named_collation(set.as_deref(), name.as_deref())? else {
+            return Ok(self.collation);
+        };
+        let set = character_set_of(named);
+        if written.ty.collation().is_some() && matches!(set, "latin1" | "ascii") {
+            return Err(SqlError::not_supported_yet(format!(
+                "CHARACTER SET {set} for a column of JSON_TABLE"
+            )));
+        }
+        let has_bytes = written.ty == ColumnType::Json || written.ty.is_binary();
+        match Collation::parse(named) {
+            Some(Collation::Binary) => Ok(Collation::Binary),
+            _ if has_bytes => Err(SqlError::collation_of_other_character_set(named, "binary")),
+            _ if written.binary && name.is_none() => Ok(Collation::Utf8mb4_bin),
+            Some(collation) => Ok(collation),
+            None => Ok(Collation::nearest(named)),
+        }
+    }
+
+    /// Columns have to hold their defaults. That is looked at when all of them have been read.
+    fn check_defaults(&self) -> Bound<()> {
+        for (column, ty, default) in &self.defaults {
+            assigned(column, ty, default.as_json()).map_err(|error| wrong(&error))?;
+        }
+        Ok(())
     }
 
     /// Error 1060 for a name that another column has, at whatever level.
@@ -201,7 +255,9 @@ impl Reading<'_> {
 /// A text between quotes; `None` for any other literal.
 fn text_of(literal: &ValueWithSpan) -> Option<&str> {
     match &literal.value {
-        Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => Some(text),
+        Literal::SingleQuotedString(text)
+        | Literal::DoubleQuotedString(text)
+        | Literal::NationalStringLiteral(text) => Some(text),
         _ => None,
     }
 }
@@ -213,7 +269,7 @@ fn path_of(literal: &ValueWithSpan) -> Bound<Path> {
     Path::parse(text).map_err(|error| wrong(&error))
 }
 
-/// ON EMPTY or ON ERROR. A default is a JSON text, whose value the column has to hold.
+/// ON EMPTY or ON ERROR. A default is a JSON text.
 fn otherwise(
     column: &str,
     ty: &ColumnType,
@@ -224,10 +280,11 @@ fn otherwise(
         Some(JsonTableColumnErrorHandling::Error) => return Ok(Otherwise::Error),
         Some(JsonTableColumnErrorHandling::Default(default)) => default,
     };
+    // The parser lets strings and bytes pass.
     let Some(default) = text_of(default) else {
-        return Err(SqlError::not_supported_yet(
-            "non-string DEFAULT value for a column in a JSON_TABLE expression",
-        ));
+        return Err(wrong(&JsonError::CharacterSet {
+            character_set: BINARY.to_string(),
+        }));
     };
     let document: Document =
         text::read(default).map_err(|problem| wrong(&problem.in_argument(1, NAME)))?;
@@ -235,10 +292,7 @@ fn otherwise(
     if json.nesting() > 0 && *ty != ColumnType::Json {
         return Err(SqlError::invalid_default(column));
     }
-    match assigned(ty, json) {
-        Ok(_) => Ok(Otherwise::Default(document)),
-        Err(problem) => Err(wrong(&refusal(column, &problem))),
-    }
+    Ok(Otherwise::Default(document))
 }
 
 fn wrong(error: &JsonError) -> SqlError {

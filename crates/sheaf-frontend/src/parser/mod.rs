@@ -23,6 +23,7 @@ mod foreign;
 pub mod hint;
 mod insert;
 mod into_clause;
+mod json_table;
 mod load;
 mod lock;
 mod maintain;
@@ -122,6 +123,7 @@ pub fn parse_with_parameters(
         explicit_table::Wrong::InView => SqlError::not_supported_yet("TABLE in a view"),
     })?;
     let (tokens, view_end) = view::take_out_check(tokens);
+    let tokens = json_table::rewritten(tokens, dialect, text)?;
     let tokens = table_list::rewritten(tokens)?;
     let mut parser = StatementParser {
         tokens: Parser::new(dialect)

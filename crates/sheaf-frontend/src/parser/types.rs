@@ -54,18 +54,18 @@ fn float_digits(
     }
 }
 
-/// The type of a column that another parser has read, and written as `text`.
+/// The type of a column of JSON_TABLE, written as `text`.
 ///
 /// # Errors
 /// MySQL's for lengths and digits that no column has; 1064.
-pub fn column_type(text: &str, column: &str) -> Result<ColumnType> {
+pub fn column_type(text: &str, column: &str) -> Result<TypeName> {
     let dialect = SheafDialect::default();
     let mut parser = StatementParser {
         tokens: Parser::new(&dialect).with_tokens_with_locations(tokens_of(text, &dialect, 0)?),
         view_end: ViewEnd::default(),
     };
-    match parser.type_name(column) {
-        Ok((type_name, _)) if parser.at_end() => Ok(type_name.ty),
+    match parser.type_of_json_column(column) {
+        Ok(type_name) if parser.at_end() => Ok(type_name),
         Err(Failure::Statement(error)) => Err(error),
         _ => Err(SqlError::parse_error(text, 1)),
     }
@@ -397,6 +397,19 @@ impl StatementParser<'_> {
         }
         self.type_attributes(&mut type_name, width)?;
         Ok((type_name, serial))
+    }
+
+    /// The type of a column of JSON_TABLE, with its collation. Only texts have a character set.
+    pub(super) fn type_of_json_column(&mut self, column: &str) -> ParseResult<TypeName> {
+        let (mut ty, _) = self.type_name(column)?;
+        if ty.ty.collation().is_some() && (self.accept("CHARACTER SET") || self.accept("CHARSET")) {
+            ty.character_set = Some(self.word_or_string()?);
+            ty.binary |= self.accept("BINARY");
+        }
+        if self.accept("COLLATE") {
+            ty.collation = Some(self.word_or_string()?);
+        }
+        Ok(ty)
     }
 
     /// `width` is that of an integer.

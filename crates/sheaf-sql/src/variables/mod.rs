@@ -9,7 +9,6 @@
 //! The engine holds the global values. A session starts with a shared copy of them; when it changes a value it gets one
 //! of its own, which keeps what differs from the defaults.
 
-mod character_sets;
 mod flags;
 mod isolation;
 #[cfg(test)]
@@ -34,13 +33,13 @@ use sheaf_types::temporal::TimeZone;
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
-pub use character_sets::{
+pub(crate) use isolation::{Isolation, NextTransaction};
+use settings::Settings;
+pub use sheaf_frontend::character_sets::{
     BINARY_COLLATION_ID, CHARACTER_SETS, COLLATIONS, OWN_COLLATION_ID, character_set,
     character_set_of, collation, collation_of_id, collation_within, default_collation,
     named_collation, unsupported_character_set_of_id,
 };
-pub(crate) use isolation::{Isolation, NextTransaction};
-use settings::Settings;
 pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
 use table::DEFINITIONS;

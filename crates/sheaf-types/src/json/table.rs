@@ -77,6 +77,8 @@ pub enum Cell<'a> {
     Value(Json<'a>),
     /// An array of several values, or a default.
     Made(Cow<'a, Document>),
+    /// The column asks for an error. The first one of a row counts, among those of converting values.
+    Wrong(JsonError),
 }
 
 impl Level {
@@ -88,8 +90,8 @@ impl Level {
     /// Calls `row` for each row of the document. Its error ends the table.
     ///
     /// # Errors
-    /// `MissingTableValue` and `WrongTableValue` where a column asks for errors, and those of `row`.
-    pub fn for_each_row<'a, E: From<JsonError>>(
+    /// Those of `row`.
+    pub fn for_each_row<'a, E>(
         &'a self,
         json: Json<'a>,
         row: &mut dyn FnMut(&[Cell<'a>]) -> Result<(), E>,
@@ -99,7 +101,7 @@ impl Level {
     }
 
     /// The rows below one value, whose cells begin at `first`. Gives whether there are any.
-    fn rows<'a, E: From<JsonError>>(
+    fn rows<'a, E>(
         &'a self,
         json: Json<'a>,
         first: usize,
@@ -111,7 +113,7 @@ impl Level {
             let mut at = first;
             for column in &self.columns {
                 if !matches!(column, Column::Nested(_)) {
-                    cells[at] = column.cell(value, position as u64 + 1)?;
+                    cells[at] = column.cell(value, position as u64 + 1);
                 }
                 at += column.width();
             }
@@ -142,28 +144,28 @@ impl Column {
     }
 
     /// The cell of a row's value. A nested level has none of its own.
-    fn cell<'a>(&'a self, value: Json<'a>, ordinal: u64) -> Result<Cell<'a>, JsonError> {
+    fn cell<'a>(&'a self, value: Json<'a>, ordinal: u64) -> Cell<'a> {
         match self {
-            Column::Ordinality => Ok(Cell::Ordinal(ordinal)),
-            Column::Exists(path) => Ok(Cell::Exists(path.find_one(value).is_some())),
+            Column::Ordinality => Cell::Ordinal(ordinal),
+            Column::Exists(path) => Cell::Exists(path.find_one(value).is_some()),
             Column::Value(column) => column.cell(value),
-            Column::Nested(_) => Ok(Cell::Null),
+            Column::Nested(_) => Cell::Null,
         }
     }
 }
 
 impl ValueColumn {
-    fn cell<'a>(&'a self, value: Json<'a>) -> Result<Cell<'a>, JsonError> {
+    fn cell<'a>(&'a self, value: Json<'a>) -> Cell<'a> {
         match self.path.find(value)[..] {
             [] => self.on_empty.cell(|| JsonError::MissingTableValue {
                 column: self.name.clone(),
             }),
-            [value] if value.is_null() => Ok(Cell::Null),
-            [value] if self.is_json || value.nesting() == 0 => Ok(Cell::Value(value)),
-            ref values if self.is_json => {
-                let array = array_of(values.iter().copied())?;
-                Ok(Cell::Made(Cow::Owned(array)))
-            }
+            [value] if value.is_null() => Cell::Null,
+            [value] if self.is_json || value.nesting() == 0 => Cell::Value(value),
+            ref values if self.is_json => match array_of(values.iter().copied()) {
+                Ok(array) => Cell::Made(Cow::Owned(array)),
+                Err(error) => Cell::Wrong(error),
+            },
             _ => self.on_error.cell(|| JsonError::WrongTableValue {
                 column: self.name.clone(),
             }),
@@ -172,15 +174,12 @@ impl ValueColumn {
 }
 
 impl Otherwise {
-    /// The cell in place of a value.
-    ///
-    /// # Errors
-    /// `error`, if the column asks for it.
-    pub fn cell(&self, error: impl FnOnce() -> JsonError) -> Result<Cell<'_>, JsonError> {
+    /// The cell in place of a value: `error`, if the column asks for it.
+    fn cell(&self, error: impl FnOnce() -> JsonError) -> Cell<'_> {
         match self {
-            Otherwise::Null => Ok(Cell::Null),
-            Otherwise::Error => Err(error()),
-            Otherwise::Default(document) => Ok(Cell::Made(Cow::Borrowed(document))),
+            Otherwise::Null => Cell::Null,
+            Otherwise::Error => Cell::Wrong(error()),
+            Otherwise::Default(document) => Cell::Made(Cow::Borrowed(document)),
         }
     }
 }

@@ -44,15 +44,19 @@ fn rows(document: &str, table: &Level) -> Result<Vec<String>, JsonError> {
     let document = read(document).expect(document);
     let mut rows = Vec::new();
     table.for_each_row(document.as_json(), &mut |cells| {
-        let cells = cells.iter().map(|cell| match cell {
-            Cell::Null => "NULL".to_string(),
-            Cell::Ordinal(number) => number.to_string(),
-            Cell::Exists(exists) => u8::from(*exists).to_string(),
-            Cell::Value(value) => to_text(*value),
-            Cell::Made(document) => to_text(document.as_json()),
-        });
-        rows.push(cells.collect::<Vec<_>>().join(" | "));
-        Ok::<(), JsonError>(())
+        let mut texts = Vec::new();
+        for cell in cells {
+            texts.push(match cell {
+                Cell::Null => "NULL".to_string(),
+                Cell::Ordinal(number) => number.to_string(),
+                Cell::Exists(exists) => u8::from(*exists).to_string(),
+                Cell::Value(value) => to_text(*value),
+                Cell::Made(document) => to_text(document.as_json()),
+                Cell::Wrong(error) => return Err(error.clone()),
+            });
+        }
+        rows.push(texts.join(" | "));
+        Ok(())
     })?;
     Ok(rows)
 }
