@@ -100,7 +100,9 @@ pub enum ExtraNote {
     JoinBufferNestedLoop,
     FirstMatch,
     Recursive,
+    /// The rows of a document. To MySQL they lie in a temporary table.
     TableFunction,
+    /// Groups in a hash table.
     UsingTemporary,
     UsingFilesort,
     MaySwitch,
@@ -152,7 +154,7 @@ impl ExtraNote {
             ExtraNote::JoinBufferNestedLoop => "Using join buffer (Block Nested Loop)",
             ExtraNote::FirstMatch => "FirstMatch",
             ExtraNote::Recursive => "Recursive",
-            ExtraNote::TableFunction => "Table function: json_table",
+            ExtraNote::TableFunction => "Table function: json_table; Using temporary",
             ExtraNote::UsingTemporary => "Using temporary",
             ExtraNote::UsingFilesort => "Using filesort",
             ExtraNote::MaySwitch => MAY_SWITCH,
@@ -255,7 +257,10 @@ impl ExplainRow {
 
     /// What Extra says and the trees have no words of their own for.
     pub(crate) fn other_notes(&self) -> Vec<&str> {
-        let is_told = |text: &&str| TOLD.iter().any(|note| note.text() == *text);
+        let is_told = |text: &&str| {
+            let mut told = TOLD.iter().flat_map(|note| note.text().split("; "));
+            told.any(|told| told == *text)
+        };
         let extra = self.extra.as_deref().unwrap_or_default();
         let notes = extra.split("; ").filter(|text| !text.is_empty());
         notes.filter(|text| !is_told(text)).collect()
@@ -340,6 +345,7 @@ mod tests {
         );
         assert!(row.other_notes().is_empty());
         row.add(ExtraNote::Recursive);
+        row.add(ExtraNote::TableFunction);
         assert_eq!(row.other_notes(), ["Recursive"]);
     }
 

@@ -168,6 +168,10 @@ impl Blocks<'_> {
             .with_some("rows_examined_per_scan", row.rows)
             .with_some("rows_produced_per_join", row.produced.map(Json::count))
             .with_some("filtered", row.filtered.map(|share| format!("{share:.2}")));
+        if row.has(ExtraNote::TableFunction) {
+            table.add("table_function", "json_table");
+            table.add("using_temporary_table", true);
+        }
         table = table
             .with_flag("using_index", row.has(ExtraNote::UsingIndex))
             .with_flag("backward_index_scan", row.has(ExtraNote::BackwardIndexScan))
@@ -249,4 +253,33 @@ fn join_buffer(row: &ExplainRow) -> Option<&'static str> {
     .into_iter()
     .find(|(note, _)| row.has(*note))
     .map(|(_, text)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Layout;
+
+    #[test]
+    fn rows_of_a_document_are_no_groups() {
+        let printed = |row: &ExplainRow| {
+            let document = explain_json(std::slice::from_ref(row), None);
+            document.print(Layout::default())
+        };
+        let mut row = ExplainRow::table(1, "SIMPLE", "x", "ALL");
+        row.add(ExtraNote::TableFunction);
+        let alone = printed(&row);
+        assert!(
+            alone.contains("\"table_function\": \"json_table\""),
+            "{alone}"
+        );
+        assert!(!alone.contains("grouping_operation"), "{alone}");
+        row.add(ExtraNote::UsingTemporary);
+        let grouped = printed(&row);
+        assert!(grouped.contains("grouping_operation"), "{grouped}");
+        assert_eq!(
+            row.extra.as_deref(),
+            Some("Table function: json_table; Using temporary; Using temporary")
+        );
+    }
 }

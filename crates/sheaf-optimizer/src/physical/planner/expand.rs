@@ -37,8 +37,8 @@ impl Planner<'_> {
         let own_us = rows * (costs.joined_row_us + columns * costs.column_us);
         let mut row = block.row(&expand.table.name, "ALL");
         row.estimate(ROWS_OF_DOCUMENT, ROWS_OF_DOCUMENT);
+        row.cost(own_us, input.cost_us + own_us, rows);
         row.add(ExtraNote::TableFunction);
-        row.add(ExtraNote::UsingTemporary);
         input.explain.push(row);
         let plan = ExpandExec::new(
             Arc::clone(&input.plan),
