@@ -96,6 +96,8 @@ const NULL_IN_DOUBT: [&str; 60] = [
     "year",
     "yearweek",
 ];
+/// What TINYTEXT holds.
+const TINY_BYTES: u64 = 255;
 /// What TEXT and BLOB, and their kinds of other lengths, hold.
 const LONG_BYTES: [u64; 3] = [65_535, 16_777_215, 4_294_967_295];
 
@@ -146,6 +148,7 @@ impl Session {
                     (extent, _) => extent,
                 };
                 let ty = number.and_then(|number| type_of_constant(field, number.extent));
+                let ty = ty.or_else(|| written.and_then(|written| named_tiny_text(field, written)));
                 let ty = ty.unwrap_or_else(|| made_type(field, extent));
                 let may_be_null = |written| makes_null(written, &ty);
                 let nullable = match number {
@@ -326,8 +329,8 @@ pub(crate) fn column_type_of(field: &Field) -> ColumnType {
         DataType::Date32 | DataType::Date64 => ColumnType::Date,
         DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
         DataType::Duration(_) => ColumnType::Time { fsp: 6 },
-        DataType::LargeBinary => ColumnType::Json,
-        DataType::Binary | DataType::BinaryView => ColumnType::Blob {
+        DataType::BinaryView => ColumnType::Json,
+        DataType::Binary => ColumnType::Blob {
             max_bytes: 4_294_967_295,
         },
         _ => ColumnType::Text {
@@ -366,6 +369,13 @@ fn type_of_constant(field: &Field, known: Extent) -> Option<ColumnType> {
         }),
         _ => None,
     }
+}
+
+/// A TINYTEXT of a derived table or JSON_TABLE is one. Computed texts as short as that are VARCHAR.
+fn named_tiny_text(field: &Field, written: &Expr) -> Option<ColumnType> {
+    let is_named = matches!(written, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let ty = is_named.then(|| column_type_of(field))?;
+    matches!(ty, ColumnType::Text { max_bytes, .. } if max_bytes <= TINY_BYTES).then_some(ty)
 }
 
 /// The type of a column with these values.
