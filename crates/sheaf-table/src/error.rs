@@ -127,6 +127,10 @@ pub enum TableError {
     ColumnNeededByCheck { name: String, column: String },
     #[error("Column '{column}' has a generated column dependency.")]
     ColumnNeededByGenerated { column: String },
+    #[error(
+        "Column '{column}' has a functional index dependency and cannot be dropped or renamed."
+    )]
+    ColumnNeededByKeyExpression { column: String },
     #[error("'{what}' is not supported for generated columns.")]
     UnsupportedOnGenerated { what: &'static str },
     #[error(
@@ -326,6 +330,7 @@ impl TableError {
                 codes::CHECK_CONSTRAINT_CLAUSE_USING_FK_REFER_ACTION_COLUMN
             }
             TableError::ColumnNeededByGenerated { .. } => codes::DEPENDENT_BY_GENERATED_COLUMN,
+            TableError::ColumnNeededByKeyExpression { .. } => codes::DEPENDENT_BY_FUNCTIONAL_INDEX,
             TableError::UnsupportedOnGenerated { .. } => {
                 codes::UNSUPPORTED_ACTION_ON_GENERATED_COLUMN
             }

@@ -3,6 +3,7 @@
 //! | file | rule |
 //! |---|---|
 //! | [`push_down_predicates`] | conditions go as far down as they mean the same |
+//! | [`indexed_expressions`] | columns take the places of expressions that they have the values of |
 //! | [`no_rows`] | what has no rows, and what follows of it |
 //! | [`push_down_limits`] | limits go as far down as they leave what is shown |
 //! | [`unused_joins`] | joins of which nobody needs one side's columns go, or only test |
@@ -17,6 +18,7 @@
 
 mod domain;
 pub mod flat_unions;
+pub mod indexed_expressions;
 pub mod infer_predicates;
 pub mod no_rows;
 mod parts_of_unions;

@@ -11,7 +11,7 @@ use datafusion_common::{Result, internal_err};
 use datafusion_expr::expr::{Case, Cast, InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF, cast};
 
-use super::{Comparison, Scalar, ScalarKind, Truth, condition};
+use super::{Comparison, Scalar, ScalarKind, Truth};
 use crate::column::ColumnId;
 
 /// Conditions of a chain that is a tree as deep as it is long. Longer ones are balanced.
@@ -152,13 +152,7 @@ impl Scalar {
                 negated,
             }) => {
                 let (operand, list) = (one(expr)?, all(list)?);
-                let nullable = operand.is_nullable() || list.iter().any(Scalar::is_nullable);
-                let kind = ScalarKind::InList {
-                    operand: Box::new(operand),
-                    list,
-                    negated,
-                };
-                Ok(Scalar::new(kind, condition(nullable)))
+                Ok(operand.in_list(list, negated))
             }
             Expr::Case(Case {
                 expr: None,

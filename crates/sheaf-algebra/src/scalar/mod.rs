@@ -318,6 +318,18 @@ impl Scalar {
         Scalar::new(kind, condition(nullable))
     }
 
+    /// IN of members in the operand's domain.
+    pub fn in_list(self, list: Vec<Scalar>, negated: bool) -> Scalar {
+        let nullable = self.is_nullable() || list.iter().any(Scalar::is_nullable);
+        let operand = Box::new(self);
+        let kind = ScalarKind::InList {
+            operand,
+            list,
+            negated,
+        };
+        Scalar::new(kind, condition(nullable))
+    }
+
     pub fn kind(&self) -> &ScalarKind {
         &self.kind
     }

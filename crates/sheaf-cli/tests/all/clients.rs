@@ -361,6 +361,9 @@ fn a_dump_brings_every_value_to_another_server() {
          2024, '2024-02-29', '2024-02-29 12:30:45.123456', '-838:59:59.000', '2024-02-29 12:30:45', 'y''z', 'x ', \
          0x00FF, 0x00271A225C, NULL, 'a\\0\\Z\\\\\\'\"\\n\\r\\t'), (1, NULL, 0, 0, 1.7976931348623157e308, 1901, \
          '1000-01-01', '9999-12-31 23:59:59.999999', '00:00:00.001', NULL, 'x', '', '', '', '', '')",
+        "CREATE TABLE indexed (id INT PRIMARY KEY, a INT, name VARCHAR(20), UNIQUE KEY u ((a * 2 + 1)), \
+         KEY i ((LOWER(name)) DESC, a, (CASE WHEN a > 1 THEN 'it''s' END)))",
+        "INSERT INTO indexed VALUES (1, 5, 'A'), (2, NULL, NULL), (3, -7, 'b')",
         "CREATE TABLE blobs (id INT PRIMARY KEY, b LONGBLOB)",
     ] {
         source.query_drop(sql).expect(sql);
@@ -419,7 +422,7 @@ fn a_dump_brings_every_value_to_another_server() {
             .expect("mariadb runs");
         stdout_of(&loading);
         assert!(dumping.wait().expect("it ends").success(), "{options:?}");
-        for table in ["parent", "everything", "blobs"] {
+        for table in ["parent", "everything", "indexed", "blobs"] {
             for sql in [
                 format!("SELECT * FROM shop.{table} ORDER BY id"),
                 format!("SHOW CREATE TABLE shop.{table}"),

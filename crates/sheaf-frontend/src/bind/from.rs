@@ -433,6 +433,15 @@ impl Binder<'_> {
                 .is_some_and(|column| column.invisible)
         };
         let invisible: Vec<bool> = (0..schema.fields().len()).map(is_invisible).collect();
+        let is_nameless = |position: usize| {
+            let columns = stored.map(|stored| &stored.table.definition.columns);
+            columns
+                .and_then(|columns| columns.get(position))
+                .is_some_and(|column| column.hidden)
+        };
+        let has_generated =
+            stored.is_some_and(|stored| stored.table.definition.has_generated_columns());
+        let mut all = Vec::new();
         for (position, field) in schema.fields().iter().enumerate() {
             let id = self.columns.add(Column {
                 field: Arc::clone(field),
@@ -451,11 +460,18 @@ impl Binder<'_> {
                 invisible: invisible[position],
                 table: Arc::clone(&table_name),
             };
+            if has_generated {
+                all.push(column.clone());
+            }
             match field.name() == CLUSTERED_KEY {
                 true => hidden.push(column),
                 false if table_name.unreadable.contains(field.name()) => {}
+                false if is_nameless(position) => {}
                 false => columns.push(column),
             }
+        }
+        if let Some(stored) = stored {
+            self.note_indexed_expressions(stored, &all);
         }
         self.tables.push(Arc::clone(&source));
         let scan = Scan {

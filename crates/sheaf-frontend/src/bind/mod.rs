@@ -25,6 +25,7 @@
 //! | [`recursive`] | common table expressions that name themselves |
 //! | [`view`] | views, bound where they are named |
 //! | [`from`] | tables, derived tables, joins with ON, USING and NATURAL |
+//! | [`indexed_expressions`] | expressions that indexes of a table have |
 //! | [`json_table`] | JSON_TABLE |
 //! | [`select`] | a SELECT, from its FROM to its LIMIT |
 //! | [`over_rows`] | a list and a condition without a query, over rows at hand |
@@ -53,6 +54,7 @@ mod function;
 mod group;
 mod grouped;
 mod hints;
+mod indexed_expressions;
 mod json;
 mod json_table;
 mod literal;
@@ -79,6 +81,7 @@ use datafusion_expr::logical_plan::Projection;
 use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use sheaf_access::cancel;
 use sheaf_algebra::relation::{Operator, Scan};
+use sheaf_algebra::rules::indexed_expressions::IndexedExpression;
 use sheaf_algebra::scalar::Typing;
 use sheaf_algebra::to_logical_plan::to_logical_plans;
 use sheaf_algebra::{Column, ColumnId, ColumnSet, Columns, Relation, Scalar, rules};
@@ -189,6 +192,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         hints,
         locking,
         parameters_seen,
+        indexed_expressions,
         ..
     } = bound;
     let plain = tables.clone();
@@ -205,10 +209,16 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
             true => with_sources(relation, &tables),
             false => relation,
         };
-        Ok(match context.is_over_rows {
-            true => relation,
-            false => rules::rewrite(relation, &mut columns, &typing)?,
-        })
+        if context.is_over_rows {
+            return Ok(relation);
+        }
+        // Before, because rules ask for indexes. And behind, because conditions have moved below outer joins.
+        let relation = rules::indexed_expressions::apply(relation, &indexed_expressions);
+        let relation = rules::rewrite(relation, &mut columns, &typing)?;
+        Ok(rules::indexed_expressions::apply(
+            relation,
+            &indexed_expressions,
+        ))
     };
     let (sources, mut relations): (Vec<_>, Vec<_>) = computed_once.into_iter().unzip();
     relations.push(relation);
@@ -404,6 +414,10 @@ struct Binder<'a> {
     has_any_value: bool,
     /// Divisions by zero in conditions over tables are noted, but for those of subqueries.
     watches_conditions: bool,
+    /// What indexes of the tables have of expressions.
+    indexed_expressions: Vec<IndexedExpression>,
+    /// An expression is bound that a definition keeps: it means the same in every session.
+    binds_kept: bool,
 }
 
 /// An aggregate whose arguments are bound.
@@ -455,6 +469,8 @@ impl<'a> Binder<'a> {
             derived_so_far: 0,
             has_any_value: has_any_value(context.sql),
             watches_conditions: false,
+            indexed_expressions: Vec::new(),
+            binds_kept: false,
         }
     }
 }

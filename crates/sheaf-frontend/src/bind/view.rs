@@ -80,6 +80,7 @@ impl Binder<'_> {
     /// What texts compare by that come from no column.
     pub(super) fn collation(&self) -> Collation {
         match self.open_views.last() {
+            _ if self.binds_kept => Collation::default(),
             Some(open) => Collation::nearest(&open.view.definition.collation),
             None => self.context.session.collation(),
         }

@@ -10,7 +10,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::definition::refuse_encryption;
 use super::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, ForeignKeyDefinition, GeneratedDefinition,
-    KeyDefinition, KeyKind, KeyPart, OnDuplicate, TableChange, TypeName,
+    KeyDefinition, KeyExpression, KeyKind, KeyPart, OnDuplicate, TableChange, TypeName,
 };
 use super::{ParseResult, Statement, StatementParser, check_text};
 use crate::error::SqlError;
@@ -79,6 +79,11 @@ impl StatementParser<'_> {
             && Self::is_word(&self.tokens.peek_nth_token_ref(1).token, word)
     }
 
+    fn peek_parenthesis_and_parenthesis(&self) -> bool {
+        self.tokens.peek_token_ref().token == Token::LParen
+            && self.tokens.peek_nth_token_ref(1).token == Token::LParen
+    }
+
     fn table_element(&mut self, table: &mut CreateTable) -> ParseResult<()> {
         let mut constraints = Constraints::default();
         if !self.key_or_constraint(&mut constraints)? {
@@ -122,8 +127,12 @@ impl StatementParser<'_> {
             found.checks.push(self.check(symbol, None)?);
         } else if constraint {
             return self.unexpected("PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK");
-        } else if self.accept_one_of(&["FULLTEXT", "SPATIAL"]).is_some() {
-            return Err(SqlError::not_supported_yet("FULLTEXT and SPATIAL keys").into());
+        } else if let Some(kind) = self.accept_one_of(&["FULLTEXT", "SPATIAL"]) {
+            let _ = self.accept_one_of(&["INDEX", "KEY"]);
+            if self.tokens.peek_token_ref().token != Token::LParen {
+                self.identifier()?;
+            }
+            return Err(self.refused_key(kind).into());
         } else if self.is_key_start() {
             self.tokens.advance_token();
             found.keys.push(self.named_key(KeyKind::Plain, None)?);
@@ -155,11 +164,29 @@ impl StatementParser<'_> {
         })
     }
 
+    /// Why a FULLTEXT or SPATIAL key of the parts that come next is refused: error 3759 or 3760 if one of them is an
+    /// expression, otherwise 1235.
+    pub(super) fn refused_key(&mut self, kind: &str) -> SqlError {
+        let parts = self.key_parts().unwrap_or_default();
+        let has_expression = parts.iter().any(|part| part.expression.is_some());
+        match (has_expression, kind) {
+            (true, "FULLTEXT") => SqlError::new(
+                codes::FULLTEXT_FUNCTIONAL_INDEX,
+                "Fulltext functional index is not supported.",
+            ),
+            (true, _) => SqlError::new(
+                codes::SPATIAL_FUNCTIONAL_INDEX,
+                "Spatial functional index is not supported.",
+            ),
+            (false, _) => SqlError::not_supported_yet("FULLTEXT and SPATIAL keys"),
+        }
+    }
+
     pub(super) fn key_parts(&mut self) -> ParseResult<Vec<KeyPart>> {
         self.expect_token(&Token::LParen)?;
         let parts = self.list(|parser| {
             if parser.tokens.peek_token_ref().token == Token::LParen {
-                return Err(SqlError::not_supported_yet("functional key parts").into());
+                return parser.key_expression();
             }
             let column = parser.identifier()?;
             let prefix_length = if parser.accept_token(&Token::LParen) {
@@ -175,15 +202,32 @@ impl StatementParser<'_> {
             } else {
                 None
             };
-            let descending = parser.accept_one_of(&["ASC", "DESC"]) == Some("DESC");
             Ok(KeyPart {
                 column,
+                expression: None,
                 prefix_length,
-                descending,
+                descending: parser.descends(),
             })
         })?;
         self.expect_token(&Token::RParen)?;
         Ok(parts)
+    }
+
+    /// `(expression) [ASC | DESC]`.
+    fn key_expression(&mut self) -> ParseResult<KeyPart> {
+        let (expression, tokens) = self.expression_in_parentheses()?;
+        let text = check_text::kept_operation(&tokens, &expression);
+        Ok(KeyPart {
+            column: String::new(),
+            expression: Some(Box::new(KeyExpression { expression, text })),
+            prefix_length: None,
+            descending: self.descends(),
+        })
+    }
+
+    /// Whether DESC comes next. Reads over ASC.
+    fn descends(&mut self) -> bool {
+        self.accept_one_of(&["ASC", "DESC"]) == Some("DESC")
     }
 
     pub(super) fn index_type(&mut self) -> ParseResult<()> {
@@ -235,8 +279,15 @@ impl StatementParser<'_> {
     }
 
     fn column_names(&mut self) -> ParseResult<Vec<String>> {
+        if self.peek_parenthesis_and_parenthesis() {
+            self.tokens.advance_token();
+            return self.unexpected("a column");
+        }
         let parts = self.key_parts()?;
-        Ok(parts.into_iter().map(|part| part.column).collect())
+        match parts.iter().any(|part| part.expression.is_some()) {
+            true => self.unexpected("columns"),
+            false => Ok(parts.into_iter().map(|part| part.column).collect()),
+        }
     }
 
     /// REFERENCES and what follows; the columns that refer are still to come.
@@ -367,6 +418,7 @@ impl StatementParser<'_> {
             name: None,
             parts: vec![KeyPart {
                 column: column.name.clone(),
+                expression: None,
                 prefix_length: None,
                 descending: false,
             }],

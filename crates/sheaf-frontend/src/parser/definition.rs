@@ -55,6 +55,13 @@ impl StatementParser<'_> {
         if unique {
             return self.unexpected("INDEX");
         }
+        if let Some(kind) = self.accept_one_of(&["FULLTEXT INDEX", "SPATIAL INDEX"]) {
+            self.identifier()?;
+            self.expect("ON")?;
+            self.table_name()?;
+            let kind = kind.trim_end_matches(" INDEX");
+            return Err(self.refused_key(kind).into());
+        }
         for what in [
             "FULLTEXT",
             "SPATIAL",

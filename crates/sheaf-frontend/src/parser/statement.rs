@@ -324,9 +324,19 @@ pub struct KeyDefinition {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPart {
+    /// Empty if the part is an expression.
     pub column: String,
+    pub expression: Option<Box<KeyExpression>>,
     pub prefix_length: Option<u32>,
     pub descending: bool,
+}
+
+/// A part of a key that is an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyExpression {
+    pub expression: ast::Expr,
+    /// The expression as it is kept.
+    pub text: String,
 }
 
 /// `[CONSTRAINT name] FOREIGN KEY [index] (columns) REFERENCES table (columns) [ON DELETE …] [ON UPDATE …]`

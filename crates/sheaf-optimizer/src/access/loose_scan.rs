@@ -152,7 +152,7 @@ impl WantedGroups {
             let [Expr::Column(argument)] = params.args.as_slice() else {
                 return None;
             };
-            let column = definition.column_position(&argument.name)?;
+            let column = definition.position_in_plan(&argument.name)?;
             if params.filter.is_some() || !params.order_by.is_empty() {
                 return None;
             }

@@ -55,8 +55,8 @@ fn conjunction_texts(
         let Some((column, set)) = bound else {
             break;
         };
-        let column = &table.columns[column];
-        let next: Vec<String> = interval_texts(&column.name, &column.ty, set, limit);
+        let (name, ty) = (table.shown_name(column), &table.columns[column].ty);
+        let next: Vec<String> = interval_texts(name, ty, set, limit);
         prefixes = prefixes
             .iter()
             .flat_map(|prefix| {

@@ -285,7 +285,7 @@ impl<'a> TableReference<'a> {
     pub(crate) fn share_of_condition(&self, expr: &Expr) -> Result<f64> {
         let qualified = expr.clone().transform(|expr| match &expr {
             Expr::Column(column) => {
-                let position = self.table.definition.column_position(&column.name);
+                let position = self.table.definition.position_in_plan(&column.name);
                 Ok(match position {
                     Some(position) => {
                         let column = Column::from(self.qualified.qualified_field(position));

@@ -434,7 +434,7 @@ struct ComparedColumn {
 fn compared_column(expr: &Expr, table: &TableDefinition) -> Option<ComparedColumn> {
     match expr {
         Expr::Column(column) => Some(ComparedColumn {
-            position: table.column_position(&column.name)?,
+            position: table.position_in_plan(&column.name)?,
             collation: None,
         }),
         Expr::Cast(cast) => {
@@ -638,7 +638,7 @@ fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {
 
 fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
     let found = as_like_prefix(expr, |column| {
-        let position = table.column_position(&column.name)?;
+        let position = table.position_in_plan(&column.name)?;
         let ty = &table.columns[position].ty;
         if ty.is_character() {
             ty.collation()
@@ -646,7 +646,7 @@ fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
             None
         }
     })?;
-    let column = table.column_position(&found.column.name)?;
+    let column = table.position_in_plan(&found.column.name)?;
     Some(Term::Column {
         column,
         set: ColumnSet::starts_with(found.prefix),

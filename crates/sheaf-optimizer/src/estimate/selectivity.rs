@@ -223,7 +223,7 @@ impl Selectivity {
     fn of_two_columns(&self, comparison: &BinaryExpr) -> Option<f64> {
         let position = |expr| {
             let column = semantics::compared_column(expr)?;
-            self.table.definition.column_position(&column.name)
+            self.table.definition.position_in_plan(&column.name)
         };
         let (left, right) = (position(&comparison.left)?, position(&comparison.right)?);
         let both = (1.0 - self.nulls(left)) * (1.0 - self.nulls(right));

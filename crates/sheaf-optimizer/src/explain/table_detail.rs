@@ -100,10 +100,10 @@ impl TableDetail {
 
     /// Names of the parts of the index that are bound.
     pub(crate) fn used_key_parts(&self) -> Vec<&str> {
-        let columns = &self.table.definition.columns;
+        let definition = &self.table.definition;
         let parts = &layout(&self.table, self.index).parts;
         let used = parts.iter().take(self.key_parts);
-        used.filter_map(|part| Some(columns[part.column?].name.as_str()))
+        used.filter_map(|part| Some(definition.shown_name(part.column?)))
             .collect()
     }
 
@@ -140,11 +140,12 @@ impl TableDetail {
             used[*position] = true;
         }
         for column in self.filters.iter().flat_map(Expr::column_refs) {
-            if let Some(position) = self.table.definition.column_position(&column.name) {
+            if let Some(position) = self.table.definition.position_in_plan(&column.name) {
                 used[position] = true;
             }
         }
-        let named = columns.iter().zip(used).filter(|(_, used)| *used);
+        let named = columns.iter().zip(used);
+        let named = named.filter(|(column, used)| *used && !column.hidden);
         named.map(|(column, _)| column.name.as_str()).collect()
     }
 

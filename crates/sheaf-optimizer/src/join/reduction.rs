@@ -429,7 +429,7 @@ fn distinct_values(
                 .projected_schema
                 .maybe_index_of_column(column)
                 .is_some()
-            && let Some(position) = source.table.definition.column_position(&column.name)
+            && let Some(position) = source.table.definition.position_in_plan(&column.name)
         {
             let table = TableReference::new(scan, source, context)?;
             found = Some(table.distinct(position)?);

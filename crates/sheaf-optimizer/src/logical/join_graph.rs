@@ -333,7 +333,7 @@ impl<'p> JoinGraph<'p> {
         let own_column = |column: &Column| {
             let position = relation.columns.iter().position(|own| own == column)?;
             let name = scan.projected_schema.field(columns[position]).name();
-            definition.column_position(name)
+            definition.position_in_plan(name)
         };
         let bound_column = |expr: &Expr| {
             let Expr::BinaryExpr(BinaryExpr {

@@ -181,7 +181,7 @@ fn is_read_late(column: &Column, input: &LogicalPlan, fetch: Option<usize>) -> b
                 && fetch.is_some_and(|rows| rows <= MOST_READ_LATE)
                 && source.is_some_and(|source| {
                     let definition = &source.table.definition;
-                    let position = definition.column_position(&column.name);
+                    let position = definition.position_in_plan(&column.name);
                     definition.overflow.is_some()
                         && position.is_some_and(|at| may_be_long(&definition.columns[at].ty))
                 })

@@ -75,7 +75,7 @@ fn has_order_of_numbers(ty: &ColumnType) -> bool {
 /// The table column in whose index order `expr` sorts.
 pub(crate) fn ordered_column(expr: &Expr, table: &TableDefinition) -> Option<usize> {
     let position = |expr: &Expr| match expr {
-        Expr::Column(column) => table.column_position(&column.name),
+        Expr::Column(column) => table.position_in_plan(&column.name),
         _ => None,
     };
     let is_enum = |column: &usize| table.columns[*column].ty.has_labels();

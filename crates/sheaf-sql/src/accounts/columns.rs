@@ -286,7 +286,7 @@ impl RightsCheck<'_> {
             return Some(view.definition.columns.iter().map(name).collect());
         }
         let found = self.names.table(database, table).ok()?;
-        Some(found.definition.columns.iter().map(name).collect())
+        Some(found.definition.named_columns().map(name).collect())
     }
 }
 

@@ -592,7 +592,7 @@ fn columns_of(grant: &Grant, known: &[Column], table: &str) -> Result<Vec<(Strin
     let mut granted = Vec::new();
     for (privilege, names) in &grant.columns {
         for name in names {
-            let mut known = known.iter();
+            let mut known = known.iter().filter(|column| !column.hidden);
             let found = known.find(|column| column.name.to_lowercase() == name.to_lowercase());
             let found = found.ok_or_else(|| SqlError::bad_field(name, table))?;
             granted.push((found.name.clone(), *privilege));

@@ -314,7 +314,7 @@ impl Session {
         let table = names.table(database, table)?;
         let definition = &table.definition;
         let columns = definition.columns.iter().enumerate();
-        let columns = columns.filter(|(_, column)| is_seen(column));
+        let columns = columns.filter(|(_, column)| is_seen(column) && !column.hidden);
         let columns = columns.map(|(position, column)| {
             let mut meta = column_of(column);
             meta.flags |= table_flags(definition, position);
@@ -491,7 +491,7 @@ impl Session {
                 true => ALL_ON_COLUMNS.to_string(),
                 false => self.client.column_privileges(database, &name, &column.name),
             };
-            if privileges.is_empty() {
+            if privileges.is_empty() || column.hidden {
                 continue;
             }
             let mut row: Vec<Cell> = vec![

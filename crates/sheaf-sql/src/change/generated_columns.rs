@@ -33,13 +33,14 @@ use sheaf_table::convert::RowFill;
 use sheaf_table::schema::same_name;
 use sheaf_table::{Column, GeneratedColumn, Table, TableDefinition, TableError};
 use sheaf_types::assignment::Mode;
-use sheaf_types::error::codes;
+use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::{ColumnProblem, ColumnType, Value};
 use sqlparser::ast;
 
-use crate::change::assigned::{assign, issue, last_part};
+use crate::change::assigned::{assign, issue};
 use crate::change::computed_defaults::ComputedDefaults;
 use crate::change::table_checks::Failure;
+use crate::definition::key_expressions::is_row;
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::GeneratedDefinition;
@@ -53,12 +54,21 @@ use crate::session::warnings::Warnings;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
+/// Errors of a value of which a part is lost.
+const OF_CUT_VALUES: [ErrorCode; 3] = [
+    codes::TRUNCATED_WRONG_VALUE,
+    codes::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+    codes::DATA_TOO_LONG,
+];
+
 /// The generated columns of a table.
 pub(crate) struct GeneratedColumns {
     columns: Arc<PlannedColumns>,
     mode: Mode,
     /// The statement inserts one row: then NULL is refused in every mode.
     pub(crate) is_of_only_row: bool,
+    /// The hidden columns among them, with the names of their indexes.
+    indexes: Vec<(usize, String)>,
 }
 
 /// In the order of the definition.
@@ -140,10 +150,31 @@ impl GeneratedColumns {
         warnings: &mut Warnings,
     ) -> Result<()> {
         let named = computed.named.iter().map(|position| &row[*position]);
-        let value = computed.evaluator.value(0, named)?;
+        let value = computed.evaluator.value(0, named);
+        let value = value.map_err(|error| self.of_index(error, computed, row_number))?;
         let how = (self.mode, self.is_of_only_row);
-        row[computed.position] = computed.stored(&value, how, row_number, warnings)?;
+        let stored = computed.stored(&value, how, row_number, warnings);
+        row[computed.position] =
+            stored.map_err(|error| self.of_index(error, computed, row_number))?;
         Ok(())
+    }
+
+    fn index_of(&self, computed: &Computed) -> Option<&str> {
+        let mut indexes = self.indexes.iter();
+        let found = indexes.find(|(position, _)| *position == computed.position);
+        found.map(|(_, name)| name.as_str())
+    }
+
+    /// Of a value that is cut for a key expression, MySQL names the index: error 3751.
+    fn of_index(&self, error: SqlError, computed: &Computed, row_number: u64) -> SqlError {
+        let is_cut = OF_CUT_VALUES.iter().any(|code| error.is(*code));
+        match self.index_of(computed).filter(|_| is_cut) {
+            None => error,
+            Some(index) => SqlError::new(
+                codes::DATA_TRUNCATED_FUNCTIONAL_INDEX,
+                format!("Data truncated for functional index '{index}' at row {row_number}"),
+            ),
+        }
     }
 
     /// As [`Self::fill`], of a row whose columns had these values before: what names none of those that have changed
@@ -176,7 +207,17 @@ impl GeneratedColumns {
         let how = (self.mode, self.is_of_only_row);
         for computed in &self.columns.0 {
             let given: Vec<&[Value]> = rows.iter().map(Vec::as_slice).collect();
-            let values = computed.array(&given)?;
+            let values = match computed.array(&given) {
+                Err(error) if self.index_of(computed).is_some() => {
+                    // The message names the row.
+                    for (number, row) in rows.iter_mut().enumerate() {
+                        let row_number = first_number + number as u64;
+                        self.fill_column(computed, row, row_number, warnings)?;
+                    }
+                    return Err(error);
+                }
+                values => values?,
+            };
             for (number, row) in rows.iter_mut().enumerate() {
                 let value = value_at(values.as_ref(), number)?;
                 let row_number = first_number + number as u64;
@@ -276,10 +317,17 @@ impl Session {
         let (name, columns) = (&definition.name, &definition.columns);
         let plan = || self.planned_columns(name, columns, self.now_utc_micros());
         let columns = planned(&plan)?;
+        let hidden = definition.columns.iter().enumerate();
+        let hidden = hidden.filter(|(_, column)| column.hidden);
+        let indexes = hidden.filter_map(|(position, _)| {
+            let index = definition.index_of_expression(position)?;
+            Some((position, index.name.clone()))
+        });
         Ok(Some(GeneratedColumns {
             columns,
             mode,
             is_of_only_row: false,
+            indexes: indexes.collect(),
         }))
     }
 
@@ -429,6 +477,14 @@ impl Session {
         Ok(())
     }
 
+    /// What an expression is bound with that a definition keeps.
+    pub(crate) fn kept_expression(&self) -> KeptExpression<'_> {
+        KeptExpression {
+            session: self,
+            now_utc_micros: self.now_utc_micros(),
+        }
+    }
+
     /// What computes columns for the rows of a table that is being altered: defaults of new columns, and generated
     /// columns. Errors are kept in the second part.
     pub(crate) fn row_fill(
@@ -507,18 +563,9 @@ fn disallowed_function(column: &str, function: &str) -> SqlError {
     )
 }
 
-fn is_row(expression: &ast::Expr) -> bool {
-    match expression {
-        ast::Expr::Nested(inner) => is_row(inner),
-        ast::Expr::Tuple(_) => true,
-        ast::Expr::Function(function) => last_part(&function.name).eq_ignore_ascii_case("row"),
-        _ => false,
-    }
-}
-
 /// What an expression that is kept is bound with: what the session says, but for what would give it another meaning in
 /// another session.
-struct KeptExpression<'a> {
+pub(crate) struct KeptExpression<'a> {
     session: &'a Session,
     now_utc_micros: i64,
 }

@@ -183,6 +183,7 @@ impl Session {
                 let names = self.table_names().of_all_sessions();
                 let table = names.table(&database, &table)?;
                 let columns = table.definition.columns.iter().enumerate();
+                let columns = columns.filter(|(_, column)| !column.hidden);
                 let columns = columns.map(|(at, column)| (column.name.clone(), Some(at)));
                 let columns = columns.collect();
                 (table, columns, None)

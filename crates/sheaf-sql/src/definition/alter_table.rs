@@ -12,7 +12,7 @@ use sheaf_table::{
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
-use crate::definition::ddl::{index_spec, primary_specs};
+use crate::definition::key_expressions::primary_specs;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement as parsed;
@@ -52,7 +52,8 @@ impl Session {
         let (database, table) = self.resolve_for_change(name)?;
         let old_name = (database.clone(), table.clone());
         let current = self.table_names_in_utc().table(&database, &table)?;
-        let alterations = self.alterations(&current.definition, changes)?;
+        let mut alterations = self.alterations(&current.definition, changes)?;
+        self.type_altered_key_expressions(&current, &mut alterations)?;
         let temporary = current.definition.is_temporary();
         if temporary {
             self.check_alters_temporary(&alterations)?;
@@ -209,7 +210,7 @@ impl Session {
                     place,
                 } => {
                     for key in keys {
-                        alterations.push(key_alteration(key)?);
+                        alterations.push(self.key_alteration(key)?);
                     }
                     Alteration::AddColumn {
                         column: self.column(Parsed::new(column, text), collation, keys)?,
@@ -223,7 +224,7 @@ impl Session {
                     place,
                 } => {
                     for key in keys {
-                        alterations.push(key_alteration(key)?);
+                        alterations.push(self.key_alteration(key)?);
                     }
                     Alteration::ChangeColumn {
                         name: name.clone(),
@@ -272,7 +273,7 @@ impl Session {
                     invisible: *invisible,
                 },
                 TableChange::DropColumn { name } => Alteration::DropColumn(name.clone()),
-                TableChange::AddKey(key) => key_alteration(key)?,
+                TableChange::AddKey(key) => self.key_alteration(key)?,
                 TableChange::DropKey { name } => Alteration::DropIndex(name.clone()),
                 TableChange::DropPrimaryKey => Alteration::DropPrimaryKey,
                 TableChange::RenameKey { old, new } => Alteration::RenameIndex {
@@ -321,6 +322,14 @@ impl Session {
             alterations.push(alteration);
         }
         Ok(alterations)
+    }
+
+    /// A key that is added.
+    fn key_alteration(&self, key: &KeyDefinition) -> Result<Alteration> {
+        Ok(match key.kind {
+            KeyKind::Primary => Alteration::AddPrimaryKey(primary_specs(key)?),
+            KeyKind::Unique | KeyKind::Plain => Alteration::AddIndex(self.index_spec(key)?),
+        })
     }
 }
 
@@ -384,14 +393,6 @@ fn dropped_constraint(definition: &TableDefinition, name: &str) -> Result<Altera
             format!("Constraint '{name}' does not exist."),
         )),
     }
-}
-
-/// A key that is added.
-fn key_alteration(key: &KeyDefinition) -> Result<Alteration> {
-    Ok(match key.kind {
-        KeyKind::Primary => Alteration::AddPrimaryKey(primary_specs(key)?),
-        KeyKind::Unique | KeyKind::Plain => Alteration::AddIndex(index_spec(key)),
-    })
 }
 
 fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {

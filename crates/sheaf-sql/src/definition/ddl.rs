@@ -21,6 +21,7 @@ use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
+use crate::definition::key_expressions::primary_specs;
 use crate::definition::made_columns::written_items;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
@@ -170,6 +171,8 @@ impl Session {
         request.columns = defined;
         request.columns.extend(given);
         self.try_generated(&request.name, &request.columns)?;
+        let indexes = &mut request.indexes;
+        self.type_key_expressions(&request.name, &request.columns, indexes)?;
         Ok(targets)
     }
 
@@ -202,7 +205,7 @@ impl Session {
                     return Err(SqlError::multiple_primary_key());
                 }
                 KeyKind::Primary => primary_key = Some(primary_specs(key)?),
-                KeyKind::Unique | KeyKind::Plain => indexes.push(index_spec(key)),
+                KeyKind::Unique | KeyKind::Plain => indexes.push(self.index_spec(key)?),
             }
         }
         let mut checks = Vec::with_capacity(create.checks.len());
@@ -215,6 +218,7 @@ impl Session {
         // The columns of a query are still to come.
         if create.query.is_none() {
             self.try_generated(&name, &columns)?;
+            self.type_key_expressions(&name, &columns, &mut indexes)?;
         }
         let foreign_keys = create
             .foreign_keys
@@ -575,49 +579,24 @@ pub(crate) fn is_current_timestamp(expression: &ast::Expr) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 
-fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
-    key.parts
-        .iter()
-        .map(|part| IndexPartSpec {
-            column: part.column.clone(),
-            prefix_length: part.prefix_length,
-            descending: part.descending,
-        })
-        .collect()
-}
-
-/// The parts of a primary key. Error 3522 if it is to be invisible.
-pub(super) fn primary_specs(key: &KeyDefinition) -> Result<Vec<IndexPartSpec>> {
-    match key.invisible {
-        true => Err(TableError::InvisiblePrimaryKey.into()),
-        false => Ok(part_specs(key)),
-    }
-}
-
-pub(super) fn index_spec(key: &KeyDefinition) -> IndexSpec {
-    IndexSpec {
-        name: key.name.clone(),
-        parts: part_specs(key),
-        unique: key.kind == KeyKind::Unique,
-        comment: key.comment.clone(),
-        invisible: key.invisible,
-    }
-}
-
 /// The request that makes an empty table like an existing one.
 fn same_shape(definition: &TableDefinition, database: String, name: String) -> CreateTable {
     let specs = |parts: &[sheaf_table::IndexPart]| {
-        let spec = |part: &sheaf_table::IndexPart| IndexPartSpec {
-            column: definition.columns[part.column].name.clone(),
-            prefix_length: part.prefix_length,
-            descending: part.descending,
+        let spec = |part: &sheaf_table::IndexPart| {
+            let column = &definition.columns[part.column];
+            IndexPartSpec {
+                expression: column.hidden.then(|| Box::new(column.clone())),
+                prefix_length: part.prefix_length,
+                descending: part.descending,
+                ..IndexPartSpec::column(column.name.as_str())
+            }
         };
         parts.iter().map(spec).collect::<Vec<_>>()
     };
     CreateTable {
         database,
         name,
-        columns: definition.columns.clone(),
+        columns: definition.named_columns().cloned().collect(),
         primary_key: (!definition.has_hidden_row_id()).then(|| specs(&definition.primary.parts)),
         indexes: definition
             .secondary

@@ -14,6 +14,7 @@
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_access::TYPE_KEY;
+use sheaf_exec::functions::SqlType as MysqlType;
 use sheaf_exec::functions::types::shown_type;
 use sheaf_table::Column;
 use sheaf_table::convert::to_column;
@@ -127,6 +128,7 @@ impl Session {
                 auto_increment: false,
                 generated: None,
                 invisible: false,
+                hidden: false,
                 default: match column.auto_increment && !nullable {
                     true => Some(DefaultValue::Value(zero_of(&column.ty))),
                     // Its columns are not there.
@@ -286,6 +288,54 @@ fn is_of_bits(written: &Expr) -> bool {
 
 fn is_interval(operand: &Expr) -> bool {
     matches!(operand, Expr::Interval(_))
+}
+
+/// The type of a hidden column with the values of a key expression, and whether they may be NULL. Of numbers it is as
+/// wide as the expression's.
+pub(super) fn key_expression_type(
+    field: &Field,
+    extent: Option<Extent>,
+    written: &Expr,
+) -> (ColumnType, bool) {
+    let general = column_type_of(field);
+    let shown = MysqlType::of(field);
+    let declared = match written {
+        Expr::Collate { expr, .. } => declared_length(expr),
+        other => declared_length(other),
+    };
+    let extent = extent.or(declared.map(Extent::Text));
+    let ty = match (&general, shown) {
+        (ColumnType::Float { sign, .. }, _) => ColumnType::Float {
+            digits: None,
+            sign: *sign,
+        },
+        (ColumnType::Double { sign, .. }, _) => ColumnType::Double {
+            digits: None,
+            sign: *sign,
+        },
+        (
+            ColumnType::Decimal {
+                precision, sign, ..
+            },
+            MysqlType::Decimal {
+                scale, decimals, ..
+            },
+        ) => ColumnType::Decimal {
+            // Digits that only serve to compute with are not kept.
+            precision: precision.saturating_sub(scale.saturating_sub(decimals)),
+            scale: decimals.min(scale),
+            sign: *sign,
+        },
+        (ty, _) if ty.has_labels() => ColumnType::VarChar {
+            length: extent.map_or(MAX_LENGTH, Extent::shown),
+            collation: ty.collation().unwrap_or_default(),
+        },
+        (ty, _) if ty.is_character() || ty.is_binary() => made_type(field, extent),
+        _ if field.data_type() == &DataType::Null => made_type(field, extent),
+        _ => general,
+    };
+    let nullable = field.is_nullable() || makes_null(written, &ty);
+    (ty, nullable)
 }
 
 fn zero_of(ty: &ColumnType) -> Value {

@@ -8,6 +8,7 @@
 //! | [`databases`] | databases |
 //! | [`views`] | views |
 //! | [`temporary_tables`] | temporary tables |
+//! | [`key_expressions`] | parts of keys that are expressions |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
 //! | [`constant_numbers`] | the digits of numbers that are computed of constants |
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
@@ -17,6 +18,7 @@ pub(crate) mod column_statistics;
 mod constant_numbers;
 pub(crate) mod databases;
 pub(crate) mod ddl;
+pub(crate) mod key_expressions;
 pub(crate) mod made_columns;
 pub(crate) mod maintain;
 pub(crate) mod temporary_tables;

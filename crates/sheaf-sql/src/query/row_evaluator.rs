@@ -25,10 +25,10 @@ use sheaf_table::{Column, Table};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::rows::value_at;
-use crate::query::value_extent::text_lengths_over_rows;
+use crate::query::value_extent::{Extent, extent_over_rows, text_lengths_over_rows};
 use crate::session::Session;
 use crate::session::circumstances::Circumstances;
 use crate::session::result::ColumnMeta;
@@ -154,6 +154,26 @@ impl Session {
             expressions: planned.expressions,
             metas,
         })
+    }
+
+    /// The type of an expression over rows of one kind, and how long its values can be.
+    pub(crate) fn type_over_rows(
+        &self,
+        item: ast::SelectItem,
+        kind: &RowKind<'_>,
+        values: &dyn SessionValues,
+    ) -> Result<(FieldRef, Option<Extent>)> {
+        let fields: Vec<Field> = kind.columns.iter().map(arrow_field).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let expressions = Parsed::new((vec![item], None), "");
+        let bound =
+            self.bind_over_rows(expressions, &[(kind.name, Arc::clone(&schema))], values)?;
+        let Some(item) = bound.items.first() else {
+            return Err(SqlError::unknown("an expression that is nothing"));
+        };
+        let position = |id| Some(position_of(id));
+        let extent = extent_over_rows(&item.value, (&schema, &position));
+        Ok((item.field(), extent))
     }
 
     /// Plans expressions, and a condition, over kinds of rows with their names.

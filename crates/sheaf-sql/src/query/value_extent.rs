@@ -241,6 +241,15 @@ pub(crate) fn text_lengths_over_rows<'s>(
         .collect()
 }
 
+/// What is known of the values of an expression over rows at hand, whose columns have positions in a schema.
+pub(crate) fn extent_over_rows(
+    value: &Scalar,
+    (schema, position): (&Schema, &dyn Fn(ColumnId) -> Option<usize>),
+) -> Option<Extent> {
+    let field = |id: ColumnId| schema.fields().get(position(id)?).map(Arc::clone);
+    Extents::new(&field).of(value)
+}
+
 fn is_text(ty: &DataType) -> bool {
     matches!(
         ty,

@@ -494,3 +494,61 @@ fn an_invisible_index_serves_nothing_until_it_is_asked_for() {
     bench.ok("ALTER TABLE t ALTER INDEX by_k VISIBLE");
     assert!(uses(&mut bench, FILTERED));
 }
+
+#[test]
+fn indexes_of_expressions_serve_what_is_said_of_these() {
+    let mut bench = bench();
+    bench.ok("ALTER TABLE t ADD n INT AS (k * 7), ADD INDEX of_n (n)");
+    bench.ok("ALTER TABLE t ADD INDEX of_sum ((k + id)), ADD INDEX of_text ((upper(c)))");
+    bench.ok("CREATE TABLE o (id INT PRIMARY KEY, s VARCHAR(20))");
+    bench.ok("INSERT INTO o VALUES (1, 'C5'), (2, 'C77')");
+    bench.ok("ANALYZE TABLE t, o");
+    let uses = |bench: &mut Bench, index: &str, statement: &str| {
+        let plan = bench.rows(&format!("EXPLAIN {statement}"));
+        plan.iter().any(|line| line.contains(index))
+    };
+    for (index, statement) in [
+        ("of_sum", "SELECT id FROM t WHERE k + id = 500"),
+        ("of_sum", "SELECT id FROM t WHERE 500 = t.k + t.id"),
+        ("of_sum", "SELECT id FROM t WHERE k + id BETWEEN 10 AND 12"),
+        ("of_sum", "SELECT id FROM t WHERE k + id IN (10, 12)"),
+        ("of_sum", "SELECT c FROM t ORDER BY k + id LIMIT 3"),
+        ("of_sum", "UPDATE t SET c = 'x' WHERE k + id = 500"),
+        ("of_sum", "DELETE FROM t WHERE k + id < 3"),
+        ("of_text", "SELECT id FROM t WHERE upper(c) = 'C7'"),
+        ("of_text", "SELECT id FROM t WHERE UPPER( c ) = 'C7'"),
+        ("of_text", "SELECT t.id FROM o JOIN t ON upper(t.c) = o.s"),
+        (
+            "of_text",
+            "SELECT id FROM (SELECT id, c FROM t) d WHERE upper(d.c) = 'C7'",
+        ),
+        ("of_text", "UPDATE t SET k = 1 WHERE upper(c) = 'C7'"),
+        ("of_n", "SELECT id FROM t WHERE k * 7 = 70"),
+        ("of_n", "SELECT id FROM t WHERE k * 7 IN (70, 77)"),
+    ] {
+        assert!(uses(&mut bench, index, statement), "{statement}");
+    }
+    for (index, statement) in [
+        ("of_sum", "SELECT id FROM t WHERE id + k = 500"),
+        (
+            "of_sum",
+            "SELECT id FROM t IGNORE INDEX (of_sum) WHERE k + id = 500",
+        ),
+        ("of_text", "SELECT id FROM t WHERE lower(c) = 'c7'"),
+        (
+            "of_text",
+            "SELECT o.id FROM o LEFT JOIN t ON t.id = o.id WHERE coalesce(upper(t.c), 'C7') = 'C7'",
+        ),
+        ("of_n", "SELECT id FROM t WHERE k * 7 = 7000000000"),
+    ] {
+        assert!(!uses(&mut bench, index, statement), "{statement}");
+    }
+    let by_text = "SELECT id FROM t WHERE upper(c) = 'C7'";
+    bench.ok("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
+    assert!(uses(&mut bench, "of_text", by_text));
+    bench.ok("ALTER TABLE t ALTER INDEX of_text INVISIBLE");
+    assert!(!uses(&mut bench, "of_text", by_text));
+    assert_eq!(bench.rows(by_text), ["7"]);
+    // Nothing is read by the name of what an index has.
+    assert!(bench.rows("SELECT * FROM t WHERE k + id = 4")[0].ends_with("|14"));
+}

@@ -33,6 +33,13 @@ pub enum Alteration {
         column: String,
         invisible: bool,
     },
+    /// The hidden column of a key expression has values of another type, because columns have that it names.
+    KeyExpressionType {
+        /// Its position in the definition before.
+        column: usize,
+        ty: ColumnType,
+        nullable: bool,
+    },
     /// The column leaves the indexes too.
     DropColumn(String),
     AddPrimaryKey(Vec<IndexPartSpec>),

@@ -98,8 +98,8 @@ pub(crate) fn altered_definition(
     drop_keys(&mut next, changes)?;
     drop_checks(&mut next, changes)?;
     check_named_by_defaults(old, changes)?;
-    check_alterations(old, changes)?;
-    let (columns, sources) = altered_columns(old, changes)?;
+    check_alterations(old, &next, changes)?;
+    let (columns, mut sources) = altered_columns(old, &next, changes)?;
     follow_columns(old, &mut next, columns, &sources)?;
     change_visibility(old, &mut next, changes)?;
     rename_indexes(&mut next, changes)?;
@@ -118,10 +118,12 @@ pub(crate) fn altered_definition(
     }
     for change in changes {
         if let Alteration::AddIndex(spec) = change {
-            let index = resolve_index(&next, spec, first_index_id)?;
+            let index = resolve_index(&mut next, spec, first_index_id)?;
             next.secondary.push(index);
         }
     }
+    // Hidden columns of new indexes.
+    sources.resize(next.columns.len(), None);
     check_nullability(&next)?;
     let to_check = add_foreign_keys(&mut next, changes, first_index_id)?;
     add_checks(&mut next, changes)?;
@@ -279,9 +281,11 @@ fn add_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()> 
     check_against_foreign_keys(next)
 }
 
-/// The columns in their new order, and where each was before.
+/// The columns in their new order, and where each was before. `kept`: the table without the indexes that are dropped,
+/// whose hidden columns go with them.
 fn altered_columns(
     old: &TableDefinition,
+    kept: &TableDefinition,
     changes: &[Alteration],
 ) -> Result<(Vec<Column>, Vec<Option<usize>>)> {
     let unknown = |column: &str| TableError::UnknownColumn {
@@ -289,7 +293,10 @@ fn altered_columns(
         table: old.name.clone(),
     };
     let mut columns = old.columns.clone();
-    let mut dropped = vec![false; columns.len()];
+    let is_unused = |position: usize| {
+        old.columns[position].hidden && kept.index_of_expression(position).is_none()
+    };
+    let mut dropped: Vec<bool> = (0..columns.len()).map(is_unused).collect();
     // A statement drops or changes a column once.
     let mut is_done = vec![false; columns.len()];
     for change in changes {
@@ -331,6 +338,17 @@ fn altered_columns(
             }
         }
     }
+    for change in changes {
+        if let Alteration::KeyExpressionType {
+            column,
+            ty,
+            nullable,
+        } = change
+        {
+            columns[*column].ty.clone_from(ty);
+            columns[*column].nullable = *nullable;
+        }
+    }
     let mut placed: Vec<(Column, Option<usize>)> = Vec::with_capacity(columns.len());
     for (position, column) in columns.into_iter().enumerate() {
         if !dropped[position] {
@@ -352,17 +370,23 @@ fn altered_columns(
             _ => continue,
         };
         let at = match place {
-            ColumnPlace::Last => placed.len(),
+            // Hidden columns stay behind all others.
+            ColumnPlace::Last => {
+                let hidden = placed.iter().position(|(column, _)| column.hidden);
+                hidden.unwrap_or(placed.len())
+            }
             ColumnPlace::First => 0,
             ColumnPlace::After(other) => {
-                let before = |(column, _): &(Column, Option<usize>)| same_name(&column.name, other);
+                let before = |(column, _): &(Column, Option<usize>)| {
+                    same_name(&column.name, other) && !column.hidden
+                };
                 let before = placed.iter().position(before);
                 before.ok_or_else(|| unknown(other))? + 1
             }
         };
         placed.insert(at, column);
     }
-    if placed.is_empty() {
+    if placed.iter().all(|(column, _)| column.hidden) {
         return Err(TableError::CannotDropAllColumns);
     }
     if placed.len() > MAX_COLUMNS {
@@ -549,7 +573,8 @@ fn add_foreign_keys(
         if let Alteration::AddForeignKey { spec, check } = change {
             let key = resolve_foreign_key(next, spec)?;
             if leading_index(next, &key.columns).is_none() {
-                let index = resolve_index(next, &index_for(next, spec), first_index_id)?;
+                let own = index_for(next, spec);
+                let index = resolve_index(next, &own, first_index_id)?;
                 next.secondary.push(index);
             }
             if *check {

@@ -11,9 +11,14 @@ use crate::error::{Result, TableError};
 /// Whether columns may be changed as a statement says.
 ///
 /// # Errors
-/// 3108 for a column that is dropped or gets another name while a generated column that stays names it; 3106 for
-/// changes between VIRTUAL and anything else.
-pub(crate) fn check_alterations(old: &TableDefinition, changes: &[Alteration]) -> Result<()> {
+/// 3108 for a column that is dropped or gets another name while a generated column that stays names it, 3837 while a
+/// key expression does; 3106 for changes between VIRTUAL and anything else. `kept`: the table without the indexes that
+/// are dropped.
+pub(crate) fn check_alterations(
+    old: &TableDefinition,
+    kept: &TableDefinition,
+    changes: &[Alteration],
+) -> Result<()> {
     let goes = |column: &Column| {
         changes.iter().any(|change| match change {
             Alteration::DropColumn(name) | Alteration::ChangeColumn { name, .. } => {
@@ -22,9 +27,13 @@ pub(crate) fn check_alterations(old: &TableDefinition, changes: &[Alteration]) -
             _ => false,
         })
     };
-    let stay = old.columns.iter().filter(|column| !goes(column));
-    let stay: Vec<&GeneratedColumn> = stay
-        .filter_map(|column| column.generated.as_ref())
+    let stays = |(position, column): &(usize, &Column)| match column.hidden {
+        true => kept.index_of_expression(*position).is_some(),
+        false => !goes(column),
+    };
+    let stay = old.columns.iter().enumerate().filter(stays);
+    let stay: Vec<(&GeneratedColumn, bool)> = stay
+        .filter_map(|(_, column)| Some((column.generated.as_ref()?, column.hidden)))
         .collect();
     for change in changes {
         let gone = match change {
@@ -44,9 +53,12 @@ pub(crate) fn check_alterations(old: &TableDefinition, changes: &[Alteration]) -
             }
             _ => continue,
         };
-        if stay.iter().any(|generated| generated.names(gone)) {
-            return Err(TableError::ColumnNeededByGenerated {
-                column: gone.clone(),
+        let mut naming = stay.iter().filter(|(generated, _)| generated.names(gone));
+        if let Some((_, is_key_expression)) = naming.next() {
+            let column = gone.clone();
+            return Err(match is_key_expression {
+                true => TableError::ColumnNeededByKeyExpression { column },
+                false => TableError::ColumnNeededByGenerated { column },
             });
         }
     }

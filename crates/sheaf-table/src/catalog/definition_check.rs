@@ -18,6 +18,7 @@ use crate::definition::check_constraint::{check_against_foreign_keys, resolve_ch
 use crate::definition::convert::to_column;
 use crate::definition::foreign_key::{leading_index, resolve_foreign_key};
 use crate::definition::generated_column;
+use crate::definition::key_expression;
 use crate::definition::schema::{
     Column, CreateTable, DefaultValue, ForeignKeySpec, Index, IndexPart, IndexPartSpec, IndexSpec,
     MAX_COLUMNS, MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition,
@@ -104,16 +105,17 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         checks: Vec::new(),
     };
     if let Some(parts) = &request.primary_key {
-        definition.primary.parts = resolve_parts(&definition, parts)?;
+        definition.primary.parts = resolve_parts(&mut definition, parts)?;
     }
     for spec in &request.indexes {
-        let index = resolve_index(&definition, spec, 1)?;
+        let index = resolve_index(&mut definition, spec, 1)?;
         definition.secondary.push(index);
     }
     for spec in &request.foreign_keys {
         let foreign_key = resolve_foreign_key(&definition, spec)?;
         if leading_index(&definition, &foreign_key.columns).is_none() {
-            let index = resolve_index(&definition, &index_for(&definition, spec), 1)?;
+            let own = index_for(&definition, spec);
+            let index = resolve_index(&mut definition, &own, 1)?;
             definition.secondary.push(index);
         }
         definition.foreign_keys.push(foreign_key);
@@ -144,7 +146,10 @@ pub(crate) fn check_visibility(definition: &TableDefinition) -> Result<()> {
         true => definition.secondary.first(),
         false => Some(&definition.primary),
     };
-    let is_nullable = |part: &IndexPart| definition.columns[part.column].nullable;
+    let is_nullable = |part: &IndexPart| {
+        let column = &definition.columns[part.column];
+        column.nullable || column.hidden
+    };
     let stands_for_primary = |index: &&Index| index.unique && !index.parts.iter().any(is_nullable);
     match first
         .filter(stands_for_primary)
@@ -155,18 +160,20 @@ pub(crate) fn check_visibility(definition: &TableDefinition) -> Result<()> {
     }
 }
 
-/// A new secondary index of a table, without a tree. Ids from `first_id` on may be its.
+/// A new secondary index of a table, without a tree. Ids from `first_id` on may be its. The table gets the hidden
+/// columns of its expressions.
 ///
 /// # Errors
 /// The MySQL error for whatever is wrong with the request.
 pub(crate) fn resolve_index(
-    definition: &TableDefinition,
+    definition: &mut TableDefinition,
     spec: &IndexSpec,
     first_id: u32,
 ) -> Result<Index> {
     if definition.secondary.len() >= MAX_INDEXES {
         return Err(TableError::TooManyIndexes { limit: MAX_INDEXES });
     }
+    let has_expression = spec.parts.iter().any(|part| part.expression.is_some());
     let parts = resolve_parts(definition, &spec.parts)?;
     let name = match &spec.name {
         Some(name) => {
@@ -181,6 +188,7 @@ pub(crate) fn resolve_index(
             }
             name.clone()
         }
+        None if has_expression => free_name(definition, key_expression::DEFAULT_NAME),
         None => free_name(definition, &definition.columns[parts[0].column].name),
     };
     let taken = definition.secondary.iter().map(|index| index.id);
@@ -222,8 +230,9 @@ fn free_name(definition: &TableDefinition, column: &str) -> String {
         .unwrap_or_else(|| column.to_string())
 }
 
+/// The parts of an index. The table gets the hidden columns of its expressions.
 pub(crate) fn resolve_parts(
-    definition: &TableDefinition,
+    definition: &mut TableDefinition,
     specs: &[IndexPartSpec],
 ) -> Result<Vec<IndexPart>> {
     if specs.is_empty() || specs.len() > MAX_INDEX_PARTS {
@@ -233,7 +242,11 @@ pub(crate) fn resolve_parts(
     }
     let mut parts: Vec<IndexPart> = Vec::with_capacity(specs.len());
     for spec in specs {
-        let Some(column) = definition.column_position(&spec.column) else {
+        let column = match &spec.expression {
+            Some(column) => Some(add_hidden_column(definition, column)?),
+            None => definition.column_position(&spec.column),
+        };
+        let Some(column) = column else {
             return Err(TableError::UnknownKeyColumn {
                 column: spec.column.clone(),
             });
@@ -251,6 +264,22 @@ pub(crate) fn resolve_parts(
         });
     }
     Ok(parts)
+}
+
+/// Adds the hidden column of a key expression, and gives it its name. Returns its position.
+fn add_hidden_column(definition: &mut TableDefinition, column: &Column) -> Result<usize> {
+    if definition.columns.len() >= MAX_COLUMNS {
+        return Err(TableError::TooManyColumns);
+    }
+    let mut column = Column {
+        name: definition.hidden_name(),
+        invisible: true,
+        hidden: true,
+        ..column.clone()
+    };
+    check_column(&mut column)?;
+    definition.columns.push(column);
+    Ok(definition.columns.len() - 1)
 }
 
 /// The prefix of a column that an index has; `None`: the whole column.

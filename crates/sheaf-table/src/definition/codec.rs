@@ -13,7 +13,9 @@ use crate::definition::schema::{
 use crate::error::{Result, TableError};
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 7;
+pub(crate) const FORMAT: u64 = 8;
+/// The newest format without key expressions. Definitions that have none are written in it.
+const FORMAT_WITHOUT_KEY_EXPRESSIONS: u64 = 7;
 /// The newest format without invisible columns and indexes. Definitions that have none are written in it.
 const FORMAT_WITHOUT_INVISIBLE: u64 = 6;
 /// The newest format without [later types](has_later_types). Definitions that have none are written in it.
@@ -32,6 +34,7 @@ const DEFAULT_EXPRESSION: u64 = 32;
 const GENERATED_VIRTUAL: u64 = 64;
 const GENERATED_STORED: u64 = 128;
 const INVISIBLE_COLUMN: u64 = 256;
+const HIDDEN_COLUMN: u64 = 512;
 
 const UNIQUE: u64 = 1;
 const PRIMARY: u64 = 2;
@@ -145,7 +148,8 @@ impl Writer {
                     Some(GeneratedKind::Virtual) => GENERATED_VIRTUAL,
                     Some(GeneratedKind::Stored) => GENERATED_STORED,
                 }
-                | flag(column.invisible, INVISIBLE_COLUMN),
+                | flag(column.invisible, INVISIBLE_COLUMN)
+                | flag(column.hidden, HIDDEN_COLUMN),
         );
         match &column.default {
             Some(DefaultValue::Value(value)) => self.value(value),
@@ -363,6 +367,7 @@ impl<'a> Reader<'a> {
             on_update_current_timestamp: flags & ON_UPDATE_CURRENT_TIMESTAMP != 0,
             generated,
             invisible: flags & INVISIBLE_COLUMN != 0,
+            hidden: flags & HIDDEN_COLUMN != 0,
             comment: self.text()?,
             time_zone: TimeZone::UTC,
         })
@@ -475,8 +480,10 @@ pub(crate) fn has_later_types(columns: &[Column]) -> bool {
 /// The bytes of a definition.
 pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     let mut writer = Writer::default();
-    writer.number(if definition.has_invisible_parts() {
+    writer.number(if definition.has_key_expressions() {
         FORMAT
+    } else if definition.has_invisible_parts() {
+        FORMAT_WITHOUT_KEY_EXPRESSIONS
     } else if has_later_types(&definition.columns) {
         FORMAT_WITHOUT_INVISIBLE
     } else if definition.has_generated_columns() {
@@ -667,9 +674,13 @@ mod tests {
             definition.columns[1].invisible = column;
             definition.secondary[0].invisible = index;
             let bytes = encode_definition(&definition);
-            assert_eq!(u64::from(bytes[0]), FORMAT);
+            assert_eq!(u64::from(bytes[0]), FORMAT_WITHOUT_KEY_EXPRESSIONS);
             assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
         }
+        definition.columns[2].hidden = true;
+        let bytes = encode_definition(&definition);
+        assert_eq!(u64::from(bytes[0]), FORMAT);
+        assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
     }
 
     #[test]
@@ -684,7 +695,7 @@ mod tests {
         bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 8, known: 7 })
+            Err(TableError::CatalogTooNew { found: 9, known: 8 })
         ));
     }
 }

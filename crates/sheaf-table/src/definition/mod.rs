@@ -5,6 +5,7 @@
 //! | [`schema`] | columns, indexes, and the trees that hold them |
 //! | [`check_constraint`] | CHECK constraints |
 //! | [`generated_column`] | generated columns |
+//! | [`key_expression`] | indexes of expressions |
 //! | [`foreign_key`] | foreign keys |
 //! | [`codec`] | definitions as bytes, as docs/catalog-format.md specifies them |
 //! | [`show_create`] | SHOW CREATE TABLE |
@@ -15,5 +16,6 @@ pub(crate) mod codec;
 pub mod convert;
 pub mod foreign_key;
 pub mod generated_column;
+pub mod key_expression;
 pub mod schema;
 pub mod show_create;

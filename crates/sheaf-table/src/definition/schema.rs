@@ -71,6 +71,9 @@ pub struct Column {
     pub generated: Option<GeneratedColumn>,
     /// Only a statement that names it sees it: `*` does not stand for it, nor do INSERTs without a list give it.
     pub invisible: bool,
+    /// It has the values of a [key expression](crate::definition::key_expression): no name finds it, and it is
+    /// invisible.
+    pub hidden: bool,
     pub comment: String,
     /// Of a TIMESTAMP: the zone of its values outside of rows and keys, its default among them. UTC in the catalog.
     pub time_zone: TimeZone,
@@ -113,6 +116,7 @@ impl Column {
             on_update_current_timestamp: false,
             generated: None,
             invisible: false,
+            hidden: false,
             comment: String::new(),
             time_zone: TimeZone::UTC,
         }
@@ -189,13 +193,15 @@ impl TableDefinition {
     }
 
     /// The primary key, or the key that MySQL takes for it in a table without one: the first unique key of whole
-    /// columns that are NOT NULL. `None`: there is none.
+    /// columns that are NOT NULL, and no expressions. `None`: there is none.
     pub fn leading_key(&self) -> Option<&Index> {
         if !self.has_hidden_row_id() {
             return Some(&self.primary);
         }
-        let is_whole =
-            |part: &IndexPart| part.prefix_length.is_none() && !self.columns[part.column].nullable;
+        let is_whole = |part: &IndexPart| {
+            let column = &self.columns[part.column];
+            part.prefix_length.is_none() && !column.nullable && !column.hidden
+        };
         let mut unique = self.secondary.iter().filter(|index| index.unique);
         unique.find(|index| index.parts.iter().all(is_whole))
     }
@@ -212,11 +218,16 @@ impl TableDefinition {
             .any(|column| column.default_expression().is_some())
     }
 
-    /// Position of a column by name, without regard to case.
+    /// Position of a column by name, without regard to case. No name finds a hidden one.
     pub fn column_position(&self, name: &str) -> Option<usize> {
         self.columns
             .iter()
-            .position(|column| same_name(&column.name, name))
+            .position(|column| same_name(&column.name, name) && !column.hidden)
+    }
+
+    /// The columns that names find.
+    pub fn named_columns(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| !column.hidden)
     }
 
     /// True if rows are keyed by a hidden 8-byte row id.
@@ -451,10 +462,13 @@ pub struct IndexSpec {
     pub invisible: bool,
 }
 
-/// One part of an index by column name.
+/// One part of an index: a column by its name, or an expression.
 #[derive(Debug, Clone)]
 pub struct IndexPartSpec {
+    /// Empty if the part is an expression.
     pub column: String,
+    /// The generated column that is to have the values of an expression. It gets its name with the index.
+    pub expression: Option<Box<Column>>,
     pub prefix_length: Option<u32>,
     pub descending: bool,
 }
@@ -464,6 +478,7 @@ impl IndexPartSpec {
     pub fn column(name: impl Into<String>) -> IndexPartSpec {
         IndexPartSpec {
             column: name.into(),
+            expression: None,
             prefix_length: None,
             descending: false,
         }

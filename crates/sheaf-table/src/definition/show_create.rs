@@ -27,7 +27,7 @@ fn write_statement(
         false => "TABLE",
     };
     writeln!(out, "CREATE {kind} {} (", quoted_name(&definition.name))?;
-    for (i, column) in definition.columns.iter().enumerate() {
+    for (i, column) in definition.named_columns().enumerate() {
         if i > 0 {
             out.push_str(",\n");
         }
@@ -145,7 +145,10 @@ fn write_index(out: &mut String, definition: &TableDefinition, index: &Index) ->
         if i > 0 {
             out.push(',');
         }
-        out.push_str(&quoted_name(&definition.columns[part.column].name));
+        match definition.key_expression(part) {
+            Some(expression) => write!(out, "({expression})")?,
+            None => out.push_str(&quoted_name(&definition.columns[part.column].name)),
+        }
         if let Some(length) = part.prefix_length {
             write!(out, "({length})")?;
         }
@@ -212,9 +215,9 @@ mod tests {
         let mut request = CreateTable::new("d", "t", columns);
         request.primary_key = Some(vec![IndexPartSpec::column("id")]);
         let part = |name: &str, prefix_length, descending| IndexPartSpec {
-            column: name.into(),
             prefix_length,
             descending,
+            ..IndexPartSpec::column(name)
         };
         let spec = |name: &str, parts, unique| IndexSpec {
             name: Some(name.into()),

@@ -39,9 +39,8 @@ pub fn parts(columns: &[&str]) -> Vec<IndexPartSpec> {
         .iter()
         .map(|column| match column.split_once('(') {
             Some((name, length)) => IndexPartSpec {
-                column: name.into(),
                 prefix_length: Some(length.trim_end_matches(')').parse().unwrap()),
-                descending: false,
+                ..IndexPartSpec::column(name)
             },
             None => IndexPartSpec::column(*column),
         })

@@ -8,6 +8,7 @@ mod check;
 mod definitions;
 mod fixture;
 mod foreign_keys;
+mod key_expressions;
 mod lookups;
 mod resource_groups;
 mod rows;

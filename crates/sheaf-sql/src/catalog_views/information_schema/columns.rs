@@ -63,7 +63,7 @@ fn push_columns(
         let privileges = session
             .client
             .column_privileges(database, name, &column.name);
-        if privileges.is_empty() {
+        if privileges.is_empty() || column.hidden {
             continue;
         }
         let collation = column.ty.collation();
@@ -177,10 +177,14 @@ pub(crate) fn index_part_cells(
     (number, part): (usize, &IndexPart),
 ) -> [Cell; 13] {
     let column = &table.definition.columns[part.column];
+    let expression = table.definition.key_expression(part);
     [
         index.name.clone().into(),
         (number as u64 + 1).into(),
-        column.name.clone().into(),
+        match expression {
+            None => column.name.clone().into(),
+            Some(_) => Cell::Null,
+        },
         if part.descending { "D" } else { "A" }.into(),
         cardinality(table, index, number + 1).into(),
         part.prefix_length.map(u64::from).into(),
@@ -190,7 +194,7 @@ pub(crate) fn index_part_cells(
         "".into(),
         index.comment.clone().into(),
         if index.invisible { "NO" } else { "YES" }.into(),
-        Cell::Null,
+        expression.into(),
     ]
 }
 
@@ -211,6 +215,7 @@ pub(super) fn column_statistics(session: &Session, asked: &AskedTables) -> Resul
             if client
                 .column_privileges(database, name, &column.name)
                 .is_empty()
+                || column.hidden
             {
                 continue;
             }

@@ -27,6 +27,9 @@ pub(super) fn key_column_usage(session: &Session, asked: &AskedTables) -> Result
             .filter(|index| index.unique || index.primary)
         {
             for (n, part) in index.parts.iter().enumerate() {
+                if definition.key_expression(part).is_some() {
+                    continue;
+                }
                 let database: Cell = definition.database.clone().into();
                 let mut row = vec![
                     "def".into(),

@@ -1,0 +1,162 @@
+//! Expressions that indexes have: those of generated columns, and key expressions.
+//!
+//! When a table is named that has such indexes, the expressions are bound over its columns, once for each purpose that
+//! makes another expression of them. A rule of the algebra puts their columns in the places of equal expressions
+//! ([`sheaf_algebra::rules::indexed_expressions`]).
+//!
+//! ```text
+//!   t (a INT, KEY k ((a + 1)))     WHERE t.a + 1 = 5     ->     !hidden!0 = 5, by k
+//! ```
+//!
+//! An expression is bound as it is kept: its literals compare by the default collation, whatever the session's is, and
+//! the time zone is UTC. So it is equal to an expression of the statement only if both mean the same.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sheaf_algebra::Scalar;
+use sheaf_algebra::rules::indexed_expressions::IndexedExpression;
+use sheaf_algebra::scalar::ScalarKind;
+use sheaf_exec::SheafTableSource;
+use sheaf_exec::functions::types::declared_type;
+use sheaf_exec::typing::Purpose;
+use sheaf_table::{Column, GeneratedColumn};
+use sheaf_types::column_type::Sign;
+use sheaf_types::temporal::TimeZone;
+use sheaf_types::{Collation, ColumnType};
+
+use super::Binder;
+use super::block::Block;
+use super::scope::{Scope, ScopeColumn};
+use crate::dialect::SheafDialect;
+use crate::parser::parse_expression;
+use crate::statement_text::StatementText;
+
+impl Binder<'_> {
+    /// Notes what indexes of a table have of expressions. `columns`: those of the table, in its order.
+    pub(super) fn note_indexed_expressions(
+        &mut self,
+        source: &SheafTableSource,
+        columns: &[ScopeColumn],
+    ) {
+        let definition = &source.table.definition;
+        if !definition.has_generated_columns() || self.context.is_over_rows {
+            return;
+        }
+        for (position, column) in definition.columns.iter().enumerate() {
+            let Some(generated) = &column.generated else {
+                continue;
+            };
+            let mut indexes = definition.indexes().filter(|index| source.uses(index));
+            let has = |part: &sheaf_table::IndexPart| part.column == position;
+            if !indexes.any(|index| index.parts.iter().any(has)) {
+                continue;
+            }
+            let names = |column: &&ScopeColumn| generated.names(&column.name);
+            let named: Vec<ScopeColumn> = columns.iter().filter(names).cloned().collect();
+            let (Some(own), Some(table)) = (columns.get(position), named.first()) else {
+                continue;
+            };
+            let scope = Scope::of_table(Arc::clone(&table.table), named.clone());
+            let expressions = self.bound_as_kept(generated, &scope);
+            if expressions.iter().any(|one| !holds_all(column, one)) {
+                continue;
+            }
+            let field = Arc::clone(&own.field);
+            let indexed = IndexedExpression::new(expressions, own.id, field);
+            self.indexed_expressions.extend(indexed);
+        }
+    }
+
+    /// The expression of a generated column for each purpose, over the columns that it names. Nothing, if it cannot be
+    /// bound.
+    fn bound_as_kept(&mut self, generated: &GeneratedColumn, scope: &Scope) -> Vec<Scalar> {
+        let text = &generated.expression;
+        let Ok(expression) = parse_expression(text, &SheafDialect::default()) else {
+            return Vec::new();
+        };
+        // Nothing of what is around.
+        let around = std::mem::replace(&mut self.text, Rc::new(StatementText::new(text.clone())));
+        let blocks = std::mem::take(&mut self.blocks);
+        let aggregates = std::mem::take(&mut self.open_aggregates);
+        let is_chosen = std::mem::take(&mut self.is_chosen);
+        let any_value = std::mem::take(&mut self.has_any_value);
+        let is_kept = std::mem::replace(&mut self.binds_kept, true);
+        let texts = self.texts.of_collation(Collation::default());
+        let texts = texts.refusing_zero_dates(true).in_time_zone(TimeZone::UTC);
+        let texts = self.texts_of_view.replace(Rc::new(texts));
+        let noted = self.texts.noted_so_far();
+        let mut bound: Vec<Scalar> = Vec::new();
+        for purpose in [Purpose::Other, Purpose::ChangeCondition] {
+            self.blocks.push(Block::new(scope.clone()));
+            let one = self.with_purpose(purpose, |binder| binder.expression(&expression));
+            self.blocks.clear();
+            match one {
+                Ok(one) if !bound.contains(&one) => bound.push(one),
+                Ok(_) => {}
+                Err(_) => {
+                    bound.clear();
+                    break;
+                }
+            }
+        }
+        self.texts.forget_since(noted);
+        self.texts_of_view = texts;
+        self.binds_kept = is_kept;
+        self.has_any_value = any_value;
+        self.is_chosen = is_chosen;
+        self.open_aggregates = aggregates;
+        self.blocks = blocks;
+        self.text = around;
+        bound
+    }
+}
+
+/// Whether a column holds whatever its expression gives, but for whole numbers that are too large for it.
+fn holds_all(column: &Column, expression: &Scalar) -> bool {
+    if expression.is_nullable() && !column.nullable {
+        return false;
+    }
+    match &column.ty {
+        _ if column.hidden => true,
+        // They have fewer values than the numbers of their bytes.
+        ColumnType::Bit { .. } | ColumnType::Year => false,
+        ColumnType::VarChar { length, .. } => {
+            longest_text(expression).is_some_and(|longest| longest <= *length)
+        }
+        ColumnType::Float { digits, sign } | ColumnType::Double { digits, sign } => {
+            digits.is_none() && *sign == Sign::Signed
+        }
+        ColumnType::Decimal { sign, .. } => *sign == Sign::Signed,
+        ty if ty.is_integer() => true,
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Time { .. } => true,
+        _ => false,
+    }
+}
+
+/// Characters of the longest text that an expression gives, as far as that is told by a few functions.
+fn longest_text(expression: &Scalar) -> Option<u32> {
+    match expression.kind() {
+        ScalarKind::Column(_) => match declared_type(expression.field())? {
+            ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => Some(length),
+            _ => None,
+        },
+        ScalarKind::Literal(value) => {
+            let text = value.try_as_str()?.unwrap_or_default();
+            u32::try_from(text.chars().count()).ok()
+        }
+        ScalarKind::Call {
+            function,
+            arguments,
+        } => match function.name() {
+            "concat" => arguments.iter().try_fold(0u32, |sum, argument| {
+                sum.checked_add(longest_text(argument)?)
+            }),
+            "lower" | "upper" | "trim" | "ltrim" | "rtrim" | "reverse" | "left" | "right"
+            | "substring" => longest_text(arguments.first()?),
+            "md5" => Some(32),
+            _ => None,
+        },
+        _ => None,
+    }
+}
