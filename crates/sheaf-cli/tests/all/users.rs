@@ -379,6 +379,8 @@ fn a_change_that_reads_needs_select() {
         &[
             "CREATE USER ann",
             "GRANT UPDATE, DELETE, INSERT ON shop.orders TO ann",
+            "CREATE SQL SECURITY INVOKER VIEW orders_seen AS SELECT id FROM orders",
+            "GRANT SELECT ON orders_seen TO ann",
         ],
     );
     let mut ann = connect_as(&server, "ann", "").expect("ann has no password");
@@ -393,6 +395,8 @@ fn a_change_that_reads_needs_select() {
                 &format!("SET optimizer_switch = 'direct={direct}'"),
                 "UPDATE orders SET price = 5",
                 "UPDATE orders SET price = DEFAULT LIMIT 1",
+                "UPDATE orders SET price = (SELECT 1), item = CONCAT('a', @b) WHERE RAND() < 2 ORDER BY RAND()",
+                "DELETE FROM orders WHERE 1 = 0",
                 "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = VALUES(price) + 1, item = 'y'",
                 "INSERT INTO orders VALUES (1, 'x', 7) AS o ON DUPLICATE KEY UPDATE price = o.price",
                 "INSERT INTO orders (id, price) VALUES (1, 7) AS o(a, b) ON DUPLICATE KEY UPDATE price = a + b",
@@ -402,11 +406,11 @@ fn a_change_that_reads_needs_select() {
             "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = price + 1",
             "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(orders.price) + VALUES(id)",
             "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE item = CONCAT(item, VALUES(@a))",
-            "UPDATE orders SET price = 5 WHERE id = 1",
-            "UPDATE orders SET price = id",
-            "UPDATE orders SET price = (SELECT 1)",
-            "UPDATE orders SET price = 5 ORDER BY item LIMIT 1",
-            "DELETE FROM orders WHERE id = 1",
+            "UPDATE orders SET price = 5 WHERE EXISTS (SELECT 1 FROM orders AS o)",
+            "UPDATE orders SET price = (SELECT COUNT(*) FROM (SELECT 1 FROM shop.orders) AS o)",
+            "DELETE FROM orders WHERE EXISTS (SELECT 1 FROM orders_seen)",
+            "DELETE orders FROM orders JOIN (SELECT 1) AS o",
+            "DELETE FROM orders RETURNING 1",
             "SELECT 1 FROM orders",
         ] {
             assert_eq!(
@@ -419,7 +423,34 @@ fn a_change_that_reads_needs_select() {
             );
         }
     }
-    run(&mut ann, &["DELETE FROM orders"]);
+    // The columns that a change names are told by a binder, which names them.
+    for direct in ["on", "off"] {
+        run(
+            &mut ann,
+            &[&format!("SET optimizer_switch = 'direct={direct}'")],
+        );
+        for (statement, column) in [
+            ("UPDATE orders SET price = 5 WHERE id = 1", "id"),
+            ("UPDATE orders SET price = id", "id"),
+            ("UPDATE orders SET price = 5 ORDER BY item LIMIT 1", "item"),
+            ("EXPLAIN UPDATE orders SET price = 5 WHERE id = 1", "id"),
+            ("DELETE FROM orders WHERE id = 1", "id"),
+            ("EXPLAIN DELETE FROM orders WHERE id = 1", "id"),
+        ] {
+            let message = format!(
+                "SELECT command denied to user 'ann'@'localhost' for column '{column}' in table 'orders'"
+            );
+            assert_eq!(refusal(&mut ann, statement), (1143, message), "{statement}");
+        }
+    }
+    run(
+        &mut ann,
+        &[
+            "EXPLAIN UPDATE orders SET price = 5",
+            "EXPLAIN DELETE FROM orders WHERE 1 = 0",
+            "DELETE FROM orders",
+        ],
+    );
     assert_eq!(query_text(&mut root, "SELECT COUNT(*) FROM orders"), ["0"]);
 }
 

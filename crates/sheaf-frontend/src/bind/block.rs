@@ -116,6 +116,8 @@ pub struct Block {
     pub repeated_items: Vec<(usize, Scalar)>,
     /// Items keep the digits of quotients that are not shown.
     pub keeps_digits: bool,
+    /// What it lists is not asked for: `*` stands for what the reader may read.
+    pub lists_nothing: bool,
     /// So many items have their meaning: subqueries in later ones may name them.
     pub items_so_far: usize,
     pub grouping: Option<Grouping>,
@@ -156,6 +158,7 @@ impl Block {
             ordered_items: Vec::new(),
             repeated_items: Vec::new(),
             keeps_digits: false,
+            lists_nothing: false,
             items_so_far: 0,
             grouping: None,
         }

@@ -401,6 +401,8 @@ struct Binder<'a> {
     drops_order: bool,
     /// The query that is bound next is an operand: its item keeps the digits of quotients that are not shown.
     keeps_digits: bool,
+    /// The query that is bound next is that of an EXISTS, which does not ask what it lists.
+    lists_nothing: bool,
     /// The views whose queries are bound, the innermost last.
     open_views: Vec<OpenView>,
     /// The query of a view whose rows the statement may change is bound.
@@ -460,6 +462,7 @@ impl<'a> Binder<'a> {
             values_of_subqueries: ColumnSet::new(),
             drops_order: false,
             keeps_digits: false,
+            lists_nothing: false,
             open_views: Vec::new(),
             delivers_key: false,
             texts_of_view: None,

@@ -41,6 +41,7 @@ impl Binder<'_> {
     fn query_inner(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
         let drops_order = std::mem::take(&mut self.drops_order);
         let keeps_digits = std::mem::take(&mut self.keeps_digits);
+        let lists_nothing = std::mem::take(&mut self.lists_nothing);
         self.common_tables_of(query)?;
         self.locking |= locks_tables(query);
         check_names(query)?;
@@ -57,6 +58,7 @@ impl Binder<'_> {
             SetExpr::Select(select) => {
                 self.drops_order = drops_order && query.limit_clause.is_none();
                 self.keeps_digits = keeps_digits;
+                self.lists_nothing = lists_nothing;
                 self.select(select, order_by)?
             }
             body => {

@@ -70,6 +70,8 @@ struct Wanted {
     drops_order: bool,
     /// The digits of quotients that are not shown.
     keeps_digits: bool,
+    /// Rows, whatever they hold.
+    lists_nothing: bool,
 }
 
 impl Binder<'_> {
@@ -88,6 +90,7 @@ impl Binder<'_> {
         let wanted = Wanted {
             drops_order: std::mem::take(&mut self.drops_order),
             keeps_digits: std::mem::take(&mut self.keeps_digits),
+            lists_nothing: std::mem::take(&mut self.lists_nothing),
         };
         self.count_block()?;
         let enclosing = self.hints.open(select, self.text.as_str());
@@ -123,6 +126,7 @@ impl Binder<'_> {
         let (mut relation, scope) = self.from(&select.from)?;
         let mut block = Block::new(scope);
         block.keeps_digits = wanted.keeps_digits;
+        block.lists_nothing = wanted.lists_nothing;
         block.lists_values = self.context.listed != Listed::Items && self.depth == 1;
         if !select.named_window.is_empty() {
             let windows = select.named_window.iter();
@@ -450,11 +454,9 @@ impl Binder<'_> {
                     items.push(self.item(expr, alias.value.clone())?);
                 }
                 SelectItem::Wildcard(options) => {
-                    if let Some(block) = self.blocks.last() {
-                        self.check_wildcard(block.scope.restricted(None, None))?;
-                    }
-                    let columns = self.block()?.scope.visible();
-                    let columns: Vec<ScopeColumn> = columns.cloned().collect();
+                    let block = self.block()?;
+                    let columns: Vec<ScopeColumn> = block.scope.visible().cloned().collect();
+                    self.check_wildcard_of(None, None, &columns)?;
                     if columns.is_empty() {
                         return Err(SqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
@@ -489,9 +491,6 @@ impl Binder<'_> {
             [database, table] => (Some(*database), *table),
             _ => return Err(SqlError::bad_table(&object_text(name))),
         };
-        if let Some(block) = self.blocks.last() {
-            self.check_wildcard(block.scope.restricted(database, Some(table)))?;
-        }
         let scope = &self.block()?.scope;
         let mut tables = scope.tables_named(database, table).peekable();
         if tables.peek().is_none() {
@@ -499,7 +498,25 @@ impl Binder<'_> {
         }
         let columns = tables.flat_map(|table| &table.columns);
         let columns = columns.filter(|column| column.name != CLUSTERED_KEY && !column.invisible);
-        Ok(columns.cloned().collect())
+        let columns: Vec<ScopeColumn> = columns.cloned().collect();
+        self.check_wildcard_of(database, Some(table), &columns)?;
+        Ok(columns)
+    }
+
+    /// Error 1142 for a `*` of tables that the reader may read in part. EXISTS does not ask what it stands for: there,
+    /// `shown` is enough, if it is anything.
+    fn check_wildcard_of(
+        &self,
+        database: Option<&str>,
+        table: Option<&str>,
+        shown: &[ScopeColumn],
+    ) -> Bound<()> {
+        match self.blocks.last() {
+            Some(block) if !block.lists_nothing || shown.is_empty() => {
+                self.check_wildcard(block.scope.restricted(database, table))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn item<'s>(&mut self, expr: &'s Expr, name: String) -> Bound<BoundItem<'s>> {

@@ -84,6 +84,7 @@ impl Binder<'_> {
         if let SetExpr::Select(select) = query.body.as_mut() {
             select.distinct = None;
         }
+        self.lists_nothing = true;
         let (right, _) = self.subquery(&query)?;
         self.mark(without_list(right), None)
     }

@@ -24,9 +24,9 @@ const TO_LOCK: Privileges = Privileges::from_all(&[
 pub(crate) struct Client {
     pub(crate) info: SessionInfo,
     pub(super) rights: Rights,
-    /// The table, or the view, of which the running statement changes rows and looks at no column. What a view reads is
-    /// looked at.
-    pub(super) blindly_changed: Option<(String, String)>,
+    /// The table, or the view, of which the running statement changes rows, if nothing else in it names it. It needs no
+    /// SELECT; its columns do, and so does what a view reads.
+    pub(super) changed_alone: Option<(String, String)>,
 }
 
 impl Client {
@@ -34,13 +34,13 @@ impl Client {
         Client {
             info,
             rights: Rights::all(),
-            blindly_changed: None,
+            changed_alone: None,
         }
     }
 
     /// Takes notice of changes of accounts. A statement's rights are those at its start.
     pub(crate) fn refresh_rights(&mut self, catalog: &Catalog, handle: &SessionHandle) {
-        self.blindly_changed = None;
+        self.changed_alone = None;
         if self.info.account.is_some() && self.rights.version != catalog.accounts_version() {
             self.take_rights(catalog, handle);
         }
@@ -114,6 +114,11 @@ impl Client {
 
     pub(crate) fn sees_table(&self, database: &str, table: &str) -> bool {
         is_virtual_database(database) || self.rights.see_table(database, table)
+    }
+
+    pub(crate) fn sees_column(&self, database: &str, table: &str, column: &str) -> bool {
+        let rights = self.rights.on_column(database, table, column);
+        rights.intersects(Privileges::ON_COLUMNS)
     }
 
     /// What the session may do with a column, as `information_schema.columns` says it. Empty: it does not see it.
@@ -192,18 +197,14 @@ impl Client {
         )
     }
 
-    /// Whether a query may read a table that it names, or some of its columns: error 1142 if not. A change that reads
-    /// no column of its table needs not be allowed to.
+    /// Whether a query may name a table, or some of its columns: error 1142 if not. Which columns is asked by
+    /// [`ReadRights`](sheaf_frontend::query::ReadRights).
     pub(crate) fn check_read(&self, database: &str, table: &str) -> Result<()> {
-        match self.changes_blindly(database, table) {
+        let changed = self.changed_alone.as_ref();
+        match changed.is_some_and(|(of, name)| of == database && name == table) {
             true => Ok(()),
             false => self.require_on_some_column(database, table, Privileges::SELECT),
         }
-    }
-
-    pub(super) fn changes_blindly(&self, database: &str, table: &str) -> bool {
-        let changed = self.blindly_changed.as_ref();
-        changed.is_some_and(|(of, name)| of == database && name == table)
     }
 
     /// Checks what a direct plan needs. Error 1142.

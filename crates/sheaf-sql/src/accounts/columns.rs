@@ -1,7 +1,7 @@
 //! Privileges on single columns, where those on the whole table are not enough.
 //!
 //! ```text
-//!   a table is named      some column must be granted              error 1142
+//!   a table is named      some column must be granted              error 1142; none to change its rows
 //!   a column is read      the binder finds only granted ones       error 1143; 1142 for `*`
 //!   a column is written   it must be granted itself                error 1143; 1142 if none is named
 //! ```
@@ -109,25 +109,15 @@ impl Client {
         )
     }
 
-    /// Checks what a direct plan needs. False: columns that it does not tell of decide, so it is not to be run. Error
-    /// 1142.
-    pub(crate) fn meets_needs(&self, needs: &[TableNeed]) -> Result<bool> {
-        let Err(error) = self.check_needs(needs) else {
-            return Ok(true);
-        };
-        let is_in_part = |need: &TableNeed| {
-            let (database, table) = (&need.database, &need.table);
-            self.rights.granted_on_columns(database, table).is_some()
-        };
-        match needs.iter().any(is_in_part) {
-            true => Ok(false),
-            false => Err(error),
-        }
+    /// Whether the session may do what a direct plan does with the whole of its tables. False: columns may decide, or
+    /// there is an error, which the statement finds when it is dispatched.
+    pub(crate) fn meets_needs(&self, needs: &[TableNeed]) -> bool {
+        self.check_needs(needs).is_ok()
     }
 
     /// What the session may read of a table.
     fn readable(&self, database: &str, table: &str) -> Readable {
-        match self.has_all_rights() || self.changes_blindly(database, table) {
+        match self.has_all_rights() {
             true => Readable::All,
             false => self.rights.readable(database, table),
         }
@@ -185,7 +175,8 @@ impl RightsCheck<'_> {
         let on_table = (database.as_str(), table.as_str());
         let mut written: Vec<String> = insert.columns.iter().map(last_part).collect();
         written.extend(insert.assignments.iter().flat_map(targets_of));
-        self.check_written(on_table, &written)?;
+        // `()` is no list: the row has its defaults, and all columns are written.
+        self.check_written(on_table, Some(&written).filter(|written| !written.is_empty()))?;
         if insert.returning.is_some() {
             let needs = Privileges::SELECT;
             self.client.require_on_table(&database, &table, needs)?;
@@ -226,23 +217,21 @@ impl RightsCheck<'_> {
         });
         let mut written: Vec<String> = targets.collect();
         written.extend(load.set.iter().map(|(name, _)| name.clone()));
-        match load.targets.is_empty() {
-            true => self.check_written((&database, &table), &[]),
-            false => self.check_written((&database, &table), &written),
-        }
+        let is_listed = !load.targets.is_empty();
+        self.check_written((&database, &table), is_listed.then_some(&written))
     }
 
-    /// The columns of a table that a foreign key refers to.
-    pub(super) fn check_referenced(&self, parent: &TableName, columns: &[String]) -> Result<()> {
+    /// The table that a foreign key refers to. To have REFERENCES on its columns alone is not enough, as in MySQL.
+    pub(super) fn check_referenced(&self, parent: &TableName) -> Result<()> {
         let (database, table) = parent.resolve(self.database)?;
         let needs = Privileges::REFERENCES;
-        let client = self.client;
-        if columns.is_empty() {
-            return client.require_on_table(&database, &table, needs);
+        match self.client.require_on_table(&database, &table, needs) {
+            Ok(()) => Ok(()),
+            Err(_) => {
+                let name = format!("{database}.{table}");
+                Err(self.client.denied_table(&name, &needs.to_string()))
+            }
         }
-        client.require_on_some_column(&database, &table, needs)?;
-        let mut columns = columns.iter();
-        columns.try_for_each(|column| client.require_on_column((&database, &table), column, needs))
     }
 
     /// Database and name of a table on some columns of which the session has what is needed; `None`: it has it on the
@@ -262,14 +251,18 @@ impl RightsCheck<'_> {
         Ok(whole.is_err().then_some((database, table)))
     }
 
-    /// Error 1143 for columns that may not be written; without any, all are: error 1142.
-    fn check_written(&self, (database, table): (&str, &str), columns: &[String]) -> Result<()> {
+    /// Error 1143 for columns that may not be written; without a list all are: error 1142.
+    fn check_written(
+        &self,
+        (database, table): (&str, &str),
+        columns: Option<&Vec<String>>,
+    ) -> Result<()> {
         let needs = Privileges::INSERT;
         let check = |column: &String| {
             self.client
                 .require_on_column((database, table), column, needs)
         };
-        if !columns.is_empty() {
+        if let Some(columns) = columns {
             return columns.iter().try_for_each(check);
         }
         let all = self.column_names(database, table).unwrap_or_default();

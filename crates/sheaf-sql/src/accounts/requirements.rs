@@ -4,6 +4,8 @@
 //! statement changes, defines or administers. The rules are those of MySQL's manual, which names the privileges with
 //! each statement.
 
+use std::ops::ControlFlow;
+
 use sheaf_frontend::query::Readable;
 use sheaf_storage::LockMode;
 use sheaf_table::{AccountName, Privileges, Table, TableNames};
@@ -125,21 +127,21 @@ impl Session {
 
     /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
     pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
-        self.client.blindly_changed = None;
+        self.client.changed_alone = None;
         if self.client.has_all_rights() {
             return Ok(());
         }
-        let changed = match requirement {
-            Requirement::Update(update) if !update_reads(update) => update.tables.as_slice(),
-            Requirement::Delete(delete) if !delete_reads(delete) => delete.tables.as_slice(),
-            _ => &[],
+        let check = RightsCheck {
+            client: &self.client,
+            database: self.database.as_deref(),
+            names: self.table_names(),
         };
-        if let [table] = changed
-            && let ast::TableFactor::Table { name, .. } = &table.relation
-        {
-            let name = name_of(name)?.resolve(self.database.as_deref())?;
-            self.client.blindly_changed = Some(name);
-        }
+        let changed_alone = match requirement {
+            Requirement::Update(update) => check.changed_alone(update.into())?,
+            Requirement::Delete(delete) => check.changed_alone(delete.into())?,
+            _ => None,
+        };
+        self.client.changed_alone = changed_alone;
         if let Requirement::Session(id) = requirement {
             let session = self.engine.session_handle(id)?;
             return self.client.check_sees_session(&session);
@@ -180,13 +182,11 @@ impl RightsCheck<'_> {
             Requirement::Routine(name) => self.check_routine(name),
             Requirement::Insert(insert) => self.check_insert(insert),
             Requirement::Update(update) => {
-                self.check_single(&update.tables, Privileges::UPDATE, update_reads(update))
+                self.check_single(update.into(), Privileges::UPDATE)
             }
             Requirement::Delete(delete) => {
                 match delete.targets.is_empty() {
-                    true => {
-                        self.check_single(&delete.tables, Privileges::DELETE, delete_reads(delete))
-                    }
+                    true => self.check_single(delete.into(), Privileges::DELETE),
                     // Whose rows are deleted is checked when the targets are known.
                     false => Ok(()),
                 }
@@ -316,30 +316,50 @@ impl RightsCheck<'_> {
 
     /// The table of a statement about a single one. Those about several are checked when it is known which of them they
     /// change.
-    fn check_single(
-        &self,
-        tables: &[ast::TableWithJoins],
-        privileges: Privileges,
-        reads: bool,
-    ) -> Result<()> {
-        match tables {
-            [table] if table.joins.is_empty() => match &table.relation {
-                ast::TableFactor::Table { name, .. } => {
-                    let needs = match reads {
-                        true => privileges | Privileges::SELECT,
-                        false => privileges,
-                    };
-                    // On which columns is checked when it is known which these are.
-                    let name = name_of(name)?;
-                    if self.is_temporary(&name)? {
-                        return Ok(());
-                    }
-                    let (database, table) = name.resolve(self.database)?;
-                    self.client.require_on_some_column(&database, &table, needs)
+    fn check_single(&self, change: RowChange<'_>, privileges: Privileges) -> Result<()> {
+        let Some(name) = change.single_table() else {
+            return Ok(());
+        };
+        // On which columns is checked when it is known which these are.
+        let name = name_of(name)?;
+        if self.is_temporary(&name)? {
+            return Ok(());
+        }
+        let needs = match self.changed_alone(change)? {
+            Some(_) => privileges,
+            None => privileges | Privileges::SELECT,
+        };
+        let (database, table) = name.resolve(self.database)?;
+        self.client.require_on_some_column(&database, &table, needs)
+    }
+
+    /// The table or the view that a statement changes, if nothing else in the statement names it: it may be named
+    /// without SELECT, and of its columns those that may be read. In a subquery to count its rows is to read it, be it
+    /// through a view.
+    fn changed_alone(&self, change: RowChange<'_>) -> Result<Option<(String, String)>> {
+        let Some(name) = change.single_table().filter(|_| !change.returns) else {
+            return Ok(None);
+        };
+        let changed = name_of(name)?.resolve(self.database)?;
+        let mut expressions = change.expressions.iter();
+        let names_it = expressions.any(|expression| {
+            let found = ast::visit_relations(*expression, |relation| {
+                match self.may_read(relation, &changed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
                 }
-                _ => Ok(()),
-            },
-            _ => Ok(()),
+            });
+            found.is_break()
+        });
+        Ok((!names_it).then_some(changed))
+    }
+
+    /// Whether a name in a subquery may mean a table. Every view may read it.
+    fn may_read(&self, relation: &ast::ObjectName, changed: &(String, String)) -> bool {
+        let resolved = name_of(relation).and_then(|name| name.resolve(self.database));
+        match resolved {
+            Ok(name) => name == *changed || self.names.view(&name.0, &name.1).is_some(),
+            Err(_) => true,
         }
     }
 
@@ -386,7 +406,7 @@ impl RightsCheck<'_> {
             database: database.cloned(),
             table: parent.table.clone(),
         };
-        self.check_referenced(&parent, &key.referenced)
+        self.check_referenced(&parent)
     }
 
     fn check_rename(&self, old: &TableName, new: &TableName) -> Result<()> {
@@ -409,6 +429,51 @@ impl RightsCheck<'_> {
             codes::PROCACCESS_DENIED_ERROR,
             format!("execute command denied to user '{user}'@'{host}' for routine '{name}'"),
         ))
+    }
+}
+
+/// An UPDATE or a DELETE: which tables it names, and the expressions in it.
+struct RowChange<'s> {
+    tables: &'s [ast::TableWithJoins],
+    expressions: Vec<&'s ast::Expr>,
+    /// RETURNING
+    returns: bool,
+}
+
+impl<'s> RowChange<'s> {
+    /// The name of the table, if there is one.
+    fn single_table(&self) -> Option<&'s ast::ObjectName> {
+        match self.tables {
+            [table] if table.joins.is_empty() => match &table.relation {
+                ast::TableFactor::Table { name, .. } => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl<'s> From<&'s Update> for RowChange<'s> {
+    fn from(update: &'s Update) -> Self {
+        let values = update.assignments.iter().map(|assignment| &assignment.value);
+        let order = update.order_by.iter().map(|item| &item.expr);
+        RowChange {
+            tables: &update.tables,
+            expressions: values.chain(&update.selection).chain(order).collect(),
+            returns: false,
+        }
+    }
+}
+
+impl<'s> From<&'s Delete> for RowChange<'s> {
+    fn from(delete: &'s Delete) -> Self {
+        let order = delete.order_by.iter().map(|item| &item.expr);
+        RowChange {
+            tables: &delete.tables,
+            expressions: delete.selection.iter().chain(order).collect(),
+            // With targets, the table is one of a join.
+            returns: delete.returning.is_some() || !delete.targets.is_empty(),
+        }
     }
 }
 
@@ -439,7 +504,7 @@ fn duplicates_are_read(on: &ast::OnInsert, alias: Option<&ast::InsertAliases>) -
     values.any(|value| !names_in(value, alias).is_empty())
 }
 
-/// Whether an UPDATE looks at a column, so that it shows something of what its table holds.
+/// Whether an UPDATE may look at a column, so that a direct plan, which tells of no columns, needs SELECT.
 pub(crate) fn update_reads(update: &Update) -> bool {
     let is_single = update.tables.iter().all(|table| table.joins.is_empty());
     update.selection.is_some()

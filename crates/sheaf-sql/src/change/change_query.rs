@@ -331,6 +331,24 @@ impl Session {
         }
     }
 
+    /// Error 1142 for a table or a view of whose rows the session may change nothing. Which columns it may assign is
+    /// checked by [`Self::check_column`].
+    pub(crate) fn check_may_change(
+        &self,
+        reference: &Reference,
+        privilege: Privileges,
+    ) -> Result<()> {
+        match (&reference.changed_view, &reference.table) {
+            (Some(view), _) => self.check_change_of_view(view, privilege),
+            (None, Some(table)) if !table.definition.is_temporary() => {
+                let (database, name) = (&table.definition.database, &table.definition.name);
+                self.client
+                    .require_on_some_column(database, name, privilege)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
     /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references. Error 1142 for
     /// one that the session does not have the privilege for.
     pub(crate) fn lock_for_change<T>(
@@ -347,19 +365,15 @@ impl Session {
                 let table = references.0[target].changeable("UPDATE")?;
                 let (database, name) = (&table.definition.database, &table.definition.name);
                 self.check_changeable(database)?;
+                self.check_may_change(&references.0[target], privilege)?;
                 let alias = &references.0[target].alias;
                 match &references.0[target].changed_view {
                     Some(view) => {
-                        self.check_change_of_view(view, privilege)?;
                         let name = (view.database.as_str(), view.name.as_str());
                         self.table_locks.check_to_change(name, alias)?;
                     }
                     None if table.definition.is_temporary() => {}
-                    None => {
-                        self.client
-                            .require_on_some_column(database, name, privilege)?;
-                        self.table_locks.check_to_change((database, name), alias)?;
-                    }
+                    None => self.table_locks.check_to_change((database, name), alias)?,
                 }
                 tables.push(Arc::clone(table));
             }

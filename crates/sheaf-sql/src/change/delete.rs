@@ -108,6 +108,10 @@ impl Session {
     ) -> Result<(PlannedQuery, Vec<String>)> {
         let references = self.references_of(&delete.ast.tables)?;
         let targets = targets_of(&references, delete.ast, self.database.as_deref())?;
+        // What may not be done is not explained.
+        for target in &targets {
+            self.check_may_change(&references.0[*target], Privileges::DELETE)?;
+        }
         let changed = targets
             .iter()
             .map(|target| references.0[*target].alias.clone());

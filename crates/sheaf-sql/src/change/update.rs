@@ -265,6 +265,12 @@ impl Session {
     ) -> Result<(PlannedQuery, Vec<String>)> {
         let references = self.references_of(&update.ast.tables)?;
         let assignments = resolve(&references, &update.ast.assignments)?;
+        // What may not be done is not explained.
+        for assignment in &assignments {
+            let changed = &references.0[assignment.reference];
+            self.check_may_change(changed, Privileges::UPDATE)?;
+        }
+        self.check_assigned(&references, (&update.ast.assignments, &assignments))?;
         let changed = assignments.iter().map(|assignment| assignment.reference);
         let changed = changed.map(|reference| references.0[reference].alias.clone());
         let changed = changed.collect::<BTreeSet<_>>().into_iter().collect();

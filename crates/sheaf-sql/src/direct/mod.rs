@@ -505,9 +505,9 @@ impl Session {
     }
 
     /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
-    /// `None`: it would not. Error 1142 if the session may not read its tables.
+    /// `None`: it would not.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
-        let may_run = self.meets_needs_to_show(plan)?;
+        let may_run = self.meets_needs_to_show(plan);
         let Some(given) = self
             .given_of(plan, &[])
             .filter(|_| may_run && !self.table_locks.are_held())
@@ -531,9 +531,8 @@ impl Session {
         }
     }
 
-    /// Whether the session may run a plan that it only shows, which locks nothing. Error 1142 if it may not read its
-    /// tables.
-    fn meets_needs_to_show(&self, plan: &DirectPlan) -> Result<bool> {
+    /// Whether the session may run a plan that it only shows, which locks nothing.
+    fn meets_needs_to_show(&self, plan: &DirectPlan) -> bool {
         let without_locks = |need: &TableNeed| TableNeed {
             locks: None,
             ..need.clone()
@@ -599,7 +598,7 @@ impl Session {
         // A panic may have left them.
         self.statement.view = None;
         self.statement.searched = None;
-        if !self.client.has_all_rights() && !self.client.meets_needs(&plan.needs)? {
+        if !self.client.has_all_rights() && !self.client.meets_needs(&plan.needs) {
             self.warnings = warnings;
             return Ok(false);
         }

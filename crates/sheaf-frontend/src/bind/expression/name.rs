@@ -46,6 +46,12 @@ impl Binder<'_> {
             };
             match found {
                 Found::Column(found) => {
+                    // The name means that of another table as much.
+                    if !is_above_groups
+                        && let Some(hidden) = block.scope.unreadable_in(database, table, column)
+                    {
+                        return Err(self.denied_column(&hidden.table, column));
+                    }
                     let (id, column) = (found.id, ScopeColumn::scalar(found));
                     self.note_named(at);
                     if self.open_aggregates.is_empty() {

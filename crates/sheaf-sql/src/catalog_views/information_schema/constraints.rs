@@ -1,9 +1,19 @@
 //! Keys, foreign keys and CHECKs: KEY_COLUMN_USAGE, TABLE_CONSTRAINTS, CHECK_CONSTRAINTS, REFERENTIAL_CONSTRAINTS.
 
+use sheaf_table::TableDefinition;
+
 use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table};
 use crate::error::Result;
 use crate::query::rows::{Cell, Rows};
 use crate::session::Session;
+
+/// Whether the session has a privilege on a column. As in MySQL, of a table that is used in part, the constraints are
+/// shown, and the columns of keys only where they may be used.
+fn sees_column(session: &Session, table: &TableDefinition, position: usize) -> bool {
+    let column = &table.columns[position].name;
+    let client = &session.client;
+    client.sees_column(&table.database, &table.name, column)
+}
 
 pub(super) fn key_column_usage(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
@@ -27,7 +37,9 @@ pub(super) fn key_column_usage(session: &Session, asked: &AskedTables) -> Result
             .filter(|index| index.unique || index.primary)
         {
             for (n, part) in index.parts.iter().enumerate() {
-                if definition.key_expression(part).is_some() {
+                if definition.key_expression(part).is_some()
+                    || !sees_column(session, definition, part.column)
+                {
                     continue;
                 }
                 let database: Cell = definition.database.clone().into();
@@ -47,6 +59,9 @@ pub(super) fn key_column_usage(session: &Session, asked: &AskedTables) -> Result
         }
         for key in &definition.foreign_keys {
             for (n, column) in key.columns.iter().enumerate() {
+                if !sees_column(session, definition, *column) {
+                    continue;
+                }
                 let position: Cell = (n as u64 + 1).into();
                 rows.push(vec![
                     "def".into(),
