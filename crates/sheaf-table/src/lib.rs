@@ -26,7 +26,7 @@ pub use build::bulk_load::BulkLoad;
 pub use build::tree_load::BulkLoadOptions;
 pub use catalog::account;
 pub use catalog::account::{
-    Account, AccountName, Accounts, AuthenticationMethod, ColumnPrivileges,
+    Account, AccountName, Accounts, AuthenticationMethod, ColumnPrivileges, GrantedRole,
 };
 pub use catalog::cpu_set;
 pub use catalog::cpu_set::CpuSet;

@@ -3,6 +3,9 @@
 //! An account is a user's name and a pattern of hosts; what it was granted is part of it. The catalog keeps each
 //! account as one value under its name (docs/catalog-format.md). What the patterns match, and how passwords are
 //! proved, is decided above.
+//!
+//! A role is an account that others were granted. It is known by them alone: each account has the roles that it was
+//! granted itself, and so an account that is dropped has to be dropped from the others ([`drop_accounts`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +19,18 @@ use crate::definition::codec::{Reader, Writer};
 use crate::error::Result;
 
 /// The newest format of an account that this program writes and reads.
-const FORMAT: u64 = 3;
-/// An account without privileges on columns is written in one of these, which older programs read.
+const FORMAT: u64 = 4;
+/// An account without roles is written in one of these, which older programs read.
+const FORMAT_WITHOUT_ROLES: u64 = 3;
+/// The same without privileges on columns.
 const FORMAT_WITHOUT_COLUMNS: u64 = 2;
 const FORMAT_WITHOUT_LIMITS: u64 = 1;
 
 const LOCKED: u64 = 1;
 const REQUIRE_TLS: u64 = 2;
+
+const WITH_ADMIN_OPTION: u64 = 1;
+const DEFAULT_ROLE: u64 = 2;
 
 /// The most characters of the name of a user.
 pub const MAX_USER_CHARACTERS: usize = 32;
@@ -104,6 +112,28 @@ pub struct Account {
     pub tables: BTreeMap<String, BTreeMap<String, Privileges>>,
     /// ON database.table of single columns, by database and table. None of the maps is empty.
     pub columns: BTreeMap<String, BTreeMap<String, ColumnPrivileges>>,
+    /// The roles that were granted to the account itself. Each of them is there, and none leads back here.
+    pub roles: BTreeMap<AccountName, GrantedRole>,
+}
+
+/// How an account has a role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GrantedRole {
+    /// WITH ADMIN OPTION: the account may grant it to others.
+    pub with_admin_option: bool,
+    /// It is active when a client connects.
+    pub is_default: bool,
+}
+
+/// Removes accounts, and what others have of them.
+pub fn drop_accounts(accounts: &mut Accounts, names: &[AccountName]) {
+    accounts.retain(|name, _| !names.contains(name));
+    for account in accounts.values_mut() {
+        if names.iter().any(|name| account.roles.contains_key(name)) {
+            let roles = &mut Arc::make_mut(account).roles;
+            roles.retain(|role, _| !names.contains(role));
+        }
+    }
 }
 
 /// What is granted on columns of a table, by their names as they were when it was granted.
@@ -123,6 +153,7 @@ impl Account {
             databases: BTreeMap::new(),
             tables: BTreeMap::new(),
             columns: BTreeMap::new(),
+            roles: BTreeMap::new(),
         }
     }
 
@@ -141,12 +172,15 @@ impl Account {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        let has_limits = self.max_user_connections != 0;
-        let has_columns = !self.columns.is_empty();
-        out.number(match (has_columns, has_limits) {
-            (true, _) => FORMAT,
-            (false, true) => FORMAT_WITHOUT_COLUMNS,
-            (false, false) => FORMAT_WITHOUT_LIMITS,
+        // Each format has what those before it have.
+        let has_roles = !self.roles.is_empty();
+        let has_columns = has_roles || !self.columns.is_empty();
+        let has_limits = has_columns || self.max_user_connections != 0;
+        out.number(match (has_roles, has_columns, has_limits) {
+            (true, _, _) => FORMAT,
+            (false, true, _) => FORMAT_WITHOUT_ROLES,
+            (false, false, true) => FORMAT_WITHOUT_COLUMNS,
+            (false, false, false) => FORMAT_WITHOUT_LIMITS,
         });
         out.text(self.method.name());
         out.text(&self.verifier);
@@ -167,7 +201,7 @@ impl Account {
                 out.number(privileges.bits());
             }
         }
-        if has_limits || has_columns {
+        if has_limits {
             out.number(self.max_user_connections.into());
         }
         if has_columns {
@@ -184,6 +218,17 @@ impl Account {
                     out.number(privileges.bits());
                 }
             }
+        }
+        if has_roles {
+            out.number(self.roles.len() as u64);
+        }
+        for (role, granted) in &self.roles {
+            out.text(&role.user);
+            out.text(&role.host);
+            out.number(
+                flag(granted.with_admin_option, WITH_ADMIN_OPTION)
+                    | flag(granted.is_default, DEFAULT_ROLE),
+            );
         }
         out.into_bytes()
     }
@@ -230,6 +275,17 @@ impl Account {
                         columns.insert(column, Privileges::from_bits(read.number()?));
                     }
                 }
+            }
+        }
+        if format > FORMAT_WITHOUT_ROLES {
+            for _ in 0..read.count()? {
+                let (user, host) = (read.text()?, read.text()?);
+                let flags = read.number()?;
+                let granted = GrantedRole {
+                    with_admin_option: flags & WITH_ADMIN_OPTION != 0,
+                    is_default: flags & DEFAULT_ROLE != 0,
+                };
+                account.roles.insert(AccountName { user, host }, granted);
             }
         }
         Ok(account)
@@ -315,6 +371,17 @@ mod tests {
             )]
             .into(),
             columns: [("shop".to_string(), columns_of_stock())].into(),
+            roles: [
+                (AccountName::new("reader", "%"), GrantedRole::default()),
+                (
+                    AccountName::new("writer", "localhost"),
+                    GrantedRole {
+                        with_admin_option: true,
+                        is_default: true,
+                    },
+                ),
+            ]
+            .into(),
             ..Account::new(AccountName::new("clerk", "10.0.%"))
         }
     }
@@ -332,12 +399,22 @@ mod tests {
 
     #[test]
     fn an_account_survives_its_encoding() {
+        let without_roles = Account {
+            roles: BTreeMap::new(),
+            ..clerk()
+        };
         let without_columns = Account {
             columns: BTreeMap::new(),
-            ..clerk()
+            ..without_roles.clone()
+        };
+        let only_roles = Account {
+            roles: clerk().roles,
+            ..Account::new(clerk().name)
         };
         let formats = [
             (clerk(), FORMAT),
+            (only_roles, FORMAT),
+            (without_roles, FORMAT_WITHOUT_ROLES),
             (without_columns, FORMAT_WITHOUT_COLUMNS),
             (Account::root(), FORMAT_WITHOUT_LIMITS),
         ];
@@ -347,6 +424,23 @@ mod tests {
             let read = Account::decode(account.name.clone(), &account.encode());
             assert_eq!(read.expect("it was encoded"), account);
         }
+    }
+
+    #[test]
+    fn no_account_has_a_role_that_was_dropped() {
+        let mut accounts = Accounts::new();
+        let reader = AccountName::new("reader", "%");
+        for account in [clerk(), Account::new(reader.clone()), Account::root()] {
+            accounts.insert(account.name.clone(), Arc::new(account));
+        }
+        drop_accounts(&mut accounts, std::slice::from_ref(&reader));
+        assert_eq!(accounts.len(), 2);
+        let left = &accounts[&clerk().name].roles;
+        assert_eq!(
+            left.keys().next(),
+            Some(&AccountName::new("writer", "localhost"))
+        );
+        assert_eq!(left.len(), 1);
     }
 
     #[test]
