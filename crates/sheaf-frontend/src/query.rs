@@ -39,6 +39,10 @@ pub trait SessionValues {
     fn current_user(&self) -> String {
         self.user()
     }
+    /// CURRENT_ROLE(): the roles that it uses.
+    fn current_role(&self) -> String {
+        "NONE".to_string()
+    }
     fn connection_id(&self) -> u64;
     fn last_insert_id(&self) -> u64;
     /// Where LAST_INSERT_ID(value) leaves its value.

@@ -34,8 +34,8 @@ pub fn walk_expression(expression: &mut Expr, visitor: &mut dyn ExpressionVisito
     let _ = expression.visit(&mut Walk(visitor));
 }
 
-/// Calls `visit` for an expression and all below it, operands first, but for what stands in subqueries: there a name may
-/// mean a column of their own. Breaking ends the walk.
+/// Calls `visit` for an expression and all below it, operands first, but for what stands in subqueries: there a name
+/// may mean a column of their own. Breaking ends the walk.
 pub fn walk_outside_queries(
     expression: &mut Expr,
     visit: &mut dyn FnMut(&mut Expr) -> ControlFlow<()>,

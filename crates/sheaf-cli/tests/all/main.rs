@@ -36,6 +36,7 @@ mod raw_client;
 mod resource_groups;
 mod results;
 mod rewrite_rules;
+mod roles;
 mod shared_threads;
 mod slow_clients;
 mod spilling;

@@ -104,8 +104,7 @@ pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>
         "database" | "schema" => session.current_database().map_or_else(null, text),
         "user" | "session_user" | "system_user" => text(session.user()),
         "current_user" => text(session.current_user()),
-        // There are no roles.
-        "current_role" => text("NONE"),
+        "current_role" => text(session.current_role()),
         "version" => text(session.version()),
         // Threads are numbered as the connections that they serve (see SET RESOURCE GROUP ... FOR).
         "connection_id" | "ps_current_thread_id" => number(session.connection_id()),

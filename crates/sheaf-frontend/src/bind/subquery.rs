@@ -264,7 +264,8 @@ impl Binder<'_> {
     }
 }
 
-/// The constant number that all rows of a query have in a column. Beside a date it is read as one, as where it stands alone:
+/// The constant number that all rows of a query have in a column. Beside a date it is read as one, as where it stands
+/// alone:
 ///
 /// ```text
 ///   d IN (SELECT 20240229 FROM t)    d = DATE '2024-02-29'

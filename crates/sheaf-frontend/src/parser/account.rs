@@ -1,4 +1,5 @@
-//! Statements about accounts: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT, REVOKE.
+//! Statements about accounts: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT, REVOKE. Those about roles are
+//! in [`role`](super::role).
 //!
 //! The name of an account is a user and a host. The tokeniser takes `@` for a letter unless a quote follows. So
 //! `bob@localhost` is one word, `'bob'@localhost` a string and a word, and `'bob'@'%'` a string, the sign and a string.
@@ -20,6 +21,8 @@ pub enum AccountStatement {
     Create {
         if_not_exists: bool,
         users: Vec<UserDefinition>,
+        /// They are granted, too.
+        default_roles: Vec<AccountName>,
         options: AccountOptions,
     },
     Alter {
@@ -46,6 +49,56 @@ pub enum AccountStatement {
         if_exists: bool,
         from: Vec<UserName>,
     },
+    CreateRoles {
+        if_not_exists: bool,
+        roles: Vec<AccountName>,
+    },
+    DropRoles {
+        if_exists: bool,
+        roles: Vec<AccountName>,
+    },
+    GrantRoles {
+        grant: RoleGrant,
+        with_admin_option: bool,
+    },
+    RevokeRoles {
+        if_exists: bool,
+        grant: RoleGrant,
+        ignore_unknown_user: bool,
+    },
+    SetRole(ActiveRoles),
+    /// SET DEFAULT ROLE, and ALTER USER … DEFAULT ROLE.
+    SetDefaultRole {
+        if_exists: bool,
+        users: Vec<UserName>,
+        roles: DefaultRoles,
+    },
+}
+
+/// Which of the roles that it was granted a session uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActiveRoles {
+    None,
+    /// Those that it had when it connected.
+    Default,
+    All,
+    AllExcept(Vec<AccountName>),
+    Only(Vec<AccountName>),
+}
+
+/// Which of its roles an account has when it connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefaultRoles {
+    None,
+    All,
+    Only(Vec<AccountName>),
+}
+
+/// GRANT and REVOKE of roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleGrant {
+    pub roles: Vec<AccountName>,
+    pub accounts: Vec<AccountName>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,22 +174,35 @@ impl StatementParser<'_> {
     /// The rest of CREATE USER.
     pub fn create_user(&mut self) -> ParseResult<Statement> {
         let if_not_exists = self.accept("IF NOT EXISTS");
-        let (users, options) = self.user_definitions()?;
+        let users = self.user_definitions()?;
+        let default_roles = match self.accept("DEFAULT ROLE") {
+            true => self.role_names()?,
+            false => Vec::new(),
+        };
         Ok(account(AccountStatement::Create {
             if_not_exists,
             users,
-            options,
+            default_roles,
+            options: self.account_options()?,
         }))
     }
 
     /// The rest of ALTER USER.
     pub fn alter_user(&mut self) -> ParseResult<Statement> {
         let if_exists = self.accept("IF EXISTS");
-        let (users, options) = self.user_definitions()?;
+        let users = self.user_definitions()?;
+        let is_plain = matches!(users.as_slice(), [user] if user.identified.is_none());
+        if is_plain && self.accept("DEFAULT ROLE") {
+            return Ok(account(AccountStatement::SetDefaultRole {
+                if_exists,
+                users: users.into_iter().map(|user| user.name).collect(),
+                roles: self.default_roles()?,
+            }));
+        }
         Ok(account(AccountStatement::Alter {
             if_exists,
             users,
-            options,
+            options: self.account_options()?,
         }))
     }
 
@@ -185,13 +251,16 @@ impl StatementParser<'_> {
         if self.peek("PROXY") {
             return self.unsupported("GRANT PROXY");
         }
+        if self.lists_roles("TO") {
+            return self.grant_roles();
+        }
         let Some(Granted {
             all,
             mut privileges,
             columns,
         }) = self.privileges()?
         else {
-            return self.unsupported("Roles");
+            return self.unknown_privilege();
         };
         self.expect("ON")?;
         let on = self.grant_level()?;
@@ -216,13 +285,16 @@ impl StatementParser<'_> {
     pub fn revoke(&mut self) -> ParseResult<Statement> {
         self.expect("REVOKE")?;
         let if_exists = self.accept("IF EXISTS");
+        if self.lists_roles("FROM") {
+            return self.revoke_roles(if_exists);
+        }
         let Some(Granted {
             all,
             privileges,
             columns,
         }) = self.privileges()?
         else {
-            return self.unsupported("Roles");
+            return self.unknown_privilege();
         };
         let is_everything = all && privileges == Privileges::GRANT_OPTION && columns.is_empty();
         if is_everything && self.accept("FROM") {
@@ -241,6 +313,12 @@ impl StatementParser<'_> {
             users,
         };
         Ok(account(AccountStatement::Revoke { if_exists, grant }))
+    }
+
+    /// Privileges of MySQL that are not there. Of roles, these are CREATE ROLE, DROP ROLE and ROLE_ADMIN.
+    fn unknown_privilege(&mut self) -> ParseResult<Statement> {
+        let word = self.tokens.peek_token_ref().token.to_string();
+        self.unsupported(&format!("The privilege {word}"))
     }
 
     /// The name of an account.
@@ -300,14 +378,13 @@ impl StatementParser<'_> {
         }
     }
 
-    fn user_definitions(&mut self) -> ParseResult<(Vec<UserDefinition>, AccountOptions)> {
-        let users = self.list(|parser| {
+    fn user_definitions(&mut self) -> ParseResult<Vec<UserDefinition>> {
+        self.list(|parser| {
             Ok(UserDefinition {
                 name: parser.user_name()?,
                 identified: parser.identified()?,
             })
-        })?;
-        Ok((users, self.account_options()?))
+        })
     }
 
     /// `IDENTIFIED {BY 'password' | WITH method [BY 'password' | AS 'verifier']}`
@@ -375,7 +452,7 @@ impl StatementParser<'_> {
             } else if self.at_end() {
                 return Ok(options);
             } else {
-                for what in ["PASSWORD", "DEFAULT ROLE", "COMMENT", "ATTRIBUTE"] {
+                for what in ["PASSWORD", "COMMENT", "ATTRIBUTE"] {
                     if self.peek(what) {
                         return Err(SqlError::not_supported_yet(format!("USER ... {what}")).into());
                     }
@@ -409,7 +486,7 @@ impl StatementParser<'_> {
         }
     }
 
-    /// A list of privileges; `None` if it is one of roles.
+    /// A list of privileges; `None` if there is another word in it.
     fn privileges(&mut self) -> ParseResult<Option<Granted>> {
         let mut granted = Granted::default();
         loop {
@@ -480,7 +557,7 @@ impl StatementParser<'_> {
     }
 }
 
-fn account(statement: AccountStatement) -> Statement {
+pub(super) fn account(statement: AccountStatement) -> Statement {
     Statement::Account(Box::new(statement))
 }
 
@@ -560,6 +637,7 @@ mod tests {
             let created = AccountStatement::Create {
                 if_not_exists: true,
                 users: vec![expected],
+                default_roles: Vec::new(),
                 options: AccountOptions {
                     require_tls: Some(true),
                     locked: Some(true),
@@ -609,7 +687,7 @@ mod tests {
             from: vec![named("bob", "%")],
         };
         assert_eq!(parse("REVOKE ALL PRIVILEGES, GRANT OPTION FROM bob"), all);
-        assert_eq!(code("GRANT clerk TO bob"), 1235);
+        assert_eq!(code("GRANT ROLE_ADMIN ON *.* TO bob"), 1235);
         let found = grant("GRANT SELECT (a, `b c`), DELETE, insert(a) ON t TO bob");
         assert_eq!(found.privileges, Privileges::DELETE);
         let columns = [

@@ -42,6 +42,9 @@ impl StatementParser<'_> {
         if self.accept("USER") {
             return self.create_user();
         }
+        if self.accept("ROLE") {
+            return self.create_role();
+        }
         if self.accept("RESOURCE GROUP") {
             return self.create_resource_group();
         }
@@ -65,7 +68,6 @@ impl StatementParser<'_> {
         for what in [
             "FULLTEXT",
             "SPATIAL",
-            "ROLE",
             "PROCEDURE",
             "FUNCTION",
             "TRIGGER",
@@ -197,11 +199,13 @@ impl StatementParser<'_> {
         if self.accept("USER") {
             return self.drop_user();
         }
+        if self.accept("ROLE") {
+            return self.drop_role();
+        }
         if self.accept("RESOURCE GROUP") {
             return self.drop_resource_group();
         }
         for what in [
-            "ROLE",
             "SERVER",
             "TABLESPACE",
             "SPATIAL",

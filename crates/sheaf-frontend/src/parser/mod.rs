@@ -35,6 +35,7 @@ mod prepare;
 mod query;
 pub mod resource_group;
 pub mod rewrite;
+mod role;
 mod row_limit;
 pub mod scan;
 mod set;

@@ -27,8 +27,11 @@ impl StatementParser<'_> {
         if self.accept("RESOURCE GROUP") {
             return self.set_resource_group();
         }
-        if self.peek("ROLE") || self.peek("DEFAULT ROLE") {
-            return self.unsupported("SET ROLE");
+        if self.accept("ROLE") {
+            return self.set_role();
+        }
+        if self.accept("DEFAULT ROLE") {
+            return self.set_default_role();
         }
         // As in MySQL, a scope word holds for the assignments after it that have none.
         let mut scope = Scope::Default;

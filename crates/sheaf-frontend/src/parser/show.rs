@@ -140,10 +140,11 @@ impl StatementParser<'_> {
                 true => self.user_name()?,
                 false => UserName::Current,
             };
-            if self.peek("USING") {
-                return Err(SqlError::not_supported_yet("Roles").into());
-            }
-            return Ok(Show::Grants(user));
+            let roles = match self.accept("USING") {
+                true => self.role_names()?,
+                false => Vec::new(),
+            };
+            return Ok(Show::Grants { user, roles });
         }
         for (words, list) in [
             ("TRIGGERS", EmptyList::Triggers),

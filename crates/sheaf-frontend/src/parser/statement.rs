@@ -3,7 +3,7 @@
 //! Queries and expressions stay in sqlparser's AST. What only MySQL has, and sqlparser does not parse, has types of
 //! its own here.
 
-use sheaf_table::{GeneratedKind, ReferentialAction};
+use sheaf_table::{AccountName, GeneratedKind, ReferentialAction};
 use sheaf_types::ColumnType;
 use sheaf_types::error::codes::ErrorCode;
 use sqlparser::ast;
@@ -639,7 +639,11 @@ pub enum Show {
     Privileges,
     CharacterSet(Filter),
     Collation(Filter),
-    Grants(UserName),
+    Grants {
+        user: UserName,
+        /// USING: what the account could do with these roles.
+        roles: Vec<AccountName>,
+    },
     CreateUser(UserName),
     /// Lists of things that Sheaf does not have, always empty: the text is MySQL's name of the list.
     Empty(EmptyList),

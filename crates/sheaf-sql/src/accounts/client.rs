@@ -3,6 +3,8 @@
 //! These are the questions about rights that need nothing else of the session. Which of them a statement asks is said
 //! in [`requirements`](super::requirements).
 
+use std::collections::BTreeSet;
+
 use sheaf_storage::LockMode;
 use sheaf_table::{AccountName, Catalog, Privileges};
 use sheaf_types::error::codes;
@@ -24,6 +26,8 @@ const TO_LOCK: Privileges = Privileges::from_all(&[
 pub(crate) struct Client {
     pub(crate) info: SessionInfo,
     pub(super) rights: Rights,
+    /// The roles that the session uses, as far as its account has them.
+    pub(super) active_roles: BTreeSet<AccountName>,
     /// The table, or the view, of which the running statement changes rows, if nothing else in it names it. It needs no
     /// SELECT; its columns do, and so does what a view reads.
     pub(super) changed_alone: Option<(String, String)>,
@@ -34,6 +38,7 @@ impl Client {
         Client {
             info,
             rights: Rights::all(),
+            active_roles: BTreeSet::new(),
             changed_alone: None,
         }
     }
@@ -46,7 +51,7 @@ impl Client {
         }
     }
 
-    /// The rights that the session's account has.
+    /// The rights that the session's account has with the roles that the session uses.
     pub(crate) fn take_rights(&mut self, catalog: &Catalog, handle: &SessionHandle) {
         // It may have another name now. Until its client has identified itself, the handle knows of none.
         if self.info.account.is_some()
@@ -55,7 +60,7 @@ impl Client {
             self.info.account = Some(name);
         }
         self.rights = match &self.info.account {
-            Some(name) => Rights::of(catalog, name),
+            Some(name) => Rights::of(catalog, name, |role, _| self.active_roles.contains(role)),
             None => Rights::all(),
         };
     }

@@ -12,7 +12,7 @@
 //! are dropped or get other names.
 
 use sheaf_frontend::query::{ReadRights, Readable, Reader};
-use sheaf_table::{AccountName, ColumnPrivileges, Privileges};
+use sheaf_table::{AccountName, Privileges};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
@@ -27,28 +27,18 @@ use crate::session::Session;
 use crate::virtual_database::is_virtual_database;
 
 impl Rights {
-    pub(super) fn granted_on_columns(
-        &self,
-        database: &str,
-        table: &str,
-    ) -> Option<&ColumnPrivileges> {
-        self.account.as_ref()?.columns_of(database, table)
-    }
-
     /// What one has on the table, or on some of its columns.
     pub(super) fn on_some_column(&self, database: &str, table: &str) -> Privileges {
-        let columns = self.granted_on_columns(database, table);
-        let granted = columns.into_iter().flat_map(ColumnPrivileges::values);
-        granted.fold(self.on_table(database, table), |all, set| all | *set)
+        let granted = self.on_columns_of(database, table);
+        granted.fold(self.on_table(database, table), |all, (_, set)| all | set)
     }
 
     /// What one has on a column.
     pub(super) fn on_column(&self, database: &str, table: &str, column: &str) -> Privileges {
-        let columns = self.granted_on_columns(database, table);
-        let granted = columns.into_iter().flatten();
+        let granted = self.on_columns_of(database, table);
         granted
             .filter(|(name, _)| name.to_lowercase() == column.to_lowercase())
-            .fold(self.on_table(database, table), |all, (_, set)| all | *set)
+            .fold(self.on_table(database, table), |all, (_, set)| all | set)
     }
 
     fn readable(&self, database: &str, table: &str) -> Readable {
@@ -57,8 +47,7 @@ impl Rights {
         if is_all {
             return Readable::All;
         }
-        let columns = self.granted_on_columns(database, table).into_iter();
-        let granted = columns.flatten();
+        let granted = self.on_columns_of(database, table);
         let readable = granted.filter(|(_, set)| set.contains(Privileges::SELECT));
         Readable::Only(readable.map(|(name, _)| name.clone()).collect())
     }
@@ -136,10 +125,10 @@ impl Session {
         let Some(account) = other else {
             return Ok(self.client.readable(database, table));
         };
-        let rights = Rights::of(self.engine.catalog(), account);
-        match &rights.account {
-            None => Err(SqlError::no_such_definer(account)),
-            Some(_) => Ok(rights.readable(database, table)),
+        let rights = Rights::by_default(self.engine.catalog(), account);
+        match rights.sources().is_empty() {
+            true => Err(SqlError::no_such_definer(account)),
+            false => Ok(rights.readable(database, table)),
         }
     }
 }
@@ -176,7 +165,10 @@ impl RightsCheck<'_> {
         let mut written: Vec<String> = insert.columns.iter().map(last_part).collect();
         written.extend(insert.assignments.iter().flat_map(targets_of));
         // `()` is no list: the row has its defaults, and all columns are written.
-        self.check_written(on_table, Some(&written).filter(|written| !written.is_empty()))?;
+        self.check_written(
+            on_table,
+            Some(&written).filter(|written| !written.is_empty()),
+        )?;
         if insert.returning.is_some() {
             let needs = Privileges::SELECT;
             self.client.require_on_table(&database, &table, needs)?;

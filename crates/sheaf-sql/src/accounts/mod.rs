@@ -8,7 +8,8 @@
 //!
 //! The catalog keeps the accounts, as one value with a version. A session has a pointer to its account and the version
 //! that it looked at. A statement compares versions, which writes nothing; if the account may do everything, nothing
-//! more is checked. So a change of privileges holds from the next statement on, of all sessions.
+//! more is checked. So a change of privileges, of an account or of a role, holds from the next statement on, of all
+//! sessions.
 //!
 //! Rights are checked in two places: [`requirements`] when a statement is dispatched, by what it says, and
 //! [`Client::check_read`] when a query names a table, be it in a subquery or in EXPLAIN. Direct plans are shared by
@@ -21,16 +22,24 @@
 //! | [`columns`] | privileges on single columns |
 //! | [`client`] | the client of a session: its account, and what it may do |
 //! | [`matching`] | which account a client is |
+//! | [`named`] | the accounts that a statement names |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
 //! | [`requirements`] | which privileges a statement needs |
+//! | [`rights`] | what a session may do: privileges of its account and of its roles, as one |
+//! | [`roles`] | CREATE ROLE, GRANT of roles, SET ROLE and the like |
+//! | [`role_tables`] | tables of `information_schema` about roles |
 //! | [`statements`] | CREATE USER, GRANT and the like |
 //! | [`show`] | SHOW GRANTS, SHOW CREATE USER, the tables of privileges |
 
 mod client;
 mod columns;
 mod matching;
+mod named;
 pub mod password;
 mod requirements;
+mod rights;
+mod role_tables;
+mod roles;
 mod sha256_crypt;
 mod show;
 mod statements;
@@ -39,7 +48,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sheaf_table::{Account, AccountName, Catalog, PrivilegeLevel, Privileges};
+use sheaf_table::{Account, AccountName, Catalog, Privileges};
 
 use crate::engine::Engine;
 use crate::session::Session;
@@ -47,106 +56,15 @@ use crate::virtual_database::is_virtual_database;
 pub(crate) use client::Client;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
+pub(crate) use rights::Rights;
+pub(crate) use role_tables::{
+    administrable_role_authorizations, applicable_roles, enabled_roles, role_column_grants,
+    role_table_grants,
+};
 pub(crate) use show::{
     column_privileges, mysql_user, privilege_rows, schema_privileges, table_privileges,
     user_privileges,
 };
-
-/// What a session may do.
-pub(crate) struct Rights {
-    /// The version of the accounts that the others are of.
-    version: u64,
-    /// `None`: of a session of the library, or its account is gone; `global` tells which.
-    account: Option<Arc<Account>>,
-    /// ON *.*
-    global: Privileges,
-    /// Those are all that there are.
-    are_all: bool,
-}
-
-impl Rights {
-    /// Those of the program itself.
-    pub(crate) fn all() -> Rights {
-        Rights::new(
-            0,
-            None,
-            Privileges::all_at(PrivilegeLevel::Dynamic) | Privileges::GRANT_OPTION,
-        )
-    }
-
-    fn of(catalog: &Catalog, name: &AccountName) -> Rights {
-        // In this order: a change in between is seen at the next statement.
-        let version = catalog.accounts_version();
-        let account = catalog.accounts().get(name).cloned();
-        let global = account
-            .as_ref()
-            .map_or(Privileges::NONE, |found| found.global);
-        Rights::new(version, account, global)
-    }
-
-    fn new(version: u64, account: Option<Arc<Account>>, global: Privileges) -> Rights {
-        Rights {
-            version,
-            account,
-            global,
-            // ALL does not say that they may be given to others.
-            are_all: global.contains(Privileges::all_at(PrivilegeLevel::Dynamic))
-                && global.contains(Privileges::GRANT_OPTION),
-        }
-    }
-
-    /// ON *.*, and ON database.*
-    fn on_database(&self, database: &str) -> Privileges {
-        let Some(account) = &self.account else {
-            return self.global;
-        };
-        let exact = account.databases.get(database).copied();
-        let patterns = account.databases.iter().map(|(name, set)| (name, *set));
-        let granted = exact.or_else(|| matching::best_pattern(patterns, database));
-        self.global | granted.unwrap_or_default()
-    }
-
-    /// What one has on each of the databases that fit a pattern, as GRANT names them.
-    fn on_databases_like(&self, pattern: &str) -> Privileges {
-        let Some(account) = &self.account else {
-            return self.global;
-        };
-        let exact = account.databases.get(pattern).copied();
-        let patterns = account.databases.iter().map(|(name, set)| (name, *set));
-        let granted = exact.or_else(|| matching::best_cover(patterns, pattern));
-        self.global | granted.unwrap_or_default()
-    }
-
-    fn on_table(&self, database: &str, table: &str) -> Privileges {
-        let Some(account) = &self.account else {
-            return self.global;
-        };
-        let tables = account.tables.get(database);
-        let own = tables.and_then(|tables| tables.get(table)).copied();
-        self.on_database(database) | own.unwrap_or_default()
-    }
-
-    /// Whether there is anything in the database that one may use.
-    fn see_database(&self, database: &str) -> bool {
-        let shows = Privileges::all_at(PrivilegeLevel::Database) | Privileges::SHOW_DATABASES;
-        let account = self.account.as_ref();
-        self.on_database(database).intersects(shows)
-            || account.is_some_and(|account| {
-                account.tables.contains_key(database) || account.columns.contains_key(database)
-            })
-    }
-
-    fn see_table(&self, database: &str, table: &str) -> bool {
-        let of_tables = Privileges::all_at(PrivilegeLevel::Table);
-        self.on_some_column(database, table).intersects(of_tables)
-    }
-
-    /// Whether there is a privilege for the table, and not only for columns of it.
-    fn see_definition(&self, database: &str, table: &str) -> bool {
-        let of_tables = Privileges::all_at(PrivilegeLevel::Table);
-        self.on_table(database, table).intersects(of_tables)
-    }
-}
 
 /// Whether an account may do something with a table; `None` if there is no such account.
 fn may(
@@ -155,10 +73,20 @@ fn may(
     (database, table): (&str, &str),
     privileges: Privileges,
 ) -> Option<bool> {
-    let rights = Rights::of(catalog, account);
-    rights.account.as_ref()?;
+    let rights = Rights::by_default(catalog, account);
+    rights.sources().first()?;
     let granted = rights.on_table(database, table);
     Some(granted.contains(privileges) || is_virtual_database(database))
+}
+
+/// What an account may do ON *.* when it connects; nothing if there is none.
+pub(crate) fn global_at_start(
+    catalog: &Catalog,
+    account: &AccountName,
+    with_all_roles: bool,
+) -> Privileges {
+    let is_used = |_: &AccountName, granted| roles::is_used_at_start(granted, with_all_roles);
+    Rights::of(catalog, account, is_used).global
 }
 
 impl Session {

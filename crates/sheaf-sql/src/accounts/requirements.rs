@@ -181,9 +181,7 @@ impl RightsCheck<'_> {
             Requirement::Session(_) => self.client.check_one_of(Privileges::PROCESS),
             Requirement::Routine(name) => self.check_routine(name),
             Requirement::Insert(insert) => self.check_insert(insert),
-            Requirement::Update(update) => {
-                self.check_single(update.into(), Privileges::UPDATE)
-            }
+            Requirement::Update(update) => self.check_single(update.into(), Privileges::UPDATE),
             Requirement::Delete(delete) => {
                 match delete.targets.is_empty() {
                     true => self.check_single(delete.into(), Privileges::DELETE),
@@ -248,7 +246,9 @@ impl RightsCheck<'_> {
     fn check_account_statement(&self, statement: &AccountStatement) -> Result<()> {
         match statement {
             AccountStatement::Create { .. }
+            | AccountStatement::CreateRoles { .. }
             | AccountStatement::Drop { .. }
+            | AccountStatement::DropRoles { .. }
             | AccountStatement::Rename(_)
             | AccountStatement::RevokeAll { .. } => {
                 self.client.check_one_of(Privileges::CREATE_USER)
@@ -261,6 +261,16 @@ impl RightsCheck<'_> {
                     false => self.client.check_one_of(Privileges::CREATE_USER),
                 }
             }
+            // One's own roles.
+            AccountStatement::SetRole(_) => Ok(()),
+            AccountStatement::SetDefaultRole { users, .. } => {
+                match users.iter().all(|user| self.client.is_own(user)) {
+                    true => Ok(()),
+                    false => self.client.check_one_of(Privileges::CREATE_USER),
+                }
+            }
+            // Which roles one may grant is checked with the accounts as they are then.
+            AccountStatement::GrantRoles { .. } | AccountStatement::RevokeRoles { .. } => Ok(()),
             AccountStatement::SetPassword { user, .. } if self.client.is_own(user) => Ok(()),
             AccountStatement::SetPassword { .. } => {
                 self.client.check_one_of(Privileges::CREATE_USER)
@@ -455,7 +465,10 @@ impl<'s> RowChange<'s> {
 
 impl<'s> From<&'s Update> for RowChange<'s> {
     fn from(update: &'s Update) -> Self {
-        let values = update.assignments.iter().map(|assignment| &assignment.value);
+        let values = update
+            .assignments
+            .iter()
+            .map(|assignment| &assignment.value);
         let order = update.order_by.iter().map(|item| &item.expr);
         RowChange {
             tables: &update.tables,

@@ -1,11 +1,14 @@
 //! What accounts are granted, for SHOW and for `information_schema`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use sheaf_table::{Account, PrivilegeLevel, Privileges};
+use sheaf_table::{Account, AccountName, PrivilegeLevel, Privileges};
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
 
+use crate::accounts::rights::with_roles;
+use crate::accounts::roles::{check_granted, list_of, quoted};
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
 use crate::query::rows::{Cells, Rows};
@@ -35,11 +38,22 @@ impl Session {
         })
     }
 
-    pub(crate) fn grant_rows(&self, user: &UserName) -> Result<Rows> {
+    /// What was granted to an account, and to the roles of it that are named. Without any, the user is shown with the
+    /// roles that the session uses. Error 3530.
+    pub(crate) fn grant_rows(&self, user: &UserName, using: &[AccountName]) -> Result<Rows> {
         let account = self.shown_account(user)?;
+        check_granted(&account, using)?;
+        let is_used = |role: &AccountName| match (user, using.is_empty()) {
+            (UserName::Current, true) => self.client.active_roles.contains(role),
+            _ => using.contains(role),
+        };
         let header = format!("Grants for {}@{}", account.name.user, account.name.host);
         let mut rows = Rows::new([(header, Cells::Text(1024))]);
-        for line in grants_of(&account) {
+        let accounts = self.engine.catalog().accounts();
+        let account = Arc::new(account);
+        let sources = with_roles(&accounts, &account, |role, _| is_used(role));
+        let roles = sources.get(1..).unwrap_or_default();
+        for line in grants_of(&with_grants_of(&account, roles)) {
             rows.push(vec![line.into()]);
         }
         Ok(rows)
@@ -57,6 +71,11 @@ impl Session {
             // Its alphabet has no quote.
             verifier => format!(" AS '{verifier}'"),
         };
+        let default = account.roles.iter().filter(|(_, role)| role.is_default);
+        let default_roles = match list_of(default.map(|(name, _)| name)).as_str() {
+            "" => String::new(),
+            roles => format!(" DEFAULT ROLE {roles}"),
+        };
         let require = if account.require_tls { "SSL" } else { "NONE" };
         let limit = match account.max_user_connections {
             0 => String::new(),
@@ -65,8 +84,8 @@ impl Session {
         let lock = if account.locked { "LOCK" } else { "UNLOCK" };
         rows.push(vec![
             format!(
-                "CREATE USER {} IDENTIFIED WITH '{}'{verifier} REQUIRE {require}{limit} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
-                account_name(&account),
+                "CREATE USER {} IDENTIFIED WITH '{}'{verifier}{default_roles} REQUIRE {require}{limit} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
+                quoted(&account.name),
                 account.method.name()
             )
             .into(),
@@ -297,9 +316,35 @@ fn listed(privileges: Privileges, none: &'static str) -> Vec<(&'static str, &'st
     names
 }
 
+/// An account as if it was granted itself what its roles were.
+fn with_grants_of(account: &Account, roles: &[Arc<Account>]) -> Account {
+    let mut all = account.clone();
+    for source in roles {
+        all.global = all.global | source.global;
+        add_up(&mut all.databases, &source.databases);
+        for (database, tables) in &source.tables {
+            add_up(all.tables.entry(database.clone()).or_default(), tables);
+        }
+        for (database, tables) in &source.columns {
+            let all = all.columns.entry(database.clone()).or_default();
+            for (table, columns) in tables {
+                add_up(all.entry(table.clone()).or_default(), columns);
+            }
+        }
+    }
+    all
+}
+
+fn add_up(all: &mut BTreeMap<String, Privileges>, more: &BTreeMap<String, Privileges>) {
+    for (name, privileges) in more {
+        let set = all.entry(name.clone()).or_default();
+        *set = *set | *privileges;
+    }
+}
+
 /// The GRANT statements that give an account what it has.
 fn grants_of(account: &Account) -> Vec<String> {
-    let to = account_name(account);
+    let to = quoted(&account.name);
     let line = |names: String, on: &str, with: Privileges| {
         let option = match with.contains(Privileges::GRANT_OPTION) {
             true => " WITH GRANT OPTION",
@@ -341,6 +386,14 @@ fn grants_of(account: &Account) -> Vec<String> {
             &on,
             own,
         ));
+    }
+    for (with_admin_option, option) in [(false, ""), (true, " WITH ADMIN OPTION")] {
+        let roles = account.roles.iter();
+        let roles = roles.filter(|(_, granted)| granted.with_admin_option == with_admin_option);
+        let roles = list_of(roles.map(|(name, _)| name));
+        if !roles.is_empty() {
+            lines.push(format!("GRANT {roles} TO {to}{option}"));
+        }
     }
     lines
 }
@@ -385,12 +438,4 @@ fn names_or(privileges: Privileges, all: Privileges, none: &str) -> String {
     } else {
         privileges.to_string()
     }
-}
-
-fn account_name(account: &Account) -> String {
-    format!(
-        "{}@{}",
-        quoted_name(&account.name.user),
-        quoted_name(&account.name.host)
-    )
 }

@@ -1,4 +1,5 @@
-//! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT and REVOKE.
+//! CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT and REVOKE. What is about roles is done in
+//! [`roles`](super::roles).
 //!
 //! Each changes all the accounts that it names, or none.
 
@@ -7,11 +8,13 @@ use std::sync::Arc;
 
 use sheaf_table::{
     Account, AccountName, Accounts, AuthenticationMethod, Column, ColumnPrivileges, PrivilegeLevel,
-    Privileges,
+    Privileges, account,
 };
 use sheaf_types::error::codes;
 
-use super::{matching, password};
+use super::named::{LeftOut, create, missing, operation_failed};
+use super::rights::with_roles;
+use super::{matching, password, roles};
 use crate::accounts::Client;
 use crate::accounts::requirements::RightsCheck;
 use crate::error::{Result, SqlError};
@@ -23,8 +26,6 @@ use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::variables::VariableValue;
 
-/// The most accounts of a database. Each connection looks at all of them.
-const MAX_ACCOUNTS: usize = 10_000;
 /// Of the privileges that are missing, a message names so many.
 const MAX_SHOWN_PRIVILEGES: usize = 3;
 /// The most databases, and the most tables, that an account has privileges on.
@@ -35,9 +36,6 @@ const ALTER_USER: &str = "ALTER USER";
 const DROP_USER: &str = "DROP USER";
 const RENAME_USER: &str = "RENAME USER";
 
-/// What a statement tells besides: names that it left out because of IF EXISTS or IF NOT EXISTS.
-type LeftOut = Vec<AccountName>;
-
 /// Whose accounts may be changed by whom.
 impl Client {
     fn name_of(&self, user: &UserName) -> AccountName {
@@ -47,28 +45,32 @@ impl Client {
         }
     }
 
-    fn names_of(&self, users: &[UserName]) -> Vec<AccountName> {
+    pub(super) fn names_of(&self, users: &[UserName]) -> Vec<AccountName> {
         users.iter().map(|user| self.name_of(user)).collect()
     }
 
-    /// No user takes over an account that may do what they may not: error 1227.
-    fn check_covers(&self, accounts: &Accounts, names: &[AccountName]) -> Result<()> {
-        self.check_covers_each(names.iter().filter_map(|name| accounts.get(name)))
+    /// No user takes over an account that may do what they may not: error 1227. It may do what its roles may.
+    pub(super) fn check_covers(&self, accounts: &Accounts, names: &[AccountName]) -> Result<()> {
+        let found = names.iter().filter_map(|name| accounts.get(name));
+        self.check_covers_each(accounts, found)
     }
 
     /// Nor do they take its clients from it by an account that comes before it.
-    fn check_covers_hidden(&self, accounts: &Accounts, new: &AccountName) -> Result<()> {
-        self.check_covers_each(matching::hidden_by(accounts, new))
+    pub(super) fn check_covers_hidden(&self, accounts: &Accounts, new: &AccountName) -> Result<()> {
+        self.check_covers_each(accounts, matching::hidden_by(accounts, new))
     }
 
     /// One's own account is one's own.
     fn check_covers_each<'a>(
         &self,
-        accounts: impl Iterator<Item = &'a Arc<Account>>,
+        accounts: &Accounts,
+        covered: impl Iterator<Item = &'a Arc<Account>>,
     ) -> Result<()> {
         let own = self.account_name();
-        for account in accounts.filter(|account| account.name != own) {
-            let missing = self.missing_rights(account);
+        for account in covered.filter(|account| account.name != own) {
+            let sources = with_roles(accounts, account, |_, _| true);
+            let missing = sources.iter().map(|source| self.missing_rights(source));
+            let missing = missing.fold(Privileges::NONE, |all, set| all | set);
             if !missing.is_empty() {
                 let mut names: Vec<&str> = missing.names().take(MAX_SHOWN_PRIVILEGES + 1).collect();
                 if names.len() > MAX_SHOWN_PRIVILEGES {
@@ -192,17 +194,23 @@ impl Session {
             AccountStatement::Create {
                 if_not_exists,
                 users,
+                default_roles,
                 options,
             } => {
                 (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
                 let made = self.define_accounts(users, &options)?;
                 catalog.change_accounts(|accounts| {
-                    let names = made.iter().map(|account| &account.name);
-                    for name in names.filter(|name| !accounts.contains_key(name)) {
+                    self.client
+                        .check_may_grant_roles(accounts, default_roles.iter())?;
+                    roles::check_known(accounts, &default_roles)?;
+                    let names = made.iter().map(|account| account.name.clone());
+                    let mut new: Vec<AccountName> = names.collect();
+                    new.retain(|name| !accounts.contains_key(name));
+                    for name in &new {
                         self.client.check_covers_hidden(accounts, name)?;
                     }
-                    left_out = create(accounts, made, if_not_exists)?;
-                    Ok::<(), SqlError>(())
+                    left_out = create(accounts, made, CREATE_USER, if_not_exists)?;
+                    roles::add_default_roles(accounts, &new, &default_roles)
                 })?;
             }
             AccountStatement::Alter {
@@ -217,7 +225,7 @@ impl Session {
                 let names = self.client.names_of(&users);
                 self.client.check_covers(accounts, &names)?;
                 left_out = missing(accounts, &names, DROP_USER, if_exists)?;
-                accounts.retain(|name, _| !names.contains(name));
+                account::drop_accounts(accounts, &names);
                 Ok::<(), SqlError>(())
             })?,
             AccountStatement::Rename(pairs) => self.rename_accounts(&pairs)?,
@@ -258,6 +266,31 @@ impl Session {
                     Ok::<(), SqlError>(())
                 })?;
             }
+            AccountStatement::CreateRoles {
+                if_not_exists,
+                roles,
+            } => {
+                (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
+                left_out = self.create_roles(roles, if_not_exists)?;
+            }
+            AccountStatement::DropRoles { if_exists, roles } => {
+                left_out = self.drop_roles(&roles, if_exists)?;
+            }
+            AccountStatement::GrantRoles {
+                grant,
+                with_admin_option,
+            } => self.grant_roles(&grant, with_admin_option)?,
+            AccountStatement::RevokeRoles {
+                if_exists,
+                grant,
+                ignore_unknown_user,
+            } => self.revoke_roles(&grant, if_exists, ignore_unknown_user)?,
+            AccountStatement::SetRole(roles) => self.set_role(&roles)?,
+            AccountStatement::SetDefaultRole {
+                if_exists,
+                users,
+                roles,
+            } => left_out = self.set_default_role(&users, &roles, if_exists)?,
         }
         for name in left_out {
             self.warnings
@@ -270,7 +303,7 @@ impl Session {
     }
 
     /// `default_authentication_plugin`
-    fn default_method(&self) -> AuthenticationMethod {
+    pub(super) fn default_method(&self) -> AuthenticationMethod {
         let globals = self.engine.globals();
         let name = match globals.get("default_authentication_plugin") {
             Ok(VariableValue::Text(name)) => name.as_str(),
@@ -642,63 +675,15 @@ fn apply(account: &mut Account, options: &AccountOptions) {
     }
 }
 
-/// Error 1396 for accounts that are there already, unless they are to be left out.
-fn create(accounts: &mut Accounts, made: Vec<Account>, if_not_exists: bool) -> Result<LeftOut> {
-    let (mut left_out, mut seen) = (LeftOut::new(), Vec::new());
-    for account in made {
-        let name = account.name.clone();
-        if accounts.contains_key(&name) || seen.contains(&name) {
-            left_out.push(name);
-        } else {
-            seen.push(name.clone());
-            accounts.insert(name, Arc::new(account));
-        }
-    }
-    if !left_out.is_empty() && !if_not_exists {
-        return Err(operation_failed(CREATE_USER, &left_out));
-    }
-    if accounts.len() > MAX_ACCOUNTS {
-        return Err(SqlError::unknown(format!(
-            "A database has at most {MAX_ACCOUNTS} accounts"
-        )));
-    }
-    Ok(left_out)
-}
-
-/// Error 1396 if an account is not there or the new name is taken.
+/// Error 1396 if an account is not there or the new name is taken, and 3532 if it is a role. Its own roles go with it.
 fn rename(accounts: &mut Accounts, old: &AccountName, new: AccountName) -> Result<()> {
     let failed = || operation_failed(RENAME_USER, std::slice::from_ref(old));
     if accounts.contains_key(&new) {
         return Err(failed());
     }
+    roles::check_is_no_role(accounts, old)?;
     let mut account = accounts.remove(old).ok_or_else(failed)?;
     Arc::make_mut(&mut account).name = new.clone();
     accounts.insert(new, account);
     Ok(())
-}
-
-/// The accounts that are not there. Error 1396 for them, unless they are to be left out.
-fn missing(
-    accounts: &Accounts,
-    names: &[AccountName],
-    operation: &str,
-    if_exists: bool,
-) -> Result<LeftOut> {
-    let missing: LeftOut = names
-        .iter()
-        .filter(|name| !accounts.contains_key(name))
-        .cloned()
-        .collect();
-    match missing.is_empty() || if_exists {
-        true => Ok(missing),
-        false => Err(operation_failed(operation, &missing)),
-    }
-}
-
-fn operation_failed(operation: &str, names: &[AccountName]) -> SqlError {
-    let names: Vec<String> = names.iter().map(AccountName::to_string).collect();
-    SqlError::new(
-        codes::CANNOT_USER,
-        format!("Operation {operation} failed for {}", names.join(",")),
-    )
 }

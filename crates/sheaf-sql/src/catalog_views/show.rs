@@ -214,8 +214,8 @@ impl Session {
                 ]);
                 self.send_filtered(rows, 0, filtered(filter), sink)
             }
-            Show::Grants(user) => {
-                let rows = self.grant_rows(&user)?;
+            Show::Grants { user, roles } => {
+                let rows = self.grant_rows(&user, &roles)?;
                 self.send(&rows, sink)
             }
             Show::CreateUser(user) => {

@@ -45,7 +45,7 @@ use sheaf_optimizer::CostConstants;
 use sheaf_storage::{LOCK_BYTES, Storage, StorageOptions};
 use sheaf_table::{AccountName, Catalog, CatalogLimits, Privileges, UserLocks};
 
-use crate::accounts::DigestCache;
+use crate::accounts::{DigestCache, global_at_start};
 use crate::direct::SharedPlans;
 use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::rewrite_rules::RewriteRegistry;
@@ -484,11 +484,12 @@ impl Engine {
     ) -> Result<()> {
         let accounts = self.catalog.accounts();
         let account = account.map(|name| (name, accounts.get(name)));
-        let is_administrator = account.is_none_or(|(_, found)| {
-            let to_mend = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
-            found.is_some_and(|found| found.global.intersects(to_mend))
-        });
         let globals = self.globals();
+        let is_administrator = account.is_none_or(|(name, _)| {
+            let to_mend = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+            let with_all_roles = globals.activates_all_roles();
+            global_at_start(&self.catalog, name, with_all_roles).intersects(to_mend)
+        });
         let places = self.max_connections() + usize::from(is_administrator);
         let sessions = self.lock_sessions();
         let taken = self.places_taken.load(Ordering::Relaxed) - usize::from(handle.has_place());

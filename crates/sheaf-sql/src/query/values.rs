@@ -58,6 +58,10 @@ impl SessionValues for Session {
         format!("{}@{}", name.user, name.host)
     }
 
+    fn current_role(&self) -> String {
+        self.client.current_role()
+    }
+
     fn has_parameters(&self) -> bool {
         self.prepared.runs
     }

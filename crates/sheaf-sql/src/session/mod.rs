@@ -224,7 +224,9 @@ impl Session {
         self.outcome.forget();
         self.workers.forget_task();
         self.handle.assign_group(None);
-        self.client.take_rights(self.engine.catalog(), &self.handle);
+        let with_all_roles = self.variables.activates_all_roles();
+        self.client
+            .take_rights_at_start(self.engine.catalog(), &self.handle, with_all_roles);
         if let Some(name) =
             variables::unsupported_character_set_of_id(self.client.info.collation_id)
         {

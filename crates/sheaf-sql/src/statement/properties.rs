@@ -448,7 +448,11 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Changes::Nothing,
         ),
         Statement::Account(statement) => {
-            Properties::of_definition(None, Requirement::Account(statement), Free)
+            let requirement = Requirement::Account(statement);
+            match **statement {
+                AccountStatement::SetRole(_) => Properties::of_session(None, requirement),
+                _ => Properties::of_definition(None, requirement, Free),
+            }
         }
         Statement::ResourceGroup(statement) => {
             let requirement = Requirement::ResourceGroup(statement);

@@ -568,6 +568,11 @@ impl Variables {
         self.values.settings.sql_safe_updates
     }
 
+    /// Whether a session begins with all roles of its account.
+    pub(crate) fn activates_all_roles(&self) -> bool {
+        self.boolean("activate_all_roles_on_login")
+    }
+
     /// Rounds that a recursive CTE may take.
     pub(crate) fn cte_max_recursion_depth(&self) -> u64 {
         self.integer("cte_max_recursion_depth")

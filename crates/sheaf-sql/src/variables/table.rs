@@ -15,6 +15,7 @@ const fn define(name: &'static str, lives: Lives, kind: Kind, default: &'static 
 /// System Variables".
 #[rustfmt::skip] // One variable a line reads as the table that it is.
 pub(super) const DEFINITIONS: &[Definition] = &[
+    define("activate_all_roles_on_login", Lives::Global, Kind::Bool, "OFF"),
     define("archive_interval", Lives::ReadOnly, Kind::Float { min: 0.0, max: 31_536_000.0 }, "10"),
     define("archive_lag_limit_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "0"),
     define("auto_increment_increment", Lives::Both, Kind::Integer { min: 1, max: 65_535 }, "1"),
@@ -128,6 +129,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("low_priority_updates", Lives::Both, Kind::Bool, "OFF"),
     define("lower_case_file_system", Lives::ReadOnly, Kind::Bool, "OFF"),
     define("lower_case_table_names", Lives::ReadOnly, Kind::Integer { min: 0, max: 2 }, "0"),
+    define("mandatory_roles", Lives::Global, Kind::Text, ""),
     define("max_allowed_packet", Lives::Both, Kind::Integer { min: 1024, max: 1_073_741_824 }, "67108864"),
     define("max_connect_errors", Lives::Global, Kind::Integer { min: 1, max: u64::MAX }, "100"),
     define("max_connections", Lives::Global, Kind::Integer { min: 1, max: 100_000 }, "151"),

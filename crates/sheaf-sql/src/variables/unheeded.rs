@@ -16,6 +16,7 @@ pub(super) const REFUSED: &[&str] = &[
     "explicit_defaults_for_timestamp",
     "init_connect",
     "lc_time_names",
+    "mandatory_roles",
     "offline_mode",
     "rand_seed1",
     "rand_seed2",

@@ -119,7 +119,9 @@ const EMPTY: [(&str, &[(&str, Cells)]); 6] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 25] = [
+const FILLED: [&str; 30] = [
+    "ADMINISTRABLE_ROLE_AUTHORIZATIONS",
+    "APPLICABLE_ROLES",
     "CHARACTER_SETS",
     "CHECK_CONSTRAINTS",
     "COLLATIONS",
@@ -127,6 +129,7 @@ const FILLED: [&str; 25] = [
     "COLUMNS",
     "COLUMN_PRIVILEGES",
     "COLUMN_STATISTICS",
+    "ENABLED_ROLES",
     "ENGINES",
     "GLOBAL_STATUS",
     "GLOBAL_VARIABLES",
@@ -135,6 +138,8 @@ const FILLED: [&str; 25] = [
     "PROCESSLIST",
     "REFERENTIAL_CONSTRAINTS",
     "RESOURCE_GROUPS",
+    "ROLE_COLUMN_GRANTS",
+    "ROLE_TABLE_GRANTS",
     "SCHEMATA",
     "SCHEMA_PRIVILEGES",
     "SESSION_STATUS",
@@ -301,6 +306,11 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
         "SCHEMA_PRIVILEGES" => accounts::schema_privileges(session),
         "TABLE_PRIVILEGES" => accounts::table_privileges(session),
         "COLUMN_PRIVILEGES" => accounts::column_privileges(session),
+        "APPLICABLE_ROLES" => accounts::applicable_roles(session),
+        "ADMINISTRABLE_ROLE_AUTHORIZATIONS" => accounts::administrable_role_authorizations(session),
+        "ENABLED_ROLES" => accounts::enabled_roles(session),
+        "ROLE_TABLE_GRANTS" => accounts::role_table_grants(session),
+        "ROLE_COLUMN_GRANTS" => accounts::role_column_grants(session),
         "GLOBAL_VARIABLES" => name_values(session.engine.globals().all(true)),
         "SESSION_VARIABLES" => name_values(session.variables.all(false)),
         "GLOBAL_STATUS" => name_values(session.status_entries(true)),
