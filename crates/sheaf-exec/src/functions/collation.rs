@@ -235,8 +235,8 @@ pub fn key_collation(ty: &SqlType) -> Option<Collation> {
     }
 }
 
-/// The collation by which MIN and MAX choose among values. Labels are compared as texts, though rows are sorted by their
-/// numbers.
+/// The collation by which MIN and MAX choose among values. Labels are compared as texts, though rows are sorted by
+/// their numbers.
 pub fn extreme_collation(ty: &SqlType) -> Option<Collation> {
     match ty {
         SqlType::Text { collation, .. } | SqlType::Enum { collation } => Some(*collation),

@@ -1,7 +1,7 @@
 //! The column of a set operation: what values of its parts become in it.
 //!
-//! MySQL keeps the rows of a set operation in a table, and assigns the values of each part to its columns. So a FLOAT or
-//! DOUBLE that comes from elsewhere is not what a choice (CASE, COALESCE) would make of it:
+//! MySQL keeps the rows of a set operation in a table, and assigns the values of each part to its columns. So a FLOAT
+//! or DOUBLE is not what a choice (CASE, COALESCE) makes of it:
 //!
 //! ```text
 //!   f float(8,2) of 123.45, beside            in the column
