@@ -66,7 +66,7 @@ pub fn gather_unions_in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Ex
 }
 
 /// Whether these are the streams of a union, perhaps after something was done to the rows of each.
-fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
+pub fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let partitions = plan.output_partitioning().partition_count();
     if plan.is::<UnionExec>() {
         return partitions > 1;

@@ -1,8 +1,8 @@
 //! GROUP BY, DISTINCT (which is one), ROLLUP and grouping sets.
 //!
-//! An input in one partition is aggregated in one go. An input in several partitions is pre-aggregated in each, then
-//! the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated and merged: what does both at
-//! once loses the number of the set when it spills.
+//! An input in one partition is aggregated in one go, and so are few rows of a UNION. An input in several partitions is
+//! pre-aggregated in each, then the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated
+//! and merged: what does both at once loses the number of the set when it spills.
 //!
 //! Where memory is short the rows of a GROUP_CONCAT are sorted first (`texts_in_order.rs`).
 //!
@@ -26,6 +26,7 @@ use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 use sheaf_exec::aggregates::{GROUP_CONCAT, GroupConcat};
 use sheaf_exec::functions::limits::OversizedResults;
+use sheaf_exec::operator::gather_in_order_exec::{GatherInOrderExec, Running, is_union};
 use sheaf_exec::operator::less_order_exec::without_facts;
 use sheaf_exec::operator::otherwise_exec::OtherwiseExec;
 
@@ -117,6 +118,9 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         // DataFusion takes what it knows of the rows for true of the groups.
         input.plan = without_facts(input.plan)?;
     }
+    if grouped && input.rows <= ROWS_OF_ONE_WORKER && is_union(&input.plan) {
+        input.plan = Arc::new(GatherInOrderExec::new(input.plan, Running::Workers));
+    }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
     let own_us = grouping_us(constants, input.rows, grouped, functions.len(), partitions);
@@ -196,6 +200,10 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         explain: input.explain,
     })
 }
+
+/// Rows of a UNION that one worker groups in less time than an exchange between workers takes. It shows them in the
+/// order in which they came first: `SELECT 1 UNION SELECT 2 LIMIT 1` is 1, as in MySQL, though no standard says so.
+const ROWS_OF_ONE_WORKER: f64 = 4096.0;
 
 /// A share of the query memory: where the texts of rows take more, a hash table of them is likely to spill. It may run
 /// out of memory then when groups of its file have left it already, and the query cannot be planned again.
