@@ -39,6 +39,7 @@ mod role;
 mod row_limit;
 pub mod scan;
 mod set;
+mod set_statement;
 mod show;
 pub mod statement;
 pub mod statement_bytes;
@@ -68,7 +69,7 @@ use lock::within;
 pub use parameters::{Parameters, parameter_number};
 pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;
-use statement::{IntoTarget, TransactionEnd};
+use statement::{Assignment, IntoTarget, TransactionEnd};
 use tokens::{room_for_tokens, tokens_of};
 pub use types::{column_type, with_collation};
 use view::ViewEnd;
@@ -117,6 +118,8 @@ pub fn parse_with_parameters(
         return Err(error_at(text, place));
     }
     let (tokens, count) = parameters::substitute(tokens, parameters)?;
+    let mut tokens = tokens;
+    let assignments = assignments_in_front(set_statement::take_out(&mut tokens), text, dialect)?;
     let into_clause::WithoutInto { tokens, targets } = into_clause::take_out(tokens)?;
     let target = into_target(targets, dialect)?;
     let tokens = explicit_table::rewritten(tokens).map_err(|wrong| match wrong {
@@ -135,10 +138,10 @@ pub fn parse_with_parameters(
     let parsed = parser.statement_to_the_end();
     // What has gone wrong then is that.
     cancel::check_statement()?;
-    match (parsed, target) {
+    let statement = match (parsed, target) {
         (Ok(Statement::Query(query)), Some(target)) => {
             let target = Box::new(target);
-            Ok((Statement::SelectInto { query, target }, count))
+            Statement::SelectInto { query, target }
         }
         (Ok(mut statement), _) => {
             if text.len() > LONG_TEXT_BYTES
@@ -147,11 +150,37 @@ pub fn parse_with_parameters(
                 walk_query(query, &mut WithoutRoom);
                 cancel::check_statement()?;
             }
-            Ok((statement, count))
+            statement
         }
-        (Err(Failure::Syntax(error)), _) => Err(parser.syntax_error(text, &error)),
-        (Err(Failure::Statement(error)), _) => Err(error),
+        (Err(failure), _) => return Err(parser.error(text, failure)),
+    };
+    let statement = match assignments.is_empty() {
+        true => statement,
+        false => Statement::SetStatement {
+            assignments,
+            statement: Box::new(statement),
+        },
+    };
+    Ok((statement, count))
+}
+
+/// What SET STATEMENT in front of a statement assigns.
+fn assignments_in_front(
+    tokens: Vec<TokenWithSpan>,
+    text: &str,
+    dialect: &SheafDialect,
+) -> Result<Vec<Assignment>> {
+    if tokens.is_empty() {
+        return Ok(Vec::new());
     }
+    let mut parser = StatementParser {
+        tokens: Parser::new(dialect)
+            .with_recursion_limit(RECURSION_LIMIT)
+            .with_tokens_with_locations(tokens),
+        view_end: ViewEnd::default(),
+    };
+    let assignments = parser.assignments_for_statement();
+    assignments.map_err(|failure| parser.error(text, failure))
 }
 
 /// Trees of longer texts are kept without room for more: their lists, most of which have one member, have room for
@@ -213,6 +242,13 @@ struct StatementParser<'a> {
 
 /// The statements.
 impl StatementParser<'_> {
+    fn error(&self, text: &str, failure: Failure) -> SqlError {
+        match failure {
+            Failure::Syntax(error) => self.syntax_error(text, &error),
+            Failure::Statement(error) => error,
+        }
+    }
+
     fn statement_to_the_end(&mut self) -> ParseResult<Statement> {
         let statement = self.statement()?;
         if self.view_end.check != ViewCheck::None {

@@ -18,8 +18,9 @@ impl StatementParser<'_> {
                 return self.set_transaction(scope);
             }
         }
+        // Its FOR is missing: the others are taken out before.
         if self.accept("STATEMENT") {
-            return self.unsupported("SET STATEMENT");
+            return self.unexpected("FOR");
         }
         if self.accept("PASSWORD") {
             return self.set_password();
@@ -94,7 +95,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn assignment_operator(&mut self) -> ParseResult<()> {
+    pub(super) fn assignment_operator(&mut self) -> ParseResult<()> {
         if self.accept_token(&Token::Eq) || self.accept_token(&Token::Assignment) {
             Ok(())
         } else {
@@ -123,11 +124,10 @@ impl StatementParser<'_> {
         Ok((scope, name.to_ascii_lowercase()))
     }
 
-    fn set_value(&mut self) -> ParseResult<SetValue> {
-        let follows_word = matches!(
-            self.tokens.peek_nth_token_ref(1).token,
-            Token::EOF | Token::Comma
-        );
+    pub(super) fn set_value(&mut self) -> ParseResult<SetValue> {
+        let behind = &self.tokens.peek_nth_token_ref(1).token;
+        let follows_word =
+            matches!(behind, Token::EOF | Token::Comma) || Self::is_word(behind, "FOR");
         if let Token::Word(word) = &self.tokens.peek_token_ref().token
             && follows_word
             && !word.value.starts_with('@')

@@ -165,6 +165,11 @@ pub enum Statement {
         seconds: u64,
         statement: Box<Statement>,
     },
+    /// SET STATEMENT of MariaDB: the statement runs with these variables of the session.
+    SetStatement {
+        assignments: Vec<Assignment>,
+        statement: Box<Statement>,
+    },
     Do(Vec<ast::Expr>),
     /// CREATE USER, GRANT and the like.
     Account(Box<AccountStatement>),

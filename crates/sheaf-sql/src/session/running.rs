@@ -7,7 +7,7 @@ use sheaf_table::{Catalog, DatabaseSnapshot};
 
 use crate::session::prepared::Reading;
 use crate::session::searched::Searched;
-use crate::variables::Variables;
+use crate::variables::{VariableValue, Variables};
 
 /// A request: one statement, or several.
 #[derive(Default)]
@@ -55,6 +55,8 @@ pub(crate) struct RunningStatement {
     pub(crate) reading: Option<Reading>,
     /// The session's own variables, if hints of the statement set some.
     pub(crate) own_variables: Option<Variables>,
+    /// What the session's variables were that SET STATEMENT has assigned, in this order.
+    pub(crate) before_set_statement: Vec<(String, VariableValue)>,
     /// What its client is told, if it was rewritten.
     pub(crate) rewrite_note: Option<String>,
 }

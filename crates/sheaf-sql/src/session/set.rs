@@ -75,6 +75,11 @@ impl Session {
         assignments: Parsed<'_, Vec<Assignment>>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.assign_all(assignments)?;
+        self.ok(sink, 0, String::new())
+    }
+
+    pub(crate) fn assign_all(&mut self, assignments: Parsed<'_, Vec<Assignment>>) -> Result<()> {
         self.findings.watch_divisions(self.variables.sql_mode());
         let Parsed {
             ast: assignments,
@@ -101,7 +106,7 @@ impl Session {
         }
         // The configuration of plans may depend on what was set.
         self.workers.forget_task();
-        self.ok(sink, 0, String::new())
+        Ok(())
     }
 
     fn value_of(&mut self, assignment: Parsed<'_, Assignment>) -> Result<Assigned> {

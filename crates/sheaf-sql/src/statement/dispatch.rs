@@ -18,14 +18,38 @@ impl Session {
         statement: ParsedStatement<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let Parsed { ast, text } = statement;
-        if let Statement::Within { seconds, statement } = ast {
-            self.limit_lock_waits_of_statement(seconds);
-            return self.dispatch(Parsed::new(*statement, text), sink);
-        }
+        let Parsed { mut ast, text } = statement;
         // A panic may have left it.
         self.statement.view = None;
         self.statement.is_explained = false;
+        if !properties_of(&ast).keeps_warnings {
+            self.clear_warnings();
+        }
+        loop {
+            ast = match ast {
+                Statement::Within { seconds, statement } => {
+                    self.limit_lock_waits_of_statement(seconds);
+                    *statement
+                }
+                Statement::SetStatement {
+                    assignments,
+                    statement,
+                } => {
+                    self.set_for_statement(Parsed::new(assignments, text))?;
+                    *statement
+                }
+                ast => break self.dispatch_itself(Parsed::new(ast, text), sink),
+            };
+        }
+    }
+
+    /// Runs a statement that nothing stands in front of.
+    fn dispatch_itself(
+        &mut self,
+        statement: ParsedStatement<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let Parsed { ast, text } = statement;
         self.traces
             .begin(&self.variables, properties_of(&ast).is_traced);
         let outcome = self.run_statement(Parsed::new(ast, text), sink);
@@ -43,9 +67,6 @@ impl Session {
             text,
         } = statement;
         let properties = properties_of(&statement);
-        if !properties.keeps_warnings {
-            self.clear_warnings();
-        }
         self.check_requirement(properties.requirement)?;
         self.table_locks.check_used(
             properties.under_lock_tables,
@@ -208,7 +229,7 @@ impl Session {
             }
             Statement::Account(statement) => self.change_accounts(*statement, sink),
             Statement::ResourceGroup(statement) => self.change_resource_groups(*statement, sink),
-            Statement::Within { statement, .. } => {
+            Statement::Within { statement, .. } | Statement::SetStatement { statement, .. } => {
                 self.run_statement(Parsed::new(*statement, text), sink)
             }
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),

@@ -193,5 +193,6 @@ impl Session {
             self.variables = variables;
             self.workers.forget_task();
         }
+        self.forget_set_statement();
     }
 }

@@ -5,9 +5,11 @@
 //! | [`dispatch`] | which code runs which statement |
 //! | [`properties`] | one table of what each kind of statement is |
 //! | [`hints`] | hints about the statement as a whole |
+//! | [`set_statement`] | variables for one statement |
 //! | [`explain`] | EXPLAIN, EXPLAIN ANALYZE, EXPLAIN FOR CONNECTION |
 
 pub(crate) mod dispatch;
 pub(crate) mod explain;
 pub(crate) mod hints;
 pub(crate) mod properties;
+mod set_statement;

@@ -569,8 +569,10 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         Statement::ReleaseSavepoint(_) => {
             Properties::of_session(Command::ReleaseSavepoint, Requirement::Nothing)
         }
-        // Its limit on waits is set already: it is what it contains.
-        Statement::Within { statement, .. } => properties_of(statement),
+        // What is in front of it is obeyed already: it is what it contains.
+        Statement::Within { statement, .. } | Statement::SetStatement { statement, .. } => {
+            properties_of(statement)
+        }
         Statement::Unsupported(what) => Properties::of_session(None, Requirement::Nothing)
             .prepared(Preparing::Unsupported(what)),
     }
