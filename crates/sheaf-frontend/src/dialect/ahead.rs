@@ -60,7 +60,8 @@ impl<'p, 't> Ahead<'p, 't> {
             depth += 1;
             token = self.next();
         }
-        if !is_keyword(token, Keyword::SELECT) && !is_keyword(token, Keyword::WITH) {
+        let words = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES];
+        if !words.iter().any(|word| is_keyword(token, *word)) {
             return None;
         }
         let mut is_closed = false;

@@ -20,6 +20,7 @@ mod interval;
 mod json_value;
 mod long_list;
 mod name;
+mod query;
 mod string;
 mod table_alias;
 
@@ -36,7 +37,6 @@ pub use crate::function_names::SpacesOfFunctions;
 use crate::function_names::missing_function;
 use crate::reserved::is_reserved;
 use crate::syntax::chain;
-use ahead::Ahead;
 use cast::{parse_binary, parse_cast, parse_char, parse_convert};
 use infix::{
     is_between, is_like, is_mod, is_null, is_regexp, is_sounds, parse_between, parse_in_list,
@@ -46,6 +46,7 @@ use interval::{is_interval, parse_interval, parse_moved_by_interval};
 use json_value::parse_json_value;
 use long_list::long_list;
 use name::{is_plain_name, is_string, parse_collation_of, parse_literal, parse_name};
+use query::{is_comparison, parse_comparison_with_query, parse_query_in_parentheses};
 use string::{
     is_plain_string, parse_introduced_strings, parse_national_string, parse_trim_of_spaces,
 };
@@ -292,6 +293,9 @@ impl Dialect for SheafDialect {
             Token::Word(word) if matches!(word.keyword, Keyword::IN | Keyword::NOT) => {
                 return parse_in_list(parser, left).transpose();
             }
+            token if is_comparison(token) => {
+                return parse_comparison_with_query(parser, left).transpose();
+            }
             // The only operator that associates to the right.
             Token::Assignment => (BinaryOperator::Assignment, precedence - 1),
             _ => return None,
@@ -382,38 +386,12 @@ impl Dialect for SheafDialect {
             Token::Number(..) | Token::Placeholder(_) | Token::SingleQuotedString(_) => {
                 return parse_literal(parser);
             }
-            Token::LParen => return parse_query_in_parentheses(parser),
+            Token::LParen => return parse_query_in_parentheses(parser).transpose(),
             _ => return None,
         };
         parser.advance_token();
         Some(unary(parser, op, precedence))
     }
-}
-
-/// `((SELECT 1) UNION (SELECT 2))`; `None` if it is no query. sqlparser reads those that begin with SELECT.
-fn parse_query_in_parentheses(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
-    if parser.peek_nth_token_ref(1).token != Token::LParen {
-        return None;
-    }
-    let mut ahead = Ahead::of(parser);
-    ahead.next();
-    if ahead.begins_query() != Some(true) {
-        return None;
-    }
-    // `((SELECT 1))` is an operand in parentheses.
-    let mut behind_first = Ahead::of(parser);
-    behind_first.next();
-    behind_first.next();
-    behind_first.skip_parentheses();
-    if *behind_first.next() == Token::RParen {
-        return None;
-    }
-    parser.advance_token();
-    let query = parser.parse_query().and_then(|query| {
-        parser.expect_token(&Token::RParen)?;
-        Ok(Expr::Subquery(query))
-    });
-    Some(query)
 }
 
 impl SheafDialect {

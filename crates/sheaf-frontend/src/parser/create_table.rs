@@ -46,10 +46,7 @@ impl StatementParser<'_> {
             self.expect_token(&Token::RParen)?;
             return Ok(Statement::CreateTable(Box::new(table)));
         }
-        if !self.peek_parenthesis_and("SELECT")
-            && !self.peek_parenthesis_and("WITH")
-            && self.accept_token(&Token::LParen)
-        {
+        if !self.peek_query_in_parentheses() && self.accept_token(&Token::LParen) {
             loop {
                 self.table_element(&mut table)?;
                 if !self.accept_token(&Token::Comma) {
@@ -72,6 +69,14 @@ impl StatementParser<'_> {
             table.query = Some(self.query_expression()?);
         }
         Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    /// `(SELECT ..)`, `((SELECT ..) UNION ..)`, `(VALUES ..)`.
+    fn peek_query_in_parentheses(&self) -> bool {
+        let is_query = |word| self.peek_parenthesis_and(word);
+        let is_nested = self.tokens.peek_token_ref().token == Token::LParen
+            && self.tokens.peek_nth_token_ref(1).token == Token::LParen;
+        is_nested || ["SELECT", "WITH", "VALUES"].into_iter().any(is_query)
     }
 
     fn peek_parenthesis_and(&self, word: &str) -> bool {

@@ -33,6 +33,7 @@ mod plain_tokens;
 mod plugin;
 mod prepare;
 mod query;
+mod query_behind_insert;
 pub mod resource_group;
 pub mod rewrite;
 mod role;
@@ -129,6 +130,7 @@ pub fn parse_with_parameters(
     let (tokens, view_end) = view::take_out_check(tokens);
     let tokens = json_table::rewritten(tokens, dialect, text)?;
     let tokens = table_list::rewritten(tokens)?;
+    let tokens = query_behind_insert::rewritten(tokens);
     let mut parser = StatementParser {
         tokens: Parser::new(dialect)
             .with_recursion_limit(RECURSION_LIMIT)
