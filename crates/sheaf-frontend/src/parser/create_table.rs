@@ -17,12 +17,20 @@ use crate::error::SqlError;
 
 /// CREATE TABLE.
 impl StatementParser<'_> {
-    pub(super) fn create_table(&mut self, temporary: bool) -> ParseResult<Statement> {
+    pub(super) fn create_table(
+        &mut self,
+        temporary: bool,
+        or_replace: bool,
+    ) -> ParseResult<Statement> {
         let if_not_exists = self.accept("IF NOT EXISTS");
+        if or_replace && if_not_exists {
+            return Err(SqlError::wrong_usage("OR REPLACE", "IF NOT EXISTS").into());
+        }
         let mut table = CreateTable {
             name: self.table_name()?,
             temporary,
             if_not_exists,
+            or_replace,
             columns: Vec::new(),
             keys: Vec::new(),
             foreign_keys: Vec::new(),

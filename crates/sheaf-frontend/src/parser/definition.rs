@@ -33,11 +33,17 @@ impl StatementParser<'_> {
                 options: self.database_options()?,
             });
         }
-        if self.accept("TABLE") {
-            return self.create_table(false);
-        }
-        if self.accept("TEMPORARY TABLE") {
-            return self.create_table(true);
+        // OR REPLACE is MariaDB's. A view has it, too.
+        let tables = [
+            ("TABLE", (false, false)),
+            ("TEMPORARY TABLE", (true, false)),
+            ("OR REPLACE TABLE", (false, true)),
+            ("OR REPLACE TEMPORARY TABLE", (true, true)),
+        ];
+        for (words, (temporary, or_replace)) in tables {
+            if self.accept(words) {
+                return self.create_table(temporary, or_replace);
+            }
         }
         if self.accept("USER") {
             return self.create_user();

@@ -254,6 +254,8 @@ pub struct CreateTable {
     /// For this session, and until it ends.
     pub temporary: bool,
     pub if_not_exists: bool,
+    /// OR REPLACE of MariaDB: a table of this name is dropped before.
+    pub or_replace: bool,
     pub columns: Vec<ColumnDefinition>,
     pub keys: Vec<KeyDefinition>,
     pub foreign_keys: Vec<ForeignKeyDefinition>,

@@ -229,10 +229,13 @@ impl RightsCheck<'_> {
                 None => Ok(()),
             };
         }
-        let needs = match create.query {
+        let mut needs = match create.query {
             Some(_) => Privileges::CREATE | Privileges::INSERT,
             None => Privileges::CREATE,
         };
+        if create.or_replace {
+            needs = needs | Privileges::DROP;
+        }
         self.check_lasting_name(&create.name, needs)?;
         if let Some(like) = &create.like {
             self.check_table_name(like, Privileges::SELECT)?;

@@ -23,6 +23,7 @@ use sqlparser::ast;
 
 use crate::definition::key_expressions::primary_specs;
 use crate::definition::made_columns::written_items;
+use crate::definition::replaced_table::Replaced;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, OnDuplicate, TableName};
@@ -50,6 +51,13 @@ impl Session {
             true => self.table_names().is_temporary(&database, &name),
             false => self.engine.catalog().columns(&database, &name).is_some(),
         };
+        let replaced = create.or_replace.then(|| Replaced {
+            name: (database.clone(), name.clone()),
+            temporary: create.temporary,
+        });
+        if let Some(replaced) = &replaced {
+            self.check_replaced(replaced)?;
+        }
         if create.if_not_exists && exists {
             self.warnings.note(
                 codes::TABLE_EXISTS_ERROR,
@@ -60,7 +68,8 @@ impl Session {
         let request = match &create.like {
             Some(other) => {
                 let (other_database, other_table) = self.resolve(other)?;
-                if create.temporary && (&other_database, &other_table) == (&database, &name) {
+                let is_new = create.temporary || create.or_replace;
+                if is_new && (&other_database, &other_table) == (&database, &name) {
                     return Err(SqlError::non_unique_table(&name));
                 }
                 let names = self.table_names_in_utc();
@@ -75,7 +84,10 @@ impl Session {
         if let Some(query) = create.query {
             let query = Parsed::new(query.as_ref(), text);
             let how = (create.temporary, create.on_duplicate);
-            return self.create_table_from_query(request, query, how, sink);
+            return self.create_table_from_query(request, query, (how, replaced.as_ref()), sink);
+        }
+        if let Some(replaced) = &replaced {
+            self.drop_replaced(replaced)?;
         }
         if create.temporary {
             self.create_temporary_table(request)?;
@@ -100,7 +112,7 @@ impl Session {
         &mut self,
         mut request: CreateTable,
         query: ParsedQuery<'_>,
-        (temporary, on_duplicate): (bool, OnDuplicate),
+        ((temporary, on_duplicate), replaced): ((bool, OnDuplicate), Option<&Replaced>),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         // A table that comes with its rows is bulk loaded, and a bulk load skips and replaces nothing. A temporary one
@@ -122,13 +134,24 @@ impl Session {
             ));
         }
         let lowered = self.lower(query, None, Listed::Items)?;
+        if let Some(replaced) = replaced {
+            replaced.check_not_read(&lowered)?;
+        }
         let how = (mode, on_duplicate);
         let written = match temporary {
-            true => self.temporary_from_query(request, query, &lowered, how)?,
+            true => {
+                if let Some(replaced) = replaced {
+                    self.drop_replaced(replaced)?;
+                }
+                self.temporary_from_query(request, query, &lowered, how)?
+            }
             false => {
                 let planned = self.plan_query(query, None)?;
                 let bound = (query.ast, &lowered);
                 let targets = self.add_columns_of(&mut request, bound, &planned)?;
+                if let Some(replaced) = replaced {
+                    self.drop_replaced(replaced)?;
+                }
                 self.insert_into_new(request, targets, planned, how)?
             }
         };

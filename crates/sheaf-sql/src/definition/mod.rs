@@ -9,6 +9,7 @@
 //! | [`views`] | views |
 //! | [`temporary_tables`] | temporary tables |
 //! | [`key_expressions`] | parts of keys that are expressions |
+//! | [`replaced_table`] | CREATE OR REPLACE TABLE |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
 //! | [`constant_numbers`] | the digits of numbers that are computed of constants |
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
@@ -21,5 +22,6 @@ pub(crate) mod ddl;
 pub(crate) mod key_expressions;
 pub(crate) mod made_columns;
 pub(crate) mod maintain;
+mod replaced_table;
 pub(crate) mod temporary_tables;
 pub(crate) mod views;

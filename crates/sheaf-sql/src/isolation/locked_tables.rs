@@ -262,6 +262,11 @@ impl TableLocks {
             }
             UnderLockTables::Create(create) => {
                 locked.check_for_write(&create.name, database)?;
+                if create.or_replace {
+                    return Err(SqlError::not_supported_yet(
+                        "CREATE OR REPLACE TABLE under LOCK TABLES",
+                    ));
+                }
                 return match create.if_not_exists {
                     true => Ok(()),
                     // It is there, or it would not be locked.

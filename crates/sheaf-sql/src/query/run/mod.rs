@@ -36,6 +36,7 @@ use sheaf_table::{ReadGuard, Table};
 use crate::error::Result;
 use crate::session::result::{ColumnMeta, Origin};
 
+pub(crate) use plan::tables_of;
 pub(crate) use runner::Runner;
 
 /// How often a statement is planned again because a table changed under it. Each time it has waited for the change.

@@ -250,7 +250,7 @@ impl Session {
 }
 
 /// The tables that a plan reads, each once.
-fn tables_of(plan: &LogicalPlan) -> Result<Vec<Arc<Table>>> {
+pub(crate) fn tables_of(plan: &LogicalPlan) -> Result<Vec<Arc<Table>>> {
     let mut tables: Vec<Arc<Table>> = Vec::new();
     for_each_table(plan, |table| {
         if !tables.iter().any(|known| Arc::ptr_eq(known, table)) {
