@@ -349,7 +349,9 @@ impl Binder<'_> {
                 _ => Err(wrong_argument_count(name)),
             };
         }
-        if block.in_aggregate || is_alone && !has_aggregates {
+        // One inside of another must be of a query around.
+        let is_inside = block.in_aggregate;
+        if is_alone && (is_inside || !has_aggregates) {
             return Err(invalid_group_function());
         }
         if name == "grouping" {
@@ -369,7 +371,7 @@ impl Binder<'_> {
         });
         let open = self.open_aggregates.pop();
         let block = self.block()?;
-        (block.in_aggregate, block.in_window) = (false, in_window);
+        (block.in_aggregate, block.in_window) = (is_inside, in_window);
         let operands = bound?;
         // Of no rows, too.
         if name == "any_value" && operands[0].as_literal().is_some() {
@@ -410,9 +412,13 @@ impl Binder<'_> {
             // Subqueries in it go with it.
             let pending = self.block()?.pending_in_aggregates.split_off(pending);
             self.blocks[block].pending_in_aggregates.extend(pending);
+            // What contains it is further inside.
+            if is_inside && let Some(containing) = self.open_aggregates.last_mut() {
+                containing.names_own = true;
+            }
             return self.aggregate_around(block, name, operands, distinct);
         }
-        match has_aggregates {
+        match has_aggregates && !is_inside {
             true => self.aggregate_of(name, operands, distinct),
             false => Err(invalid_group_function()),
         }

@@ -318,6 +318,9 @@ impl Dialect for SheafDialect {
         {
             return Some(call);
         }
+        if is_assignment_to_variable(parser) {
+            return Some(parse_assignment(parser));
+        }
         let (op, precedence) = match &parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, binding::UNARY - 1),
             Token::Plus => (UnaryOperator::Plus, binding::UNARY - 1),
@@ -438,6 +441,24 @@ impl SheafDialect {
         let chained = chain(operands, op, join);
         chained.ok_or_else(|| ParserError::ParserError("a chain of no operands".to_string()))
     }
+}
+
+/// `@a := 1` is an operand wherever it stands: `1 + @a := 2` is 3.
+fn is_assignment_to_variable(parser: &Parser) -> bool {
+    matches!(
+        &parser.peek_token_ref().token,
+        Token::Word(word) if word.value.starts_with('@') && !word.value.starts_with("@@")
+    ) && parser.peek_nth_token_ref(1).token == Token::Assignment
+}
+
+fn parse_assignment(parser: &mut Parser) -> Result<Expr, ParserError> {
+    let left = Box::new(Expr::Identifier(parser.parse_identifier()?));
+    parser.expect_token(&Token::Assignment)?;
+    Ok(Expr::BinaryOp {
+        left,
+        op: BinaryOperator::Assignment,
+        right: Box::new(parser.parse_subexpr(binding::ASSIGNMENT - 1)?),
+    })
 }
 
 /// What stands behind NOT, all of it: `NOT EXISTS (q) + 1` is `NOT (EXISTS (q) + 1)`.

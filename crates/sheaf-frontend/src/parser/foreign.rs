@@ -111,7 +111,13 @@ impl ExpressionVisitor for Foreign {
         self.expression(expression);
     }
 
-    fn leave_expression(&mut self, _: &mut Expr) -> ControlFlow<()> {
+    /// `((1, 2))` is the row `(1, 2)`.
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Nested(inner) = expression
+            && matches!(**inner, Expr::Tuple(_))
+        {
+            *expression = std::mem::replace(inner.as_mut(), Expr::Tuple(Vec::new()));
+        }
         match self.first {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),

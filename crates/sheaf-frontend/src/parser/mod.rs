@@ -10,6 +10,7 @@
 
 pub mod account;
 mod alter_table;
+mod assignment_signs;
 mod bit_literals;
 pub mod change;
 pub mod check_text;
@@ -37,6 +38,7 @@ mod query_behind_insert;
 pub mod resource_group;
 pub mod rewrite;
 mod role;
+mod rollup;
 mod row_limit;
 pub mod scan;
 mod set;
@@ -131,6 +133,7 @@ pub fn parse_with_parameters(
     let tokens = json_table::rewritten(tokens, dialect, text)?;
     let tokens = table_list::rewritten(tokens)?;
     let tokens = query_behind_insert::rewritten(tokens);
+    let tokens = assignment_signs::rewritten(rollup::rewritten(tokens));
     let mut parser = StatementParser {
         tokens: Parser::new(dialect)
             .with_recursion_limit(RECURSION_LIMIT)

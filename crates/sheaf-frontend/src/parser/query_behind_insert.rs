@@ -33,8 +33,8 @@ fn place_of_query(tokens: &[TokenWithSpan]) -> Option<usize> {
         )
     });
     let inner = &tokens[at + 1..].iter().find(significant)?.token;
-    let begins_query = *inner == Token::LParen
-        || matches!(keyword(inner), Keyword::WITH | Keyword::VALUES);
+    let begins_query =
+        *inner == Token::LParen || matches!(keyword(inner), Keyword::WITH | Keyword::VALUES);
     (is_behind_table && begins_query).then_some(at)
 }
 

@@ -562,17 +562,22 @@ impl Naming<'_> {
                     };
                     return column.map(|column| Self::qualified(NEW, column));
                 }
-                (row.value == self.table.definition.name)
+                (row.value == self.table.definition.name && self.is_column(&column.value))
                     .then(|| Self::qualified(OLD, &column.value))
             }
-            ast::Expr::Function(function) => match column_of_values(function)? {
-                ast::Expr::CompoundIdentifier(parts) => {
-                    let column = parts.last()?;
-                    Some(Self::qualified(NEW, &column.value))
-                }
-                ast::Expr::Identifier(column) => Some(Self::qualified(NEW, &column.value)),
-                _ => None,
-            },
+            ast::Expr::Function(function) => {
+                let named = column_of_values(function)?;
+                // A column of the table is qualified by now.
+                Some(match named {
+                    ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                        [row, column] if row.value == OLD || row.value == NEW => {
+                            Self::qualified(NEW, &column.value)
+                        }
+                        _ => named.clone(),
+                    },
+                    _ => named.clone(),
+                })
+            }
             _ => None,
         }
     }

@@ -26,7 +26,10 @@ impl Replaced {
                 && definition.database == *database
                 && definition.name == *name
         };
-        match tables_of(&query.plan)?.iter().any(|table| is_this(&table.definition)) {
+        match tables_of(&query.plan)?
+            .iter()
+            .any(|table| is_this(&table.definition))
+        {
             true => Err(SqlError::new(
                 codes::UPDATE_TABLE_USED,
                 format!(
