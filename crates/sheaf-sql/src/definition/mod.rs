@@ -7,6 +7,7 @@
 //! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
 //! | [`databases`] | databases |
 //! | [`views`] | views |
+//! | [`view_names`] | names of their columns |
 //! | [`temporary_tables`] | temporary tables |
 //! | [`key_expressions`] | parts of keys that are expressions |
 //! | [`replaced_table`] | CREATE OR REPLACE TABLE |
@@ -24,4 +25,5 @@ pub(crate) mod made_columns;
 pub(crate) mod maintain;
 mod replaced_table;
 pub(crate) mod temporary_tables;
+mod view_names;
 pub(crate) mod views;

@@ -28,6 +28,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::ops::{ControlFlow, Range};
 
+use crate::definition::view_names::{MAX_NAME_CHARACTERS, make_names, named_by_text};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
@@ -39,9 +40,6 @@ use crate::query::rows::{Cells, Rows};
 use crate::query::value_extent::extents;
 use crate::session::Session;
 use crate::session::result::ResultSink;
-
-/// The most characters of a column's name.
-const MAX_NAME_CHARACTERS: usize = 64;
 
 impl Session {
     /// CREATE VIEW and ALTER VIEW.
@@ -115,7 +113,7 @@ impl Session {
             ..ViewNotes::default()
         };
         let bound = self.lower_noting(Parsed::new(&create.query, text), &notes)?;
-        let columns = self.columns_of_view(&bound, &create.columns)?;
+        let columns = self.columns_of_view((&create.query, &bound), &create.columns)?;
         let mut edits = notes.edits.into_inner();
         edits.extend(edits_of_columns(&create.query, &database));
         edits.extend(edits_of_dialect(text, &create.place, self.dialect())?);
@@ -186,7 +184,11 @@ impl Session {
     }
 
     /// The columns of a view, under the names that it gives them or those of its query.
-    fn columns_of_view(&self, bound: &BoundQuery, names: &[String]) -> Result<Vec<Column>> {
+    fn columns_of_view(
+        &self,
+        (query, bound): (&ast::Query, &BoundQuery),
+        names: &[String],
+    ) -> Result<Vec<Column>> {
         let metas = self.columns_of(bound);
         if !names.is_empty() && names.len() != metas.len() {
             return Err(SqlError::new(
@@ -195,18 +197,15 @@ impl Session {
                  have different column counts",
             ));
         }
+        let mut names = names.to_vec();
+        if names.is_empty() {
+            names.extend(metas.iter().map(|meta| meta.name.clone()));
+            make_names(&mut names, &named_by_text(query, &bound.headers));
+        }
         let mut known = HashSet::with_capacity(metas.len());
         let mut columns = Vec::with_capacity(metas.len());
         let outputs = bound.shown.outputs.iter().zip(extents(bound));
-        for (position, (meta, ((_, field), extent))) in metas.iter().zip(outputs).enumerate() {
-            let name = match names.get(position) {
-                Some(name) => name.clone(),
-                // The text of an expression may be too long for a name.
-                None if meta.name.chars().count() > MAX_NAME_CHARACTERS => {
-                    format!("Name_exp_{}", position + 1)
-                }
-                None => meta.name.clone(),
-            };
+        for ((meta, name), ((_, field), extent)) in metas.iter().zip(names).zip(outputs) {
             if name.chars().count() > MAX_NAME_CHARACTERS {
                 return Err(TableError::NameTooLong { name }.into());
             }
