@@ -7,7 +7,7 @@ use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sqlparser::ast::{Expr, WindowSpec};
 
 use super::Bound;
-use super::scope::{Found, Scope, ScopeTable, one_of};
+use super::scope::{Found, Scope, ScopeColumn, ScopeTable, one_of};
 use crate::syntax::is_same;
 
 /// The part of a block that is bound now: it decides what names mean, and what messages call it.
@@ -72,6 +72,15 @@ pub struct Grouping {
     pub keys: Vec<Vec<Scalar>>,
 }
 
+/// An expression that names a column.
+#[derive(Clone, Copy)]
+pub struct WrittenPlace {
+    pub column: ColumnId,
+    pub clause: Clause,
+    /// Of the expression in its clause, from 1.
+    pub number: usize,
+}
+
 /// A query block.
 pub struct Block {
     pub scope: Scope,
@@ -88,6 +97,10 @@ pub struct Block {
     /// Columns that the select list, HAVING and GROUP BY name as they are written. A fold may drop some.
     pub written_columns: ColumnSet,
     pub written_in_keys: ColumnSet,
+    /// Where the select list, HAVING and ORDER BY name columns, in the order in which they were bound.
+    pub written_places: Vec<WrittenPlace>,
+    /// ORDER BY has so many expressions before the one that is bound.
+    pub ordered_so_far: usize,
     /// The WINDOW clause.
     pub windows: Vec<NamedWindow>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
@@ -143,6 +156,8 @@ impl Block {
             shown_columns: Vec::new(),
             written_columns: ColumnSet::new(),
             written_in_keys: ColumnSet::new(),
+            written_places: Vec::new(),
+            ordered_so_far: 0,
             windows: Vec::new(),
             aggregates: Vec::new(),
             functions: Vec::new(),
@@ -166,6 +181,18 @@ impl Block {
 
     /// A column is named outside of aggregates, in the block or in a subquery of it.
     pub fn note_written(&mut self, column: ColumnId) {
+        if self.clause.has_aggregates() && !self.in_grouping {
+            let before = match self.clause {
+                Clause::OrderBy => self.ordered_so_far,
+                Clause::FieldList => self.items_so_far,
+                _ => 0,
+            };
+            self.written_places.push(WrittenPlace {
+                column,
+                clause: self.clause,
+                number: before + 1,
+            });
+        }
         match self.clause {
             Clause::GroupBy => self.written_in_keys.insert(column),
             Clause::FieldList | Clause::Having if !self.in_grouping => {
@@ -173,6 +200,17 @@ impl Block {
             }
             _ => {}
         }
+    }
+
+    /// Columns for which `*` stands.
+    pub fn note_listed(&mut self, columns: &[ScopeColumn]) {
+        let places = columns.iter().zip(self.items_so_far + 1..);
+        self.written_places
+            .extend(places.map(|(column, number)| WrittenPlace {
+                column: column.id,
+                clause: Clause::FieldList,
+                number,
+            }));
     }
 
     /// A column that HAVING names outside of aggregates: one that is shown or grouped by.

@@ -363,9 +363,12 @@ impl Binder<'_> {
                 None => relation.properties().determined_by(&given),
             };
             let is_constant = |column| constants.iter().any(|known| known.column == column);
-            let mut asked = asked.iter().filter(|column| !determined.contains(*column));
-            if let Some(column) = asked.find(|column| level.is_some() || !is_constant(*column)) {
-                return Err(self.not_grouped(column, has_keys));
+            let asked = asked.iter().filter(|column| !determined.contains(*column));
+            let wrong: Vec<ColumnId> = asked
+                .filter(|column| level.is_some() || !is_constant(*column))
+                .collect();
+            if !wrong.is_empty() {
+                return Err(self.not_grouped(&wrong, has_keys));
             }
         }
         // Beside aggregates of no rows, a constant is what it is.
@@ -399,21 +402,48 @@ impl Binder<'_> {
         })
     }
 
-    /// 1055, or 1140 where there is no GROUP BY.
-    fn not_grouped(&self, column: ColumnId, has_keys: bool) -> SqlError {
+    /// 1055, or 1140 where there is no GROUP BY, for the first expression that names one of these columns: those of the
+    /// select list come first, then HAVING, then those of ORDER BY.
+    fn not_grouped(&self, wrong: &[ColumnId], has_keys: bool) -> SqlError {
+        let block = self.blocks.last();
+        let places = block.into_iter().flat_map(|block| &block.written_places);
+        let first = places
+            .filter(|place| wrong.contains(&place.column))
+            .min_by_key(|place| {
+                let clause = match place.clause {
+                    Clause::FieldList => 0,
+                    Clause::Having => 1,
+                    _ => 2,
+                };
+                (clause, place.number)
+            });
+        let (clause, number) = match first {
+            Some(place) if place.clause == Clause::Having => ("HAVING clause", place.number),
+            Some(place) if place.clause == Clause::OrderBy => ("ORDER BY clause", place.number),
+            Some(place) => ("SELECT list", place.number),
+            None => ("SELECT list", 1),
+        };
+        let place = format!("#{number} of {clause}");
+        let column = first.map_or(wrong[0], |place| place.column);
         let name = &self.columns.get(column).name;
-        let scope = self.blocks.last().map(|block| &block.scope);
+        let scope = block.map(|block| &block.scope);
         let mut columns = scope
             .into_iter()
             .flat_map(|scope| &scope.tables)
             .flat_map(|table| &table.columns);
         let name = match columns.find(|known| known.id == column) {
-            Some(known) => format!("{}.{}", known.table.alias, known.name),
+            Some(known) if known.table.table.is_empty() => {
+                format!("{}.{}", known.table.alias, known.name)
+            }
+            Some(known) => {
+                let table = &known.table;
+                format!("{}.{}.{}", table.database, table.alias, known.name)
+            }
             None => name.clone(),
         };
         match has_keys {
-            true => SqlError::not_in_group_by(&name),
-            false => SqlError::mixed_with_groups(&name),
+            true => SqlError::not_in_group_by(&place, &name),
+            false => SqlError::mixed_with_groups(&place, &name),
         }
     }
 }

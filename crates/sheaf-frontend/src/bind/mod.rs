@@ -21,6 +21,7 @@
 //! | [`block`] | a query block while it is bound |
 //! | [`query`] | VALUES, set operations, ORDER BY and LIMIT of these |
 //! | [`set_column`] | the columns of set operations |
+//! | [`ordered_query`] | what ORDER BY of these may not have |
 //! | [`common_table`] | common table expressions, merged where they are named or computed once |
 //! | [`recursive`] | common table expressions that name themselves |
 //! | [`view`] | views, bound where they are named |
@@ -58,6 +59,7 @@ mod indexed_expressions;
 mod json;
 mod json_table;
 mod literal;
+mod ordered_query;
 pub mod over_rows;
 mod query;
 mod recursive;

@@ -18,6 +18,7 @@ use sqlparser::ast::{
 
 use super::block::{Block, Clause, with_subqueries};
 use super::from::plain_name;
+use super::ordered_query::{OrderedQuery, order_of_parts, select_in_parentheses};
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::set_column::{SetColumn, column_of_parts};
 use super::window::window_function;
@@ -61,10 +62,25 @@ impl Binder<'_> {
                 self.lists_nothing = lists_nothing;
                 self.select(select, order_by)?
             }
-            body => {
-                let (relation, outputs) = self.set_expression(body)?;
-                (self.ordered(relation, &outputs, order_by)?, outputs)
-            }
+            body => match select_in_parentheses(body) {
+                // Its ORDER BY may stand behind the parentheses.
+                Some(select) if !order_by.is_empty() => {
+                    self.keeps_digits = keeps_digits;
+                    self.select(select, order_by)?
+                }
+                _ => {
+                    let (relation, outputs) = self.set_expression(body)?;
+                    let ordered = match body {
+                        SetExpr::SetOperation { .. } => OrderedQuery::SetOperation,
+                        SetExpr::Values(_) => OrderedQuery::Values,
+                        _ => OrderedQuery::InParentheses,
+                    };
+                    (
+                        self.ordered(relation, &outputs, (order_by, ordered))?,
+                        outputs,
+                    )
+                }
+            },
         };
         let relation = match &query.limit_clause {
             Some(limit) => self.limit(relation, limit)?,
@@ -338,7 +354,7 @@ impl Binder<'_> {
         &mut self,
         relation: Relation,
         outputs: &[Output],
-        order_by: &[OrderByExpr],
+        (order_by, ordered): (&[OrderByExpr], OrderedQuery),
     ) -> Bound<Relation> {
         if order_by.is_empty() {
             return Ok(relation);
@@ -359,19 +375,22 @@ impl Binder<'_> {
         block.clause = Clause::OrderBy;
         self.blocks.push(block);
         let keys = self.with_purpose(Purpose::Order, |this| {
-            let keys = order_by
-                .iter()
-                .filter_map(|item| this.key_of_output(item, outputs).transpose());
-            keys.collect::<Bound<Vec<_>>>()
+            let mut keys = Vec::with_capacity(order_by.len());
+            for (before, item) in order_by.iter().enumerate() {
+                let key = this.key_of_output(item, outputs);
+                keys.extend(key.map_err(|error| order_of_parts(error, &item.expr))?);
+                let block = this.block()?;
+                if !block.aggregates.is_empty() || !block.functions.is_empty() {
+                    return Err(ordered.refused_aggregate(before + 1));
+                }
+            }
+            Ok(keys)
         });
         let block = self.blocks.pop();
         let mut keys = keys?;
         let Some(block) = block else {
             return unsupported("no block");
         };
-        if !block.aggregates.is_empty() || !block.functions.is_empty() {
-            return unsupported("aggregates in ORDER BY of a set operation");
-        }
         keys.retain(|key| key.value.as_literal().is_none());
         if keys.iter().all(|key| key.value.as_column().is_some()) && block.pending.is_empty() {
             return Ok(relation.sort(keys));

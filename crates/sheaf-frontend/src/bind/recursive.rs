@@ -25,6 +25,7 @@ use std::ops::ControlFlow;
 
 use super::common_table::Definition;
 use super::from::check_names;
+use super::ordered_query::OrderedQuery;
 use super::query::{bare_header, order_items, other_columns};
 use super::{Binder, Bound, Output};
 use crate::error::SqlError;
@@ -111,7 +112,11 @@ impl Binder<'_> {
             is_distinct: parts.is_distinct,
         };
         let order_by = order_items(query.order_by.as_ref())?;
-        let relation = self.ordered(recursive.relation(), &outputs, order_by)?;
+        let relation = self.ordered(
+            recursive.relation(),
+            &outputs,
+            (order_by, OrderedQuery::SetOperation),
+        )?;
         let relation = match &query.limit_clause {
             Some(limit) => self.limit(relation, limit)?,
             None => relation,

@@ -461,6 +461,7 @@ impl Binder<'_> {
                         return Err(SqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
                     self.note_wildcard(options.wildcard_token.0.span, &columns);
+                    self.block()?.note_listed(&columns);
                     items.extend(columns.iter().map(wildcard_item));
                 }
                 SelectItem::QualifiedWildcard(
@@ -470,6 +471,7 @@ impl Binder<'_> {
                     let columns = self.columns_of_wildcard(name)?;
                     let star = options.wildcard_token.0.span;
                     self.note_wildcard(Span::new(name.span().start, star.end), &columns);
+                    self.block()?.note_listed(&columns);
                     items.extend(columns.iter().map(wildcard_item));
                 }
                 other => return unsupported(other.to_string()),
@@ -554,7 +556,8 @@ impl Binder<'_> {
         items: &[BoundItem<'_>],
     ) -> Bound<Vec<(OrderKey, bool)>> {
         let mut keys = Vec::with_capacity(order_by.len());
-        for item in order_by {
+        for (before, item) in order_by.iter().enumerate() {
+            self.block()?.ordered_so_far = before;
             let descends = item.options.asc == Some(false);
             let expr = &item.expr;
             if let Some(position) = self.position(expr, items.len(), "order clause")? {

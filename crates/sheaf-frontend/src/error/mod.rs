@@ -252,29 +252,30 @@ impl SqlError {
 
     // Columns and keys.
 
-    /// 1054: `clause` as MySQL names it, such as `field list` or `where clause`.
-    /// 1055.
-    pub fn not_in_group_by(column: &str) -> Self {
+    /// 1055 for a column that an expression of the query names. `place`: such as `#1 of SELECT list`.
+    pub fn not_in_group_by(place: &str, column: &str) -> Self {
         Self::new(
             codes::WRONG_FIELD_WITH_GROUP,
             format!(
-                "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and contains nonaggregated column \
-                 '{column}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with \
+                "Expression {place} is not in GROUP BY clause and contains nonaggregated column '{column}' which is not \
+                 functionally dependent on columns in GROUP BY clause; this is incompatible with \
                  sql_mode=only_full_group_by"
             ),
         )
     }
 
-    pub fn mixed_with_groups(column: &str) -> Self {
+    /// 1140, the same where there is no GROUP BY.
+    pub fn mixed_with_groups(place: &str, column: &str) -> Self {
         Self::new(
             codes::MIX_OF_GROUP_FUNC_AND_FIELDS,
             format!(
-                "In aggregated query without GROUP BY, an expression contains nonaggregated column '{column}'; this is \
-                 incompatible with sql_mode=only_full_group_by"
+                "In aggregated query without GROUP BY, expression {place} contains nonaggregated column '{column}'; this \
+                 is incompatible with sql_mode=only_full_group_by"
             ),
         )
     }
 
+    /// 1054: `clause` as MySQL names it, such as `field list` or `where clause`.
     pub fn bad_field(column: &str, clause: &str) -> Self {
         Self::new(
             codes::BAD_FIELD_ERROR,
