@@ -558,7 +558,7 @@ fn note_unfit_documents(
 ) -> Result<()> {
     let (rows, rows_of_each) = rows_of(args);
     let values = args.args[0].to_array(rows)?;
-    let Some(documents) = values.as_binary_opt::<i64>() else {
+    let Some(documents) = values.as_binary_view_opt() else {
         return Ok(());
     };
     let problem_of = |row: usize| {

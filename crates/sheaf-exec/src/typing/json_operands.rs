@@ -21,7 +21,7 @@ pub(super) fn json_of_any(
         return Ok(operand);
     }
     let fits = match literal(&operand) {
-        Some(ScalarValue::LargeBinary(Some(bytes))) => target.problem(json_of(bytes)).is_none(),
+        Some(ScalarValue::BinaryView(Some(bytes))) => target.problem(json_of(bytes)).is_none(),
         Some(constant) => constant.is_null(),
         None => false,
     };

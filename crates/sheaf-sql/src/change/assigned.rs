@@ -30,11 +30,31 @@ pub(crate) fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::
         ty if ty.integer_range().is_some() => "CAST(0 AS SIGNED)".to_string(),
         _ => return Ok(expression.clone()),
     };
-    let mut cast = crate::parser::parse_expression(&cast, &Default::default())?;
+    let mut value = expression.clone();
+    if ty.integer_range().is_some() && is_text(&value) {
+        // A column rounds the number that a text has; CAST AS SIGNED ends it at the point.
+        value = cast_as("CAST(0 AS DECIMAL(38,9))", value)?;
+    }
+    cast_as(&cast, value)
+}
+
+/// A form of CAST with a value of its own.
+fn cast_as(form: &str, value: ast::Expr) -> Result<ast::Expr> {
+    let mut cast = crate::parser::parse_expression(form, &Default::default())?;
     if let ast::Expr::Cast { expr, .. } = &mut cast {
-        **expr = expression.clone();
+        **expr = value;
     }
     Ok(cast)
+}
+
+fn is_text(value: &ast::Expr) -> bool {
+    match value {
+        ast::Expr::Value(literal) => matches!(
+            literal.value,
+            ast::Value::SingleQuotedString(_) | ast::Value::DoubleQuotedString(_)
+        ),
+        _ => false,
+    }
 }
 
 /// Converts a value for a column that exists already: NULL is not turned into the next AUTO_INCREMENT value.

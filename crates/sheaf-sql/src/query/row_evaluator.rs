@@ -52,9 +52,10 @@ pub(crate) struct RowEvaluator {
 }
 
 impl RowEvaluator {
-    /// What is computed, spelled out.
+    /// What is computed, spelled out: functions and constants, without the metadata of fields, which has no order.
     pub(crate) fn text(&self) -> String {
-        format!("{:?}", self.expressions)
+        let texts: Vec<String> = self.expressions.iter().map(ToString::to_string).collect();
+        texts.join(", ")
     }
 
     /// Whether the first result is a TIME.
