@@ -1,6 +1,6 @@
 //! Casts and character sets: BINARY, CAST, CONVERT, and CHAR with USING.
 
-use sqlparser::ast::{CastKind, DataType, Expr, ObjectName};
+use sqlparser::ast::{CastKind, DataType, Expr, Ident, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -37,6 +37,7 @@ pub(super) fn parse_cast(parser: &mut Parser) -> Result<Expr, ParserError> {
     let expr = Box::new(parser.parse_expr()?);
     parser.expect_keyword(Keyword::AS)?;
     let (data_type, charset) = parse_type_of_cast(parser)?;
+    let (charset, collation) = parse_binary_of_type(parser, &data_type, charset)?;
     let array = parser.parse_keyword(Keyword::ARRAY);
     parser.expect_token(&Token::RParen)?;
     let cast = match charset {
@@ -49,7 +50,7 @@ pub(super) fn parse_cast(parser: &mut Parser) -> Result<Expr, ParserError> {
             format: None,
         },
     };
-    parse_collation_of(parser, cast)
+    parse_collation_of(parser, collated(cast, collation))
 }
 
 /// `CONVERT(x, type)`, `CONVERT(x, CHAR CHARACTER SET charset)` and `CONVERT(x USING charset)`.
@@ -57,16 +58,52 @@ pub(super) fn parse_convert(parser: &mut Parser) -> Result<Expr, ParserError> {
     parser.advance_token();
     parser.expect_token(&Token::LParen)?;
     let expr = Box::new(parser.parse_expr()?);
-    let (data_type, charset) = match parser.parse_keyword(Keyword::USING) {
-        true => (None, Some(parser.parse_object_name(false)?)),
+    let (data_type, charset, collation) = match parser.parse_keyword(Keyword::USING) {
+        true => (None, Some(parser.parse_object_name(false)?), None),
         false => {
             parser.expect_token(&Token::Comma)?;
             let (data_type, charset) = parse_type_of_cast(parser)?;
-            (Some(data_type), charset)
+            let (charset, collation) = parse_binary_of_type(parser, &data_type, charset)?;
+            (Some(data_type), charset, collation)
         }
     };
     parser.expect_token(&Token::RParen)?;
-    parse_collation_of(parser, converted(expr, data_type, charset))
+    let converted = converted(expr, data_type, charset);
+    parse_collation_of(parser, collated(converted, collation))
+}
+
+/// `CHAR BINARY` has the `_bin` collation of its character set, which may stand in front of BINARY or behind it. Returns
+/// the character set and the collation.
+fn parse_binary_of_type(
+    parser: &mut Parser,
+    data_type: &DataType,
+    charset: Option<ObjectName>,
+) -> Result<(Option<ObjectName>, Option<ObjectName>), ParserError> {
+    let is_characters = matches!(data_type, DataType::Char(_) | DataType::Character(_));
+    if !is_characters || !parser.parse_keyword(Keyword::BINARY) {
+        return Ok((charset, None));
+    }
+    let has_set = charset.is_none()
+        && (parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
+            || parser.parse_keyword(Keyword::CHARSET));
+    let charset = match has_set {
+        true => Some(parser.parse_object_name(false)?),
+        false => charset,
+    };
+    let name = charset.as_ref().map(ToString::to_string);
+    let collation = format!("{}_bin", name.as_deref().unwrap_or("utf8mb4"));
+    let collation = ObjectName::from(vec![Ident::new(collation)]);
+    Ok((charset, Some(collation)))
+}
+
+fn collated(expr: Expr, collation: Option<ObjectName>) -> Expr {
+    match collation {
+        Some(collation) => Expr::Collate {
+            expr: Box::new(expr),
+            collation,
+        },
+        None => expr,
+    }
 }
 
 pub(super) fn converted(

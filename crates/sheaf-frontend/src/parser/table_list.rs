@@ -111,7 +111,6 @@ fn has_own_forms(tokens: &[TokenWithSpan]) -> bool {
                 | Keyword::LOCK
                 | Keyword::SIGNED
                 | Keyword::UNSIGNED
-                | Keyword::BINARY
                 | Keyword::USING => return true,
                 _ if keyword(before) == Keyword::INTO && names_no_table(&word.value) => {
                     return true;
@@ -358,9 +357,6 @@ impl<'t> Rewriting<'t> {
                 self.missing = Some("SELECT ... INTO");
             }
         }
-        if reserved == Keyword::BINARY && self.is_character_type(at) {
-            self.missing = Some("CAST AS CHAR BINARY");
-        }
         match reserved {
             Keyword::SELECT => {
                 self.end_tables(level, at);
@@ -421,22 +417,6 @@ impl<'t> Rewriting<'t> {
             _ => tables.wants_table = false,
         }
         at + 1
-    }
-
-    /// Whether `AS CHAR` or `AS CHAR(n)` ends in front of a token.
-    fn is_character_type(&self, at: usize) -> bool {
-        let is_type = |at: usize| {
-            keyword(self.token(at)) == Keyword::AS
-                && matches!(
-                    keyword(self.token(at + 1)),
-                    Keyword::CHAR | Keyword::CHARACTER
-                )
-        };
-        (at >= 2 && is_type(at - 2))
-            || (at >= 5
-                && is_type(at - 5)
-                && *self.token(at - 3) == Token::LParen
-                && *self.token(at - 1) == Token::RParen)
     }
 
     /// Ends a FROM. In one in parentheses, commas become joins.
@@ -541,7 +521,6 @@ mod tests {
         for text in [
             "select a into @x from t",
             "select a from t into outfile 'x'",
-            "select cast(a as char(2) binary)",
         ] {
             assert_eq!(
                 rewritten(tokens(text))
