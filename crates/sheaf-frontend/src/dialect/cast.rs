@@ -72,8 +72,8 @@ pub(super) fn parse_convert(parser: &mut Parser) -> Result<Expr, ParserError> {
     parse_collation_of(parser, collated(converted, collation))
 }
 
-/// `CHAR BINARY` has the `_bin` collation of its character set, which may stand in front of BINARY or behind it. Returns
-/// the character set and the collation.
+/// `CHAR BINARY` has the `_bin` collation of its character set, which may stand in front of BINARY or behind it. The
+/// character set and the collation.
 fn parse_binary_of_type(
     parser: &mut Parser,
     data_type: &DataType,

@@ -1,4 +1,4 @@
-//! Queries in parentheses as operands: those that sqlparser does not take for queries, as they do not begin with SELECT.
+//! Queries in parentheses as operands. sqlparser reads those that begin with SELECT, and the others are read here.
 
 use sqlparser::ast::{BinaryOperator, Expr};
 use sqlparser::keywords::Keyword;
@@ -119,7 +119,9 @@ fn begins_rows(mut ahead: Ahead) -> bool {
         Keyword::LIMIT,
     ];
     let token = ahead.next();
-    *token == Token::Comma || goes_on.iter().any(|word| is_keyword(token, *word))
+    // In `(a, b) = (VALUES(a), 2)` it is the function.
+    (*token == Token::Comma && *ahead.next() == Token::LParen)
+        || goes_on.iter().any(|word| is_keyword(token, *word))
 }
 
 /// A word that is a value and no name.

@@ -307,7 +307,7 @@ impl Foreign {
     fn table(&mut self, table: &TableFactor) {
         match table {
             TableFactor::Table {
-                name: _,
+                name,
                 alias,
                 args,
                 with_hints,
@@ -318,6 +318,9 @@ impl Foreign {
                 sample,
                 index_hints: _,
             } => {
+                if let Some(word) = word_of_no_table(name) {
+                    self.refuse(true, word);
+                }
                 self.alias(alias.as_ref());
                 self.refuse(args.is_some(), "(");
                 self.refuse(!with_hints.is_empty() || *with_ordinality, "WITH");
@@ -678,6 +681,19 @@ fn is_clause(word: &str) -> bool {
     CLAUSES
         .iter()
         .any(|clause| clause.eq_ignore_ascii_case(word))
+}
+
+/// What stands in place of a table and cannot be its name: a variable, or a word that begins what should come later.
+/// sqlparser takes any word.
+fn word_of_no_table(name: &ast::ObjectName) -> Option<&str> {
+    const WORDS: [&str; 16] = [
+        "AND", "BY", "FROM", "GROUP", "HAVING", "INTO", "LIMIT", "NULL", "ON", "OR", "ORDER",
+        "SELECT", "SET", "UNION", "USING", "WHERE",
+    ];
+    let first = name.0.first()?.as_ident()?;
+    let is_word = |word: &&str| first.value.eq_ignore_ascii_case(word);
+    let is_wrong = first.value.starts_with('@') || WORDS.iter().any(is_word);
+    (first.quote_style.is_none() && is_wrong).then_some(first.value.as_str())
 }
 
 #[cfg(test)]
