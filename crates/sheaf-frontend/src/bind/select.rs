@@ -285,6 +285,19 @@ impl Binder<'_> {
         let mut sort = Vec::with_capacity(order.len());
         for (key, descends) in order {
             let key = match key {
+                // RAND() orders the rows that are left.
+                OrderKey::Value(value)
+                    if is_distinct
+                        && value.as_literal().is_none()
+                        && value.columns().is_empty() =>
+                {
+                    let column = self.new_column("order", &value);
+                    let field = Arc::clone(value.field());
+                    above.push(Item { column, value });
+                    let value = Scalar::column(column, field);
+                    sort.push(SortKey { value, descends });
+                    continue;
+                }
                 OrderKey::Value(value) if is_distinct && !ordered_items.is_empty() => {
                     let value = of_shown(value, &ordered_items, &outputs);
                     if outputs
