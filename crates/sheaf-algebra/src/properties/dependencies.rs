@@ -5,6 +5,9 @@
 //!   {} -> t.b    a constant          t.a <-> u.id    equal          u.id -> u.name    a key
 //! ```
 //!
+//! A column of a query around is a constant of one run of a subquery. So `t.a = o.a + 1` says that `o.a` determines
+//! `t.a`, and whoever asks takes the [free columns](super::Properties::free) as given.
+//!
 //! The inner side of an outer join may be missing, and is NULL then. So its constants are none above the join. A key of
 //! it determines the rest all the same: where it is NULL, so is the rest. An equality of the condition holds where the
 //! columns of the outer side are the same that the condition names, since these decide whether there is a partner.
@@ -16,7 +19,7 @@ use super::{RightSide, Sides, exact_column, plain_column, sides};
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, Operator, Relation};
-use crate::scalar::Scalar;
+use crate::scalar::{Comparison, Scalar, ScalarKind};
 
 /// Rows that agree on `from` agree on `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +90,8 @@ pub(super) fn of(operator: &Operator) -> Dependencies {
         }
         Operator::Filter(filter) => {
             let mut own = Vec::new();
-            equalities(&filter.condition, &mut own);
+            let computes = |of: &ColumnSet| of.intersects(&filter.input.column_set());
+            equalities(&filter.condition, &computes, &mut own);
             input(&filter.input).with(own)
         }
         Operator::Project(project) => {
@@ -146,7 +150,11 @@ fn of_join(sides: &Sides<'_>) -> Vec<Dependency> {
         _ => {
             dependencies.extend(of_right);
             if let Some(condition) = sides.condition.filter(|_| sides.filters) {
-                equalities(condition, &mut dependencies);
+                let computes = |of: &ColumnSet| {
+                    let (left, right) = (sides.left.column_set(), sides.right.column_set());
+                    of.intersects(&left) || of.intersects(&right)
+                };
+                equalities(condition, &computes, &mut dependencies);
             }
         }
     }
@@ -173,9 +181,13 @@ fn of_subquery(operator: &Operator) -> Option<Dependency> {
     Some(Dependency { from, to })
 }
 
-/// What a condition says that every row meets.
-fn equalities(condition: &Scalar, found: &mut Vec<Dependency>) {
-    for (column, of) in equal_columns(condition) {
+/// What a condition says that every row meets. `computes`: whether some of the columns are those of the rows.
+fn equalities(
+    condition: &Scalar,
+    computes: &dyn Fn(&ColumnSet) -> bool,
+    found: &mut Vec<Dependency>,
+) {
+    for (column, of) in equal_columns(condition, computes) {
         let to = [column].into_iter().collect();
         found.push(Dependency { from: of, to });
     }
@@ -184,7 +196,7 @@ fn equalities(condition: &Scalar, found: &mut Vec<Dependency>) {
 /// What the condition of an outer join says of its inner side.
 fn outer_equalities(condition: &Scalar, inner: &ColumnSet, found: &mut Vec<Dependency>) {
     let needed = condition.columns().difference(inner);
-    for (column, of) in equal_columns(condition) {
+    for (column, of) in equal_columns(condition, &|_| true) {
         if inner.contains(column) && !of.intersects(inner) {
             let to = [column].into_iter().collect();
             let from = needed.clone();
@@ -193,23 +205,57 @@ fn outer_equalities(condition: &Scalar, inner: &ColumnSet, found: &mut Vec<Depen
     }
 }
 
-/// Columns that are equal to something, and the columns of that: none, if it is constant.
-fn equal_columns(condition: &Scalar) -> Vec<(ColumnId, ColumnSet)> {
+/// Columns that are equal to something, and the columns of that: none, if it is constant. What is computed of columns
+/// of the rows is no constant, and ONLY_FULL_GROUP_BY does not look into it.
+fn equal_columns(
+    condition: &Scalar,
+    computes: &dyn Fn(&ColumnSet) -> bool,
+) -> Vec<(ColumnId, ColumnSet)> {
+    let conjuncts = condition.conjuncts();
+    let equalities = conjuncts.iter().filter_map(Scalar::as_equality);
+    let bounds = conjuncts.windows(2).filter_map(equal_bounds);
     let mut found = Vec::new();
-    for conjunct in condition.conjuncts() {
-        let Some((one, other)) = conjunct.as_equality() else {
-            continue;
-        };
+    for (one, other) in equalities.chain(bounds) {
         for (side, of) in [(one, other), (other, one)] {
-            let is_plain = plain_column(of).is_some() || of.columns().is_empty();
-            if let Some(column) = exact_column(side)
-                && is_plain
-                && !of.is_volatile()
-                && !of.is_of_variables()
-            {
-                found.push((column, of.columns()));
+            let Some(column) = exact_column(side) else {
+                continue;
+            };
+            if of.is_volatile() || of.is_of_variables() {
+                continue;
+            }
+            let columns = of.columns();
+            let is_plain = columns.is_empty() || plain_column(of).is_some() || !computes(&columns);
+            if is_plain {
+                found.push((column, columns));
             }
         }
     }
     found
+}
+
+/// `x BETWEEN 1 AND 1`, which is `x >= 1` and `x <= 1` side by side: x is equal to its bound.
+fn equal_bounds(conjuncts: &[Scalar]) -> Option<(&Scalar, &Scalar)> {
+    let [one, other] = conjuncts else {
+        return None;
+    };
+    let (value, low) = at_least(one)?;
+    let (high, known) = at_least(other)?;
+    (value == known && low == high).then_some((value, low))
+}
+
+/// Of an order, the operand that is not less than the other, and that.
+fn at_least(condition: &Scalar) -> Option<(&Scalar, &Scalar)> {
+    match condition.kind() {
+        ScalarKind::Comparison {
+            operator: Comparison::GreaterOrEqual,
+            left,
+            right,
+        } => Some((left, right)),
+        ScalarKind::Comparison {
+            operator: Comparison::LessOrEqual,
+            left,
+            right,
+        } => Some((right, left)),
+        _ => None,
+    }
 }

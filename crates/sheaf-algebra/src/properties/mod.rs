@@ -73,6 +73,11 @@ impl Properties {
         self.keys.iter().any(|key| key.is_subset(given))
     }
 
+    /// As [`Self::determined_by`], within one run of a subquery. Columns of the queries around are constants there.
+    pub fn determined_in_a_run(&self, given: &ColumnSet) -> ColumnSet {
+        self.determined_by(&given.clone().union(&self.free))
+    }
+
     /// All columns that are the same in all rows that agree on `given`, as ONLY_FULL_GROUP_BY has it. It says that
     /// texts that are equal to a collation determine what is computed from them, although that may tell them apart.
     pub fn determined_by(&self, given: &ColumnSet) -> ColumnSet {

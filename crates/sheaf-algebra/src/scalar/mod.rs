@@ -134,6 +134,17 @@ impl Comparison {
         }
     }
 
+    /// The same of the operands in the other order.
+    pub fn swapped(self) -> Comparison {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            Comparison::Equal | Comparison::NotEqual | Comparison::NullSafeEqual => self,
+        }
+    }
+
     /// What is true where this is false. `None` of `<=>`, whose opposite has no name.
     pub fn negated(self) -> Option<Comparison> {
         Some(match self {

@@ -3,7 +3,7 @@
 //! An expression above groups is bound over the columns of FROM, as any other. Then what the block groups by is looked
 //! for in it: a column stays, since a group passes its keys on, and an expression becomes the column that it was
 //! computed as. What is left of other columns has to be the same in all rows of a group
-//! ([`Properties::determined_by`]), or of any row where ONLY_FULL_GROUP_BY is off. The group carries it.
+//! ([`Properties::determined_in_a_run`]), or of any row where ONLY_FULL_GROUP_BY is off. The group carries it.
 //!
 //! ```text
 //!   SELECT a + 1, MAX(b), u.name FROM t JOIN u ON u.id = t.c GROUP BY a + 1, t.c
@@ -13,7 +13,7 @@
 //!       Project #1, #2, #6, #9 := #0 + 1
 //! ```
 //!
-//! [`Properties::determined_by`]: sheaf_algebra::properties::Properties::determined_by
+//! [`Properties::determined_in_a_run`]: sheaf_algebra::properties::Properties::determined_in_a_run
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -360,7 +360,7 @@ impl Binder<'_> {
             // Rows of WITH ROLLUP have lost what would determine others.
             let determined = match level {
                 Some(_) => given.clone(),
-                None => relation.properties().determined_by(&given),
+                None => relation.properties().determined_in_a_run(&given),
             };
             let is_constant = |column| constants.iter().any(|known| known.column == column);
             let asked = asked.iter().filter(|column| !determined.contains(*column));

@@ -26,6 +26,9 @@
 //! Where a subquery that is a value may find several rows, these are counted, and
 //! [`ONLY_ROW`](sheaf_exec::functions::control::ONLY_ROW) makes an error of it.
 //!
+//! Where rows are compared by an order with all rows of `B`, the least or the greatest of these decides
+//! ([`extreme_rows`]).
+//!
 //! Rows of documents of `A` are made of the rows of `A` themselves ([`expand`]).
 //!
 //! Where `B` takes a value from `A` in a place from which it cannot be pulled up, the general rule takes over
@@ -35,6 +38,7 @@
 //! too.
 
 mod expand;
+mod extreme_rows;
 mod found_by_index;
 mod mark;
 mod pull;
@@ -98,6 +102,10 @@ impl Unnesting<'_> {
     }
 
     fn dependent_join(&mut self, join: DependentJoin) -> Result<Relation> {
+        let join = match self.by_extreme_rows(join)? {
+            Ok(relation) => return Ok(relation),
+            Err(join) => *join,
+        };
         let outer = join.left.column_set();
         let is_independent = !join.right.free_columns().intersects(&outer);
         if let DependentKind::Single(value) = join.kind {
