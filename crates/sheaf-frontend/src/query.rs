@@ -161,6 +161,8 @@ pub enum Listed {
     Items,
     /// Values of another statement, which has no groups: an aggregate is error 1111, a window function 3593.
     Values,
+    /// As [`Self::Values`], of user variables: they keep the digits of quotients that are not shown.
+    Variables,
     /// Values of a statement that changes rows. The tables in the outermost FROM have one more column, the clustered
     /// key.
     Changes,

@@ -104,6 +104,8 @@ pub struct Block {
     /// The WINDOW clause.
     pub windows: Vec<NamedWindow>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
+    /// Columns that aggregates have become.
+    pub aggregated: ColumnSet,
     pub functions: Vec<(ColumnId, WindowFunction)>,
     /// How many different windows these have.
     pub windows_of_functions: usize,
@@ -160,6 +162,7 @@ impl Block {
             ordered_so_far: 0,
             windows: Vec::new(),
             aggregates: Vec::new(),
+            aggregated: ColumnSet::new(),
             functions: Vec::new(),
             windows_of_functions: 0,
             pending: Vec::new(),

@@ -318,6 +318,7 @@ impl Binder<'_> {
     ) -> Bound<Relation> {
         let block = self.block()?;
         let aggregates = std::mem::take(&mut block.aggregates);
+        block.aggregated = aggregates.iter().map(|(id, _)| *id).collect();
         let in_aggregates = std::mem::take(&mut block.pending_in_aggregates);
         relation = with_subqueries(relation, in_aggregates)?;
         let level = keys.as_ref().and_then(|keys| keys.level);

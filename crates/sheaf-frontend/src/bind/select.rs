@@ -41,7 +41,7 @@ use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use crate::query::{Header, Listed};
 use crate::syntax::{
-    bare, header_of_literal, is_plain_column, is_same, number_digits, object_text,
+    bare, header_of_literal, inside, is_plain_column, is_same, number_digits, object_text,
 };
 
 /// An item of the select list, bound.
@@ -125,9 +125,11 @@ impl Binder<'_> {
     ) -> Bound<(Relation, Vec<Output>)> {
         let (mut relation, scope) = self.from(&select.from)?;
         let mut block = Block::new(scope);
-        block.keeps_digits = wanted.keeps_digits;
+        let is_outermost = self.depth == 1;
+        let sets_variables = self.context.listed == Listed::Variables && is_outermost;
+        block.keeps_digits = wanted.keeps_digits || sets_variables;
+        block.lists_values = self.context.listed != Listed::Items && is_outermost;
         block.lists_nothing = wanted.lists_nothing;
-        block.lists_values = self.context.listed != Listed::Items && self.depth == 1;
         if !select.named_window.is_empty() {
             let windows = select.named_window.iter();
             let windows: Vec<_> = windows
@@ -351,6 +353,12 @@ impl Binder<'_> {
             sort.push(SortKey { value, descends });
         }
         let hides = listed.len() > shown || !above.is_empty();
+        let aggregated = std::mem::take(&mut self.block()?.aggregated);
+        let of_aggregates: ColumnSet = listed
+            .iter()
+            .filter(|item| item.value.columns().intersects(&aggregated))
+            .map(|item| item.column)
+            .collect();
         relation = relation.project(listed);
         if is_distinct {
             // What is not shown is that of any of the rows that are equal.
@@ -359,8 +367,8 @@ impl Binder<'_> {
             if !carried.is_empty() && self.context.session.only_full_group_by() {
                 let given = columns.iter().copied().collect();
                 let determined = relation.properties().determined_by(&given);
-                if !carried.iter().all(|column| determined.contains(*column)) {
-                    return Err(not_shown());
+                if let Some(column) = carried.iter().find(|column| !determined.contains(**column)) {
+                    return Err(not_shown(of_aggregates.contains(*column)));
                 }
             }
             relation = relation.group(columns, carried, Vec::new());
@@ -535,7 +543,10 @@ impl Binder<'_> {
     }
 
     fn item<'s>(&mut self, expr: &'s Expr, name: String) -> Bound<BoundItem<'s>> {
-        let mut value = self.whole_value(expr)?;
+        self.keeps_digits = self.block()?.keeps_digits && matches!(inside(expr), Expr::Subquery(_));
+        let value = self.whole_value(expr);
+        self.keeps_digits = false;
+        let mut value = value?;
         let is_plain = is_plain_column(expr).is_some();
         if !is_plain && !self.block()?.keeps_digits {
             value = self.call("$result", vec![value])?;
@@ -726,12 +737,19 @@ fn window_defined_twice(name: &str) -> SqlError {
     )
 }
 
-/// DISTINCT rows are ordered by what they show.
-fn not_shown() -> SqlError {
-    SqlError::new(
-        codes::FIELD_IN_ORDER_NOT_SELECT,
-        "Expression of ORDER BY clause is not in SELECT list; this is incompatible with DISTINCT",
-    )
+/// DISTINCT rows are ordered by what they show: 3066 of an aggregate, and 3065 of anything else.
+fn not_shown(is_aggregate: bool) -> SqlError {
+    match is_aggregate {
+        true => SqlError::new(
+            codes::AGGREGATE_IN_ORDER_NOT_SELECT,
+            "Expression of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible with \
+             DISTINCT",
+        ),
+        false => SqlError::new(
+            codes::FIELD_IN_ORDER_NOT_SELECT,
+            "Expression of ORDER BY clause is not in SELECT list; this is incompatible with DISTINCT",
+        ),
+    }
 }
 
 /// A column as a statement names it.

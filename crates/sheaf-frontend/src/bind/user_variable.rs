@@ -159,7 +159,7 @@ impl Binder<'_> {
             let what = "':=' outside of a select list and WHERE";
             return Err(SqlError::not_supported_yet(what));
         }
-        let value = self.value(value)?;
+        let value = self.operand(value)?;
         let assigned = Kind::of_type(value.sql_type());
         let known = self.variables.assigned.entry(name.clone());
         let known = known.or_insert(Kind::Null);

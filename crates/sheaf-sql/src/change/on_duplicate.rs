@@ -29,7 +29,7 @@ use sheaf_table::{Column, Table};
 use sheaf_types::error::codes;
 use sheaf_types::{
     ColumnProblem, Value,
-    assignment::{Mode, current_timestamp},
+    assignment::{Mode, current_timestamp, zero_value},
 };
 use sqlparser::ast;
 
@@ -296,7 +296,7 @@ impl DuplicateUpdate {
     }
 
     fn refuses_null(&self, column: &Column) -> bool {
-        self.is_of_only_row && !column.nullable && !column.auto_increment
+        self.is_of_only_row && !column.nullable
     }
 
     /// The conflicting row, `old`, as it shall be; `new` is the row that was to be inserted, `source` what the SELECT
@@ -326,6 +326,11 @@ impl DuplicateUpdate {
                 }
             };
             let value = shown_in(&value, &origin, &definition.ty);
+            // NULL asks for the next number, and a row that is there already gets none.
+            if value.is_null() && definition.auto_increment && !definition.nullable {
+                row[*column] = zero_value(&definition.ty);
+                continue;
+            }
             if self.refuses_null(definition) && value.is_null() {
                 return Err(issue(definition, ColumnProblem::Null, row_number).into());
             }

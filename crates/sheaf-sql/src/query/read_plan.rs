@@ -27,6 +27,8 @@ pub(crate) enum Purpose {
     Read,
     /// To compute values of another statement.
     Values,
+    /// To set a user variable, as [`Self::Values`].
+    Variable,
     /// To show rows, of a query that can wait until what it has read
     /// [is locked](crate::query::run::PlannedQuery::to_lock). The rows that it says it locks may be locked already.
     Kept { rows_are_locked: bool },
@@ -42,7 +44,7 @@ impl Purpose {
     /// Whether the rows go to the client, and the statement changes none.
     pub(crate) fn shows_rows(self) -> bool {
         match self {
-            Purpose::Read | Purpose::Values | Purpose::Kept { .. } => true,
+            Purpose::Read | Purpose::Values | Purpose::Variable | Purpose::Kept { .. } => true,
             Purpose::Locked | Purpose::Insert | Purpose::Change => false,
         }
     }
@@ -50,7 +52,7 @@ impl Purpose {
     /// Whether FOR UPDATE and FOR SHARE of the query still have to be obeyed.
     pub(crate) fn obeys_locking_clauses(self) -> bool {
         match self {
-            Purpose::Read | Purpose::Values | Purpose::Insert => true,
+            Purpose::Read | Purpose::Values | Purpose::Variable | Purpose::Insert => true,
             Purpose::Kept { rows_are_locked } => !rows_are_locked,
             Purpose::Locked | Purpose::Change => false,
         }
@@ -65,6 +67,7 @@ impl Purpose {
     pub(crate) fn listed(self) -> Listed {
         match self {
             Purpose::Values => Listed::Values,
+            Purpose::Variable => Listed::Variables,
             Purpose::Change => Listed::Changes,
             Purpose::Read | Purpose::Kept { .. } | Purpose::Locked | Purpose::Insert => {
                 Listed::Items
@@ -136,7 +139,9 @@ impl ReadPlan {
             (_, LocksFor::Level | LocksFor::Clause, true) => {
                 plan(ViewFor::Newest, LockWhen::BeforeItRuns)
             }
-            (Purpose::Insert | Purpose::Values, _, _) => plan(ViewFor::Current, LockWhen::Never),
+            (Purpose::Insert | Purpose::Values | Purpose::Variable, _, _) => {
+                plan(ViewFor::Current, LockWhen::Never)
+            }
             _ if !facts.reads_tables => plan(ViewFor::Current, LockWhen::Never),
             _ => plan(ViewFor::Snapshot, LockWhen::Never),
         }
@@ -147,9 +152,10 @@ impl ReadPlan {
 mod tests {
     use super::*;
 
-    const PURPOSES: [Purpose; 7] = [
+    const PURPOSES: [Purpose; 8] = [
         Purpose::Read,
         Purpose::Values,
+        Purpose::Variable,
         Purpose::Kept {
             rows_are_locked: false,
         },

@@ -426,6 +426,22 @@ impl Session {
             .ok_or_else(|| SqlError::unknown("an expression without a value"))
     }
 
+    /// What a user variable is set to. It keeps the digits of quotients that are not shown, as `:=` does.
+    pub(crate) fn evaluate_variable(
+        &mut self,
+        expression: Parsed<'_, &ast::Expr>,
+    ) -> Result<Value> {
+        if let Some(value) = self.simple_value(expression.ast) {
+            return Ok(value);
+        }
+        let expressions = Parsed::new(vec![expression.ast.clone()], expression.text);
+        let mut row = self.evaluate_by_query(expressions, Purpose::Variable)?;
+        match row.pop() {
+            Some((value, _)) => Ok(value),
+            None => Err(SqlError::unknown("a variable without a value")),
+        }
+    }
+
     /// The values of expressions without columns, in few queries for those that are not simple. `types`: those of the
     /// columns that take them, if columns do. A list of rows has tens of thousands of expressions, of some kilobytes
     /// each. So they are not kept longer than until they have their values.
@@ -455,7 +471,9 @@ impl Session {
             if some.is_empty() {
                 break;
             }
-            for (value, origin) in self.evaluate_by_query(Parsed::new(some, text))? {
+            for (value, origin) in
+                self.evaluate_by_query(Parsed::new(some, text), Purpose::Values)?
+            {
                 while values.get(slot).is_some_and(Option::is_some) {
                     slot += 1;
                 }
@@ -521,6 +539,7 @@ impl Session {
     fn evaluate_by_query(
         &mut self,
         expressions: Parsed<'_, Vec<ast::Expr>>,
+        purpose: Purpose,
     ) -> Result<Vec<(Value, Origin)>> {
         let Parsed {
             ast: expressions,
@@ -529,7 +548,7 @@ impl Session {
         let count = expressions.len();
         let query = select_of(expressions)?;
         let query = Parsed::new(query.as_ref(), text);
-        self.read_for_change(query, Purpose::Values, |session, planned, _| {
+        self.read_for_change(query, purpose, |session, planned, _| {
             session.only_row(planned, count)
         })
     }

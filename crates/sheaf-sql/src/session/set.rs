@@ -128,7 +128,7 @@ impl Session {
             },
             Assignment::User { name, value } => Assigned::User {
                 name,
-                value: self.evaluate(Parsed::new(&value, text))?,
+                value: self.evaluate_variable(Parsed::new(&value, text))?,
             },
             Assignment::Names {
                 character_set,

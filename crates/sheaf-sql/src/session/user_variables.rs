@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sheaf_memory::{Budget, Share};
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 
@@ -50,9 +51,12 @@ impl UserVariables {
             value => value,
         };
         if self.values.len() >= MAX_USER_VARIABLES && !self.values.contains_key(name) {
-            return Err(SqlError::unknown(format!(
-                "A session has at most {MAX_USER_VARIABLES} user variables"
-            )));
+            return Err(SqlError::new(
+                codes::USER_LIMIT_REACHED,
+                format!(
+                    "The session has exceeded the 'user_variables' resource (current value: {MAX_USER_VARIABLES})"
+                ),
+            ));
         }
         let others = self.values.iter().filter(|(other, _)| *other != name);
         let bytes: usize = others.map(|(_, value)| value.string_bytes()).sum();

@@ -127,7 +127,9 @@ impl Session {
                     }
                 }
                 let level_locks = match purpose {
-                    Purpose::Insert | Purpose::Values => self.transactions.changes_lock_reads(),
+                    Purpose::Insert | Purpose::Values | Purpose::Variable => {
+                        self.transactions.changes_lock_reads()
+                    }
                     _ => self.transactions.reads_lock(),
                 };
                 let read = ReadPlan::choose(ReadFacts {
@@ -177,7 +179,10 @@ impl Session {
                         .lock_all_it_reads(&planned, mode, wait_for)?;
                 }
                 let caller_locks = read.view == ViewFor::Given
-                    && matches!(purpose, Purpose::Change | Purpose::Insert | Purpose::Values);
+                    && matches!(
+                        purpose,
+                        Purpose::Change | Purpose::Insert | Purpose::Values | Purpose::Variable
+                    );
                 if read.locks != LockWhen::Never || caller_locks {
                     // Another plan would read what is not locked, or find its rows in another order.
                     planned.thrifty = None;
