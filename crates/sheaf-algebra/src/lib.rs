@@ -39,7 +39,7 @@
 //!    always gets there. Whether an index probe for each row would cost less is to be decided by cost, and is not yet.
 //! 6. **A group's key is a column.** What is computed is computed below. Columns that the keys determine are carried: a
 //!    group gives the value of any of its rows. So the columns above a group are ids from below it, and
-//!    ONLY_FULL_GROUP_BY is a question to [`properties::Properties::determined_by`].
+//!    ONLY_FULL_GROUP_BY is a question to [`properties::Properties::determined_in_a_run`].
 //! 7. **Order is a property and a node.** Sort stands where the query asks for an order. What has it already is for
 //!    rules to find.
 //! 8. **Properties are derived, never stored.** A node derives them from those of its inputs when somebody asks for

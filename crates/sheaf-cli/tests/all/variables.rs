@@ -407,6 +407,19 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
 }
 
 #[test]
+fn a_session_has_a_thousand_user_variables() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    let all: Vec<String> = (0..1_000).map(|n| format!("@v{n} = {n}")).collect();
+    run(&mut connection, &[&format!("SET {}", all.join(", "))]);
+    let error = error_of(connection.query_drop("SET @one_more = 1"));
+    assert_eq!(error, (1226, "42000".into()));
+    // One that there is may be set.
+    run(&mut connection, &["SET @v7 = 'seven'"]);
+    assert_eq!(query_text(&mut connection, "SELECT @v7"), ["seven"]);
+}
+
+#[test]
 fn what_a_session_keeps_has_limits() {
     let server = TestServer::start();
     let mut connection = server.connect();
