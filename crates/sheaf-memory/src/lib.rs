@@ -41,7 +41,7 @@ mod watch;
 pub use budget::{Budget, Share};
 pub use statement::{
     LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_go_on,
-    of_this_statement, safe_point, waits_for_lock,
+    of_this_statement, safe_point, shall_stop, waits_for_lock,
 };
 pub use stop_flag::{Sleeper, StopFlag};
 pub use thread_memory::{release_if_pressed, release_thread_memory};

@@ -359,6 +359,13 @@ pub fn may_go_on() -> bool {
     CURRENT.with_borrow(|account| account.as_ref().is_none_or(|account| !account.shall_stop()))
 }
 
+/// Whether the statement that the thread works for shall stop, for whatever reason. It costs some nanoseconds, and makes
+/// no measurement.
+#[inline]
+pub fn shall_stop() -> bool {
+    CURRENT.with_borrow(|account| account.as_ref().is_some_and(|account| account.shall_stop()))
+}
+
 /// The statement that the thread works for is about to take so many bytes at once, without a safe point. Caches make
 /// room for them. False: there is none, and the statement shall stop.
 pub fn has_room_for(bytes: usize) -> bool {

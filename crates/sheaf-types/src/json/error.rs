@@ -86,6 +86,9 @@ pub enum JsonError {
     /// 3669: a value that a column of JSON_TABLE cannot hold.
     #[error("Value is out of range for JSON_TABLE's column '{column}'")]
     TableValueOutOfRange { column: String },
+    /// 1041: the statement has been told to stop, perhaps because there is no room for a document or its text.
+    #[error("Out of memory; there is no room for a JSON document")]
+    Stopped,
     /// 3966
     #[error("No value was found by '{function}' on the specified path.")]
     MissingValue { function: String },
@@ -118,6 +121,7 @@ impl JsonError {
             JsonError::MissingTableValue { .. } => codes::MISSING_JSON_TABLE_VALUE,
             JsonError::WrongTableValue { .. } => codes::WRONG_JSON_TABLE_VALUE,
             JsonError::TableValueOutOfRange { .. } => codes::JSON_TABLE_VALUE_OUT_OF_RANGE,
+            JsonError::Stopped => codes::OUT_OF_RESOURCES,
             JsonError::MissingValue { .. } => codes::MISSING_JSON_VALUE,
             JsonError::MultipleValues { .. } => codes::MULTIPLE_JSON_VALUES,
         }

@@ -30,6 +30,7 @@
 //! | [`sort_key`] | bytes in the order of the values |
 //! | [`functions`] | what JSON_EXTRACT, JSON_SET and the others compute |
 //! | [`table`] | the rows of JSON_TABLE |
+//! | `room` | what grows long asks whether its statement has room for it |
 //! | [`error`] | what can be wrong with a document, a path or an argument |
 
 pub mod compare;
@@ -37,6 +38,7 @@ pub mod document;
 pub mod error;
 pub mod functions;
 pub mod path;
+mod room;
 pub mod sort_key;
 pub mod table;
 pub mod text;

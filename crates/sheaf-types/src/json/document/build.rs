@@ -8,6 +8,7 @@ use crate::number::MAX_DIGITS;
 use super::layout::{self, KEY_LENGTH_BYTES, Width};
 use super::{Document, Json, MAX_DOCUMENT_BYTES, MAX_KEY_BYTES, MAX_NESTING, compare_keys};
 use crate::json::JsonError;
+use crate::json::room::{Turns, ask, ask_to_go_on, make_last_room, make_room};
 
 /// Writes one document: one value, or a container between `begin_` and `end`. In an object, each value has its key
 /// before it; of values with equal keys the last one stays.
@@ -21,6 +22,7 @@ pub struct Builder {
     open: Vec<Open>,
     /// For values of an object that move.
     scratch: Vec<u8>,
+    turns: Turns,
 }
 
 /// A container that is being written.
@@ -52,6 +54,9 @@ struct Slot {
 /// The type code stands before the root's body.
 const ROOT_START: usize = 1;
 
+/// Members that are sorted at a time, before the statement may be stopped.
+const SORTED_MEMBERS: usize = 64 << 10;
+
 impl Default for Builder {
     fn default() -> Builder {
         Builder::new()
@@ -60,20 +65,28 @@ impl Default for Builder {
 
 impl Builder {
     pub fn new() -> Builder {
-        Builder::with_capacity(0)
-    }
-
-    /// With room for so many bytes of the document.
-    pub fn with_capacity(bytes: usize) -> Builder {
-        let mut room = Vec::with_capacity(ROOT_START + bytes);
-        room.push(layout::RESERVED);
         Builder {
-            bytes: room,
+            bytes: vec![layout::RESERVED],
             slots: Vec::new(),
             keys: Vec::new(),
             open: Vec::new(),
             scratch: Vec::new(),
+            turns: Turns::default(),
         }
+    }
+
+    /// With room for so many bytes of the document.
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub fn with_capacity(bytes: usize) -> Result<Builder, JsonError> {
+        ask(bytes)?;
+        let mut room = Vec::with_capacity(ROOT_START + bytes);
+        room.push(layout::RESERVED);
+        Ok(Builder {
+            bytes: room,
+            ..Builder::new()
+        })
     }
 
     /// The document.
@@ -140,6 +153,8 @@ impl Builder {
         if self.keys.len() + key.len() > MAX_DOCUMENT_BYTES {
             return Err(JsonError::TooBig);
         }
+        make_room(&mut self.slots, 1)?;
+        make_room(&mut self.keys, key.len())?;
         self.slots.push(Slot {
             key_start: self.keys.len() as u32,
             key_length: key.len() as u16,
@@ -152,6 +167,7 @@ impl Builder {
     /// Notes the value that begins at `start`.
     fn push(&mut self, value: Slot, start: usize) -> Result<(), JsonError> {
         self.check_size()?;
+        self.turns.next()?;
         let value = Slot {
             start: start as u32,
             end: self.bytes.len() as u32,
@@ -167,13 +183,17 @@ impl Builder {
                     ..value
                 };
             }
-            _ => self.slots.push(value),
+            _ => {
+                make_room(&mut self.slots, 1)?;
+                self.slots.push(value);
+            }
         }
         Ok(())
     }
 
     fn scalar(&mut self, code: u8, body: &[u8]) -> Result<(), JsonError> {
         let start = self.bytes.len();
+        make_room(&mut self.bytes, body.len())?;
         self.bytes.extend_from_slice(body);
         self.push(
             Slot {
@@ -262,6 +282,7 @@ impl Builder {
     /// `TooBig`.
     pub fn string(&mut self, text: &str) -> Result<(), JsonError> {
         let start = self.bytes.len();
+        make_room(&mut self.bytes, layout::MAX_LENGTH_BYTES + text.len())?;
         layout::push_length(text.len(), &mut self.bytes);
         self.bytes.extend_from_slice(text.as_bytes());
         let (code, depth) = (layout::STRING, 1);
@@ -313,6 +334,7 @@ impl Builder {
     /// `TooBig`.
     pub fn opaque(&mut self, field_type: u8, bytes: &[u8]) -> Result<(), JsonError> {
         let start = self.bytes.len();
+        make_room(&mut self.bytes, 1 + layout::MAX_LENGTH_BYTES + bytes.len())?;
         self.bytes.push(field_type);
         layout::push_length(bytes.len(), &mut self.bytes);
         self.bytes.extend_from_slice(bytes);
@@ -346,6 +368,7 @@ impl Builder {
             return Err(JsonError::TooDeep);
         }
         let start = self.bytes.len();
+        make_room(&mut self.bytes, value.body().len())?;
         self.bytes.extend_from_slice(value.body());
         let (nesting, depth) = (nesting as u8, depth as u8);
         self.push(
@@ -369,7 +392,7 @@ impl Builder {
     pub fn end(&mut self) -> Result<(), JsonError> {
         let open = self.open.pop().expect("a container is open");
         if open.is_object {
-            self.sort_members(&open);
+            self.sort_members(&open)?;
         }
         let members = &self.slots[open.first_slot..];
         let nesting = members.iter().map(|slot| slot.nesting).max().unwrap_or(0) + 1;
@@ -398,7 +421,10 @@ impl Builder {
         if open.start + size > MAX_DOCUMENT_BYTES {
             return Err(JsonError::TooBig);
         }
-        self.bytes.reserve(size - values);
+        match self.open.is_empty() {
+            true => make_last_room(&mut self.bytes, size - values)?,
+            false => make_room(&mut self.bytes, size - values)?,
+        }
         if open.is_object {
             for slot in members {
                 let start = slot.key_start as usize;
@@ -408,6 +434,7 @@ impl Builder {
         }
         let mut key_offset = values;
         for slot in members {
+            self.turns.next()?;
             // An entry is put together on the stack: one append for all of its parts.
             let mut entry = [0; Width::MAX_ENTRY_BYTES];
             let mut at = 0;
@@ -453,7 +480,10 @@ impl Builder {
     }
 
     /// Sorts the members of an object by key, and keeps the last of equal keys. Their values move, too.
-    fn sort_members(&mut self, open: &Open) {
+    ///
+    /// # Errors
+    /// `Stopped`.
+    fn sort_members(&mut self, open: &Open) -> Result<(), JsonError> {
         let keys = &self.keys;
         let key = |slot: &Slot| {
             let start = slot.key_start as usize;
@@ -461,9 +491,18 @@ impl Builder {
         };
         let members = &mut self.slots[open.first_slot..];
         if members.is_sorted_by(|a, b| compare_keys(key(a), key(b)).is_lt()) {
-            return;
+            return Ok(());
         }
-        // Stable, so that the last of equal keys stands last.
+        // Stable, so that the last of equal keys stands last. The sort of the whole finds runs that are sorted, and
+        // merges them.
+        if members.len() > SORTED_MEMBERS {
+            for run in members.chunks_mut(SORTED_MEMBERS) {
+                ask_to_go_on()?;
+                run.sort_by(|a, b| compare_keys(key(a), key(b)));
+            }
+            // The sort takes half of the members beside them.
+            ask(members.len() / 2 * size_of::<Slot>())?;
+        }
         members.sort_by(|a, b| compare_keys(key(a), key(b)));
         let mut kept = 0;
         for position in 0..members.len() {
@@ -474,6 +513,7 @@ impl Builder {
             }
         }
         self.scratch.clear();
+        make_last_room(&mut self.scratch, self.bytes.len() - open.start)?;
         for slot in &mut members[..kept] {
             let value = slot.start as usize..slot.end as usize;
             slot.start = (open.start + self.scratch.len()) as u32;
@@ -483,5 +523,6 @@ impl Builder {
         self.slots.truncate(open.first_slot + kept);
         self.bytes.truncate(open.start);
         self.bytes.extend_from_slice(&self.scratch);
+        Ok(())
     }
 }

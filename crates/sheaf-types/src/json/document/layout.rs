@@ -134,7 +134,7 @@ pub(crate) fn scalar_bytes(code: u8, bytes: &[u8]) -> Option<usize> {
 }
 
 /// Bytes of the longest length: 32 bits in groups of 7.
-const MAX_LENGTH_BYTES: usize = 5;
+pub(crate) const MAX_LENGTH_BYTES: usize = 5;
 
 /// Reads a length: groups of 7 bits, the lowest first, all but the last with the high bit set. Gives the rest, too.
 #[inline]

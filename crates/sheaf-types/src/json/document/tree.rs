@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{Builder, Document, Json, compare_keys};
 use crate::json::JsonError;
+use crate::json::room::ask;
 
 /// A value that may be changed.
 #[derive(Debug, Clone)]
@@ -39,6 +40,15 @@ impl<'a> Tree<'a> {
         let Tree::Stored(json) = self else {
             return;
         };
+        let count = match (json.as_array(), json.as_object()) {
+            (Some(array), _) => array.len(),
+            (_, Some(object)) => object.len(),
+            (None, None) => 0,
+        };
+        if ask(count.saturating_mul(size_of::<(Cow<'_, str>, Tree<'_>)>())).is_err() {
+            // The statement has been told to stop.
+            return;
+        }
         if let Some(array) = json.as_array() {
             *self = Tree::Array(array.iter().map(Tree::Stored).collect());
         } else if let Some(object) = json.as_object() {

@@ -8,7 +8,11 @@ use std::borrow::Cow;
 
 use crate::json::document::{Builder, Document};
 use crate::json::error::JsonError;
+use crate::json::room::make_text_room;
 use crate::json::text::problem::TextProblem;
+
+/// Bytes of a character in UTF-8.
+const MAX_CHARACTER_BYTES: usize = 4;
 
 const EMPTY: &str = "The document is empty.";
 const NOT_SINGULAR: &str = "The document root must not be followed by other values.";
@@ -43,14 +47,15 @@ pub fn is_json(text: &str) -> Result<bool, JsonError> {
 /// # Errors
 /// The first problem in the text.
 pub fn read(text: &str) -> Result<Document, TextProblem> {
-    let mut reader = Reader::new(text);
+    let builder = Builder::with_capacity(text.len())?;
+    let mut reader = Reader::new(text, builder);
     reader.document()?;
     Ok(reader.builder.finish()?)
 }
 
 /// The text of a JSON string with its quotes; `None`: it is not one string.
 pub(crate) fn read_string(quoted: &str) -> Option<String> {
-    let mut reader = Reader::new(quoted);
+    let mut reader = Reader::new(quoted, Builder::new());
     reader.skip_spaces();
     let is_string = reader.peek() == Some(b'"');
     let text = is_string.then(|| reader.string().ok())??;
@@ -67,11 +72,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Reader<'a> {
+    fn new(text: &'a str, builder: Builder) -> Reader<'a> {
         Reader {
             text,
             at: 0,
-            builder: Builder::with_capacity(text.len()),
+            builder,
         }
     }
 
@@ -266,6 +271,7 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     return Ok(match unescaped {
                         Some(mut text) => {
+                            make_text_room(&mut text, part.len())?;
                             text.push_str(part);
                             Cow::Owned(text)
                         }
@@ -274,6 +280,7 @@ impl<'a> Reader<'a> {
                 }
                 Some(b'\\') => {
                     let text = unescaped.get_or_insert_default();
+                    make_text_room(text, part.len() + MAX_CHARACTER_BYTES)?;
                     text.push_str(part);
                     let escape = self.at;
                     let character = self.escape();

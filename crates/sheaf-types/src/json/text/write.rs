@@ -9,6 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::json::document::{Json, MAX_NESTING, View};
+use crate::json::error::JsonError;
+use crate::json::room::{Turns, make_text_room};
 
 /// Digits of a second's fraction.
 const FRACTION_DIGITS: u8 = 6;
@@ -16,6 +18,9 @@ const FRACTION_DIGITS: u8 = 6;
 const BASE64_LINE_BYTES: usize = 57;
 /// Spaces for each level of JSON_PRETTY.
 const INDENT: usize = 2;
+/// Bytes of a character with an escape, and of a number with what stands before it.
+const MAX_ESCAPE_BYTES: usize = 6;
+const MAX_NUMBER_BYTES: usize = 80;
 
 /// The value on one line.
 pub fn to_text(value: Json<'_>) -> String {
@@ -31,74 +36,112 @@ pub fn to_pretty(value: Json<'_>) -> String {
     out
 }
 
-/// Appends the value on one line.
+/// Appends the value on one line. Where its statement has no room for that, it ends somewhere.
 pub fn push_compact(value: Json<'_>, out: &mut String) {
-    push(value, None, 0, out);
+    push(value, None, out);
 }
 
-/// Appends the value with each member on a line of its own.
+/// Appends the value with each member on a line of its own. It ends as [`push_compact`] does.
 pub fn push_pretty(value: Json<'_>, out: &mut String) {
-    push(value, Some(INDENT), 0, out);
+    push(value, Some(INDENT), out);
 }
 
-/// `indent`: spaces of a level, if members are on lines of their own. Deeper values than documents have are damaged.
-fn push(value: Json<'_>, indent: Option<usize>, level: usize, out: &mut String) {
-    let new_line = |level: usize, out: &mut String| {
-        if let Some(indent) = indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent * level));
-        }
-    };
-    let separate = |position: usize, out: &mut String| {
-        if position > 0 {
-            out.push_str(if indent.is_some() { "," } else { ", " });
-        }
-        new_line(level + 1, out);
-    };
-    match value.view() {
-        View::Array(_) | View::Object(_) if level >= MAX_NESTING => out.push_str("null"),
-        View::Array(array) => {
-            out.push('[');
-            for (position, element) in array.iter().enumerate() {
-                separate(position, out);
-                push(element, indent, level + 1, out);
+fn push(value: Json<'_>, indent: Option<usize>, out: &mut String) {
+    let turns = Turns::default();
+    let mut writer = Writer { out, indent, turns };
+    // The statement has been told to stop then.
+    let _ = writer.push(value, 0);
+}
+
+/// How a text is written.
+struct Writer<'o> {
+    out: &'o mut String,
+    /// Spaces of a level, if members are on lines of their own.
+    indent: Option<usize>,
+    turns: Turns,
+}
+
+impl Writer<'_> {
+    /// Deeper values than documents have are damaged.
+    ///
+    /// # Errors
+    /// `Stopped`: the text ends somewhere.
+    fn push(&mut self, value: Json<'_>, level: usize) -> Result<(), JsonError> {
+        match value.view() {
+            View::Array(_) | View::Object(_) if level >= MAX_NESTING => self.put("null"),
+            View::Array(array) => {
+                self.put("[")?;
+                for (position, element) in array.iter().enumerate() {
+                    self.separate(position, level)?;
+                    self.push(element, level + 1)?;
+                }
+                if !array.is_empty() {
+                    self.new_line(level)?;
+                }
+                self.put("]")
             }
-            if !array.is_empty() {
-                new_line(level, out);
+            View::Object(object) => {
+                self.put("{")?;
+                for (position, (key, member)) in object.iter().enumerate() {
+                    self.separate(position, level)?;
+                    put_quoted(key, self.out)?;
+                    self.put(": ")?;
+                    self.push(member, level + 1)?;
+                }
+                if !object.is_empty() {
+                    self.new_line(level)?;
+                }
+                self.put("}")
             }
-            out.push(']');
-        }
-        View::Object(object) => {
-            out.push('{');
-            for (position, (key, member)) in object.iter().enumerate() {
-                separate(position, out);
-                push_quoted(key, out);
-                out.push_str(": ");
-                push(member, indent, level + 1, out);
+            View::String(text) => put_quoted(text, self.out),
+            scalar => {
+                let is_string = matches!(
+                    scalar,
+                    View::Date(_)
+                        | View::Time(_)
+                        | View::DateTime(_)
+                        | View::Timestamp(_)
+                        | View::Opaque { .. }
+                );
+                if !is_string {
+                    push_scalar(scalar, self.out);
+                    return Ok(());
+                }
+                let mut text = String::new();
+                push_scalar(scalar, &mut text);
+                put_quoted(&text, self.out)
             }
-            if !object.is_empty() {
-                new_line(level, out);
-            }
-            out.push('}');
-        }
-        View::String(text) => push_quoted(text, out),
-        scalar => {
-            let is_string = matches!(
-                scalar,
-                View::Date(_)
-                    | View::Time(_)
-                    | View::DateTime(_)
-                    | View::Timestamp(_)
-                    | View::Opaque { .. }
-            );
-            if !is_string {
-                return push_scalar(scalar, out);
-            }
-            let mut text = String::new();
-            push_scalar(scalar, &mut text);
-            push_quoted(&text, out);
         }
     }
+
+    fn separate(&mut self, position: usize, level: usize) -> Result<(), JsonError> {
+        self.turns.next()?;
+        // For a number, too.
+        make_text_room(self.out, MAX_NUMBER_BYTES)?;
+        if position > 0 {
+            self.put(if self.indent.is_some() { "," } else { ", " })?;
+        }
+        self.new_line(level + 1)
+    }
+
+    fn new_line(&mut self, level: usize) -> Result<(), JsonError> {
+        if let Some(indent) = self.indent {
+            make_text_room(self.out, 1 + indent * level)?;
+            self.out.push('\n');
+            self.out.extend(std::iter::repeat_n(' ', indent * level));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, text: &str) -> Result<(), JsonError> {
+        put(text, self.out)
+    }
+}
+
+fn put(text: &str, out: &mut String) -> Result<(), JsonError> {
+    make_text_room(out, text.len())?;
+    out.push_str(text);
+    Ok(())
 }
 
 /// Appends a scalar without quotes. Containers are none.
@@ -142,14 +185,20 @@ fn push_base64(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Appends a text as a JSON string.
+/// Appends a text as a JSON string. Where its statement has no room for that, it ends somewhere.
 pub fn push_quoted(text: &str, out: &mut String) {
-    out.push('"');
+    // The statement has been told to stop then.
+    let _ = put_quoted(text, out);
+}
+
+fn put_quoted(text: &str, out: &mut String) -> Result<(), JsonError> {
+    put("\"", out)?;
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
         if byte >= b' ' && byte != b'"' && byte != b'\\' {
             continue;
         }
+        make_text_room(out, at - plain + MAX_ESCAPE_BYTES)?;
         out.push_str(&text[plain..at]);
         plain = at + 1;
         match byte {
@@ -168,6 +217,6 @@ pub fn push_quoted(text: &str, out: &mut String) {
             }
         }
     }
-    out.push_str(&text[plain..]);
-    out.push('"');
+    put(&text[plain..], out)?;
+    put("\"", out)
 }
