@@ -19,9 +19,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{Field, FieldRef};
-use datafusion_common::{DataFusionError, Result};
+use datafusion_common::Result;
 use datafusion_expr::AggregateUDF;
-use sheaf_access::AccessError;
+
+use crate::error::{ask_for, stopped};
 
 pub use any_value::AnyValue;
 pub use extreme::Extreme;
@@ -74,7 +75,7 @@ static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(
 fn safe_point() -> Result<()> {
     match sheaf_memory::may_go_on() {
         true => Ok(()),
-        false => Err(DataFusionError::External(Box::new(AccessError::Cancelled))),
+        false => Err(stopped()),
     }
 }
 

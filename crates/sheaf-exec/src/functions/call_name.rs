@@ -18,6 +18,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use datafusion_common::Result;
 use datafusion_expr::Expr;
 
+/// How messages call a function: as MySQL's do, not by the name that the pass over the syntax tree gives it.
+pub(crate) fn name_in_sql(function: &'static str) -> &'static str {
+    match function {
+        "$cast_json" => "cast_as_json",
+        "$cast_char" => "cast_as_char",
+        "$cast_binary" => "cast_as_binary",
+        "$json_array_of" => "json_arrayagg",
+        "$json_object_of" => "json_objectagg",
+        "$json_returned" => "json_value",
+        "$member_of" => "member of",
+        other => other.trim_start_matches('$'),
+    }
+}
+
 /// The longest name that is a text.
 const MAX_TEXT_BYTES: usize = 256;
 

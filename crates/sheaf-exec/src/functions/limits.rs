@@ -235,6 +235,17 @@ impl<'l> Account<'l> {
         }
     }
 
+    /// Of documents: only their texts are as long as max_allowed_packet at most. What is folded stays short.
+    pub(super) fn of_documents(self) -> Account<'l> {
+        match self.limits.oversized {
+            Some(_) => Account {
+                value_bytes: usize::MAX,
+                ..self
+            },
+            None => self,
+        }
+    }
+
     /// The longest value.
     pub(super) fn value_bytes(&self) -> usize {
         self.value_bytes
@@ -250,6 +261,25 @@ impl<'l> Account<'l> {
     /// The statement has been told to stop.
     pub(super) fn check(&self) -> Result<()> {
         self.limits.check()
+    }
+
+    /// Looks at values that were made already, so many for the rows and so many bytes together.
+    ///
+    /// # Errors
+    /// As those of [`book`](Self::book).
+    pub(super) fn check_made(&self, rows: usize, bytes: usize) -> Result<()> {
+        if rows == 1 && bytes > self.value_bytes {
+            let limit = self.limits.value_bytes;
+            return Err(EvaluationError::result_too_large(self.function, limit).into());
+        }
+        let most = match rows {
+            1 => self.limits.row_bytes(),
+            _ => self.limits.batch_bytes,
+        };
+        match bytes <= most {
+            true => Ok(()),
+            false => Err(EvaluationError::batch_too_large(self.function, most).into()),
+        }
     }
 
     /// Books a value of so many bytes. False: it is too long, and becomes NULL.
@@ -440,6 +470,11 @@ impl TextWriter {
     /// What is written; `None`: it would be too long.
     pub(super) fn written(&self) -> Option<&str> {
         (!self.is_full).then_some(self.text.as_str())
+    }
+
+    /// Takes what is written. [`written`](Self::written) has said that it is a value.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
     /// Says that so many bytes follow. False if they are too many: then nothing more is to be written.

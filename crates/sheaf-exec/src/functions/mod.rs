@@ -215,6 +215,13 @@ impl Function {
         self.growing || matches!(self.name, "concat" | "concat_ws" | "make_set" | "quote")
     }
 
+    /// Whether a result may be longer than max_allowed_packet: then it is NULL, though no argument is.
+    fn may_be_too_long(&self, fields: &[FieldRef]) -> bool {
+        self.growing
+            || matches!(self.name, "concat" | "quote")
+                && fields.iter().any(|field| types::may_be_long(field))
+    }
+
     const fn never_null(self) -> Function {
         Function {
             nulls: NullRule::Never,
@@ -351,7 +358,7 @@ impl ScalarUDFImpl for MysqlFunction {
             NullRule::AllNull => args.arg_fields.iter().all(|field| field.is_nullable()),
             NullRule::Own => true,
         };
-        let nullable = nullable || self.function.growing;
+        let nullable = nullable || self.function.may_be_too_long(args.arg_fields);
         let mut field = (self.function.returns)(&operands)?;
         if self.function.bytewise && field.data_type() == &DataType::Utf8View {
             let strings = self.function.strings(args.arg_fields);

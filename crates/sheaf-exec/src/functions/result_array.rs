@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayBuilder, ArrayRef, BinaryBuilder, Int64Array, StringViewBuilder};
+use arrow::buffer::Buffer;
 use datafusion_common::Result;
+use sheaf_memory::LONG_VALUE_BYTES;
 
 use super::Call;
 use super::limits::{Account, TextWriter};
@@ -57,9 +59,24 @@ pub(super) fn texts(
     values(call, text_builder(call), |row, account, texts| {
         out.clear();
         let is_made = write(row, &mut out).is_some() && account.book(out.len())?;
-        texts.append_option(is_made.then_some(&out));
+        match is_made {
+            true if out.len() >= LONG_VALUE_BYTES => append_long(texts, std::mem::take(&mut out))?,
+            true => texts.append_value(&out),
+            false => texts.append_null(),
+        }
         Ok(())
     })
+}
+
+/// Appends a long text without a copy of it.
+pub(super) fn append_long(texts: &mut StringViewBuilder, text: String) -> Result<()> {
+    let Ok(bytes) = u32::try_from(text.len()) else {
+        texts.try_append_value(text)?;
+        return Ok(());
+    };
+    let block = texts.append_block(Buffer::from_vec(text.into_bytes()));
+    texts.try_append_view(block, 0, bytes)?;
+    Ok(())
 }
 
 /// The same for texts that may be of any length: no more of them is made than a value may have.
@@ -71,7 +88,10 @@ pub(super) fn long_texts(
     values(call, text_builder(call), |row, account, texts| {
         out.clear();
         match (write(row, &mut out), out.written()) {
-            (Some(()), Some(text)) if account.book(text.len())? => texts.append_value(text),
+            (Some(()), Some(text)) if account.book(text.len())? => match text.len() {
+                LONG_VALUE_BYTES.. => append_long(texts, out.take())?,
+                _ => texts.append_value(text),
+            },
             (Some(()), None) => {
                 account.check()?;
                 account.book(usize::MAX)?;

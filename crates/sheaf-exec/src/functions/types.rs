@@ -115,6 +115,21 @@ pub fn declared_type(field: &Field) -> Option<ColumnType> {
         .and_then(|text| ColumnType::parse(text).ok())
 }
 
+/// Bytes of what is not long, whatever max_allowed_packet is: those of a TEXT or BLOB.
+const SHORT_BYTES: u64 = u16::MAX as u64;
+
+/// Whether values may be about as long as a packet: those of a MEDIUMTEXT or LONGTEXT, and what functions make that may
+/// be too long themselves.
+pub fn may_be_long(field: &Field) -> bool {
+    match declared_type(field) {
+        Some(ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes }) => {
+            max_bytes > SHORT_BYTES
+        }
+        Some(_) => false,
+        None => field.is_nullable() && matches!(field.data_type(), DataType::Utf8View | DataType::Binary),
+    }
+}
+
 impl SqlType {
     /// The MySQL type of values of `field`. Arrow types that Sheaf never produces count as text.
     pub fn of(field: &Field) -> SqlType {

@@ -11,7 +11,7 @@ use arrow::datatypes::Int64Type;
 use datafusion_common::{DataFusionError, Result, ScalarValue, exec_err, resources_datafusion_err};
 use datafusion_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
-use super::super::safe_point;
+use super::super::{ask_for, safe_point};
 use super::collected::{Collected, push_header, push_part};
 use super::{CutResults, NAME};
 use crate::short_key::short_key;
@@ -120,6 +120,7 @@ impl Accumulator for Alone {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        ask_for(self.collected.state_bytes())?;
         let mut state = Vec::with_capacity(self.collected.state_bytes());
         self.collected.push_state(&mut state)?;
         Ok(vec![ScalarValue::Binary(Some(state))])
@@ -209,6 +210,7 @@ impl Groups {
                 continue;
             }
             if block.capacity() - block.len() < most {
+                ask_for(most)?;
                 let full = Vec::with_capacity(left.min(BLOCK_BYTES).max(most));
                 blocks.push(Buffer::from_vec(std::mem::replace(&mut block, full)));
             }
@@ -230,6 +232,7 @@ impl Groups {
     /// The results of groups of byte strings.
     fn byte_strings(groups: Vec<Collected>, cut: &CutResults) -> Result<BinaryArray> {
         let bytes = groups.iter().map(Collected::most_bytes).sum();
+        ask_for(bytes)?;
         let (mut values, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(groups.len()));
         let mut valid = NullBufferBuilder::new(groups.len());
         for mut group in groups {
@@ -311,6 +314,7 @@ impl GroupsAccumulator for Groups {
             }
             self.has_left = true;
         }
+        ask_for(bytes)?;
         let (mut states, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(groups.len()));
         for mut group in groups {
             group.push_state(&mut states)?;

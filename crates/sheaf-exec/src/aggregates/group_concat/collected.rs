@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use datafusion_common::Result;
 
-use super::super::safe_point;
+use super::super::{ask_for, safe_point};
 use super::CutResults;
 use super::accumulators::Part;
 
@@ -79,13 +79,21 @@ impl Collected {
     }
 
     /// Adds a text that is there once, or with a short distinct key.
-    pub(super) fn add(&mut self, distinct_key: Option<Box<[u8]>>, order_key: &[u8], text: &[u8]) {
+    ///
+    /// # Errors
+    /// As those of [`safe_point`].
+    pub(super) fn add(
+        &mut self,
+        distinct_key: Option<Box<[u8]>>,
+        order_key: &[u8],
+        text: &[u8],
+    ) -> Result<()> {
         if self.is_full {
-            return;
+            return Ok(());
         }
         if let Some(key) = &distinct_key {
             if !self.distinct.insert(key.clone()) {
-                return;
+                return Ok(());
             }
             self.bytes += key.len() + DISTINCT_BYTES;
         } else if order_key.is_empty() && self.texts.is_empty() {
@@ -105,10 +113,14 @@ impl Collected {
         } else if self.joined_bytes > self.forget_at_bytes.max(with_room(self.max_bytes)) {
             self.forget_rest();
         }
+        Ok(())
     }
 
     /// Adds so many texts that were put together, behind the others.
-    pub(super) fn append(&mut self, text: &[u8], texts: u64) {
+    ///
+    /// # Errors
+    /// As those of [`safe_point`].
+    pub(super) fn append(&mut self, text: &[u8], texts: u64) -> Result<()> {
         let separator = match self.joined_texts {
             0 => "",
             _ => &self.separator,
@@ -117,6 +129,7 @@ impl Collected {
         let wanted = self.joined.len() + separator.len() + text.len();
         if wanted > self.joined.capacity() {
             let capacity = wanted.max(2 * self.joined.capacity()).min(most);
+            ask_for(capacity)?;
             self.joined.reserve_exact(capacity - self.joined.len());
         }
         for part in [separator.as_bytes(), text] {
@@ -125,6 +138,7 @@ impl Collected {
         }
         self.joined_texts += texts;
         self.is_full = self.joined.len() > self.max_bytes;
+        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -260,7 +274,7 @@ pub(super) fn push_part(
 
 impl Collected {
     pub(super) fn add_part(&mut self, part: Part<'_>) -> Result<()> {
-        self.add(part.distinct_key, part.order_key, part.text);
+        self.add(part.distinct_key, part.order_key, part.text)?;
         safe_point()
     }
 
@@ -316,7 +330,7 @@ impl Collected {
             };
             let text = take_counted(rest).ok_or_else(corrupt)?;
             if joined_texts > 0 && !self.is_full {
-                self.append(text, std::mem::take(&mut joined_texts));
+                self.append(text, std::mem::take(&mut joined_texts))?;
             } else if joined_texts == 0 {
                 self.add_part(Part {
                     distinct_key: distinct_key.map(Box::from),
@@ -336,6 +350,7 @@ impl Collected {
         if self.is_empty() {
             return Ok(None);
         }
+        ask_for(self.most_bytes())?;
         let mut joined = Vec::with_capacity(self.most_bytes());
         self.join_into(&mut joined, cut)?;
         Ok(Some(joined))

@@ -1,15 +1,18 @@
 //! Arguments of JSON functions: documents, paths, and SQL values as JSON values.
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
-    DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
-    UInt64Array, new_null_array,
+    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, Date32Array,
+    Decimal128Array, DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray,
+    TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::json::document::field_type::{BIT, VARCHAR};
 use sheaf_types::json::{Builder, Document, Json, JsonError, Path, text};
 
+use super::array_of_one;
+use crate::error::ask_for;
+use crate::functions::call_name::name_in_sql;
 use crate::functions::document::json_of;
 use crate::functions::types::{SqlType, bit_length};
 use crate::functions::{Argument, Call, EvaluationError};
@@ -29,6 +32,11 @@ pub(super) fn failed(error: JsonError) -> datafusion_common::DataFusionError {
 pub(super) struct Documents(Argument<BinaryViewArray>);
 
 impl Documents {
+    /// All values, with one for each row of a call.
+    pub(super) fn into_array(self, rows: usize) -> Option<BinaryViewArray> {
+        (self.0.array.len() == rows).then_some(self.0.array)
+    }
+
     /// The value for a row; `None` is NULL.
     pub(super) fn get(&self, row: usize) -> Option<Json<'_>> {
         let index = self.0.index(row);
@@ -53,7 +61,7 @@ impl Call<'_> {
     /// # Errors
     /// 3141 of a text that is not JSON, 3144 of bytes, and 3146 of what is neither.
     pub(super) fn document(&self, argument: usize) -> Result<Documents> {
-        let function = self.name().trim_start_matches('$');
+        let function = name_in_sql(self.name());
         self.converted(argument, |array, field| {
             documents(array, field, argument + 1, function)
         })
@@ -135,8 +143,16 @@ fn documents(
                 let read = text::read(text).map(Document::into_bytes);
                 read.map_err(|problem| failed(problem.in_argument(argument, function)))
             };
-            let documents = texts.iter().map(|text| text.map(read).transpose());
-            documents.collect::<Result<BinaryViewArray>>()?
+            if texts.len() == 1 && texts.is_valid(0) {
+                return Ok(array_of_one(read(texts.value(0))?));
+            }
+            let mut builder = BinaryViewBuilder::with_capacity(texts.len());
+            for text in &texts {
+                let document = text.map(read).transpose()?;
+                ask_for(document.as_ref().map_or(0, Vec::len))?;
+                builder.append_option(document);
+            }
+            builder.finish()
         }
         SqlType::Bytes => {
             return Err(failed(JsonError::CharacterSet {

@@ -1,7 +1,9 @@
 //! What makes JSON values: of SQL values, and of texts.
 
-use arrow::array::ArrayRef;
-use datafusion_common::Result;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use datafusion_common::{Result, internal_err};
 use sheaf_types::json::Builder;
 use sheaf_types::json::functions::quote::{quote, unquote, unquote_text};
 use sheaf_types::json::sort_key::push_sort_key;
@@ -39,21 +41,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     // CAST to JSON: a text is read, any other value becomes one.
     Function::new("$cast_json", (1, 1), json, |call| {
         if matches!(call.sql_type(0), SqlType::Text { .. }) {
-            let values = call.document(0)?;
-            return documents(call, |row| {
-                Ok(values.get(row).map(|value| value.to_document()))
-            });
+            return as_they_are(call);
         }
         let values = call.json_value(0)?;
         documents(call, |row| values.document(row))
     }),
     // The document of JSON_TABLE.
-    Function::new("$json_table", (1, 1), json, |call| {
-        let values = call.document(0)?;
-        documents(call, |row| {
-            Ok(values.get(row).map(|value| value.to_document()))
-        })
-    }),
+    Function::new("$json_table", (1, 1), json, as_they_are),
     // A value that is compared with a JSON value: a text is a JSON string.
     Function::new("$json_value", (1, 1), json, |call| {
         let values = call.json_value(0)?;
@@ -73,6 +67,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
     ),
 ];
+
+/// The documents that are the argument.
+fn as_they_are(call: &Call<'_>) -> Result<ArrayRef> {
+    let Some(documents) = call.document(0)?.into_array(call.rows()) else {
+        return internal_err!("{} of a constant for many rows", call.name());
+    };
+    let account = call.account().of_documents();
+    account.check_made(documents.len(), documents.value_data().len())?;
+    Ok(Arc::new(documents))
+}
 
 /// The text that JSON_QUOTE puts quotes around.
 ///

@@ -26,7 +26,8 @@ mod value;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryViewBuilder};
+use arrow::array::{ArrayRef, BinaryViewArray, BinaryViewBuilder};
+use arrow::buffer::Buffer;
 use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_types::Collation;
@@ -65,7 +66,16 @@ type Made<T> = std::result::Result<Option<T>, JsonError>;
 
 /// A document for each row; `None` is NULL.
 fn documents(call: &Call<'_>, make: impl Fn(usize) -> Made<Document>) -> Result<ArrayRef> {
-    let mut account = call.account();
+    let mut account = call.account().of_documents();
+    if call.rows() == 1 {
+        // It may be long, and is not copied.
+        return Ok(match make(0).map_err(failed)? {
+            Some(document) if account.book(document.as_bytes().len())? => {
+                Arc::new(array_of_one(document.into_bytes()))
+            }
+            _ => Arc::new(BinaryViewArray::new_null(1)),
+        });
+    }
     let mut builder = BinaryViewBuilder::with_capacity(call.rows());
     for row in 0..call.rows() {
         if account.is_over() {
@@ -79,6 +89,21 @@ fn documents(call: &Call<'_>, make: impl Fn(usize) -> Made<Document>) -> Result<
         }
     }
     Ok(Arc::new(builder.finish()))
+}
+
+/// One document as an array, which is not copied.
+fn array_of_one(document: Vec<u8>) -> BinaryViewArray {
+    match u32::try_from(document.len()) {
+        Ok(bytes) => {
+            let mut builder = BinaryViewBuilder::with_capacity(1);
+            let block = builder.append_block(Buffer::from_vec(document));
+            match builder.try_append_view(block, 0, bytes) {
+                Ok(()) => builder.finish(),
+                Err(_) => BinaryViewArray::new_null(1),
+            }
+        }
+        Err(_) => BinaryViewArray::new_null(1),
+    }
 }
 
 /// A number for each row; `None` is NULL.

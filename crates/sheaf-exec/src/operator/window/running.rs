@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow::compute::concat_batches;
-use datafusion_common::utils::memory::RecordBatchMemoryCounter;
+use datafusion_common::utils::memory::{RecordBatchMemoryCounter, get_record_batch_memory_size};
 use datafusion_common::{Result, internal_err};
 use datafusion_expr::window_state::PartitionBatchState;
 use datafusion_physical_expr::window::{
@@ -12,6 +12,7 @@ use datafusion_physical_expr::window::{
 };
 
 use super::functions::{Functions, joined};
+use crate::error::ask_for;
 use crate::operator::compacted_exec::detached;
 
 /// One partition, as DataFusion's functions see it: they know partitions by their keys, and there is one.
@@ -102,7 +103,11 @@ impl Running {
         };
         state.record_batch = match state.record_batch.num_rows() {
             0 => used,
-            _ => concat_batches(functions.used_schema(), [&state.record_batch, &used])?,
+            _ => {
+                // Both are there for a moment, the rows of the frame and their copy.
+                ask_for(get_record_batch_memory_size(&state.record_batch))?;
+                concat_batches(functions.used_schema(), [&state.record_batch, &used])?
+            }
         };
         state.is_end = is_end;
         if rows.num_rows() > 0 {
@@ -150,6 +155,7 @@ impl Running {
             return Ok(());
         };
         let left = state.record_batch.num_rows() - forgotten;
+        ask_for(get_record_batch_memory_size(&state.record_batch))?;
         // A slice alone would keep the strings of all rows.
         state.record_batch = detached(state.record_batch.slice(forgotten, left))?;
         if forgotten == 0 {
