@@ -2,8 +2,7 @@
 
 use std::io;
 
-use datafusion_common::{DataFusionError, Result};
-use sheaf_access::AccessError;
+use datafusion_common::DataFusionError;
 use sheaf_storage::TempFileError;
 use thiserror::Error;
 
@@ -46,20 +45,4 @@ pub(crate) fn temp_file_error(error: TempFileError) -> DataFusionError {
 
 pub(crate) fn temp_file_io_error(error: TempFileError) -> io::Error {
     io::Error::new(error.source.kind(), error)
-}
-
-/// What ends a statement that has been told to stop. The statement knows why.
-pub(crate) fn stopped() -> DataFusionError {
-    DataFusionError::External(Box::new(AccessError::Cancelled))
-}
-
-/// To be called before so many bytes are taken at once that nobody has reserved.
-///
-/// # Errors
-/// The process has no room for them, and the statement shall stop.
-pub(crate) fn ask_for(bytes: usize) -> Result<()> {
-    match sheaf_memory::has_room_for_value(bytes) {
-        true => Ok(()),
-        false => Err(stopped()),
-    }
 }

@@ -608,6 +608,58 @@ fn texts_that_multiply_have_a_limit() {
     assert_eq!(query_text(&mut c, &sql), ["1"]);
 }
 
+/// MySQL's answers, with as many times its max_allowed_packet.
+#[test]
+fn what_is_longer_than_a_packet_is_null_and_named_as_it_was_written() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    let limit: usize = c
+        .query_first("select @@max_allowed_packet")
+        .unwrap()
+        .unwrap();
+    c.query_drop("create table l (v longtext not null)")
+        .unwrap();
+    c.query_drop(format!("insert into l values (repeat('a', {limit} - 1))"))
+        .unwrap();
+    let two = format!("repeat('a', {limit} / 4 * 3), repeat('a', {limit} / 4 * 3)");
+    let numbers = |count: usize| format!("cast(concat('[', repeat('1,', {count}), '1]') as json)");
+    let long = numbers(limit / 2 - 2);
+    for (sql, function) in [
+        (format!("quote(repeat('a', {limit} - 1))"), "quote"),
+        ("quote(v) from l".to_string(), "quote"),
+        ("concat(v, 'bb') from l".to_string(), "concat"),
+        ("concat_ws('-', v, 'b') from l".to_string(), "concat_ws"),
+        ("insert(v, 1, 0, 'bb') from l".to_string(), "insert"),
+        ("replace(v, 'a', 'bb') from l".to_string(), "replace"),
+        ("to_base64(v) from l".to_string(), "to_base64"),
+        (format!("length(json_array({two}))"), "json_array"),
+        (format!("length(json_pretty(json_array({two})))"), "json_pretty"),
+        (format!("length({long})"), "cast_as_json"),
+    ] {
+        assert_eq!(query_text(&mut c, &format!("select {sql}")), ["NULL"], "{sql}");
+        let warning = format!(
+            "Warning\t1301\tResult of {function}() was larger than max_allowed_packet ({limit}) - truncated"
+        );
+        assert_eq!(query_text(&mut c, "show warnings"), [warning], "{sql}");
+    }
+    // A document itself is as long as there is memory for it.
+    let mut one = |sql: &str| {
+        let answer = query_text(&mut c, &format!("select {sql}"));
+        assert_eq!(query_text(&mut c, "show warnings").len(), 0, "{sql}");
+        answer
+    };
+    let count = limit / 4;
+    let lengths = [(count + 1).to_string()];
+    assert_eq!(one(&format!("json_length({})", numbers(count))), lengths);
+    assert_eq!(one(&format!("json_length(json_array({two}))")), ["2"]);
+    let arrays = "json_length(json_arrayagg(v)) from (select v from l union all select v from l) d";
+    assert_eq!(one(arrays), ["2"]);
+    // One that is stored is not.
+    c.query_drop("create table j (v json)").unwrap();
+    let insert = format!("insert into j values (json_array({two}))");
+    assert_eq!(error_of(c.query_drop(insert)).0, 1301);
+}
+
 /// Statements that would take much longer than [`PATIENCE`], by what they spend their time on.
 fn endless() -> Vec<String> {
     let values = join(
@@ -636,6 +688,7 @@ fn endless() -> Vec<String> {
         "select sum(repeat('abc', 500000 + x.id) regexp concat('c', y.id, '$')) from t x, t y".to_string(),
         "select count(*) from t x, t y where locate(concat('b', y.id), repeat('ab', 1000000 + x.id)) > 5".to_string(),
         "select sum(length(hex(repeat(x.id, 200000)))) from t x, t y, t z".to_string(),
+        "select sum(json_length(cast(concat('[', repeat('1,', 1000000 + x.id), '1]') as json))) from t x, t y".to_string(),
     ]
 }
 

@@ -22,7 +22,7 @@ use arrow::datatypes::{Field, FieldRef};
 use datafusion_common::Result;
 use datafusion_expr::AggregateUDF;
 
-use crate::error::{ask_for, stopped};
+use crate::functions::limits::{ask_for, stopped};
 
 pub use any_value::AnyValue;
 pub use extreme::Extreme;

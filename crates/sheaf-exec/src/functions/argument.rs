@@ -20,7 +20,6 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
-use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_types::json::functions::coerce::{
     to_datetime as datetime_of_json, to_decimal as decimal_of_json, to_double as double_of_json,
     to_integer as integer_of_json, to_time as time_of_json,
@@ -31,9 +30,8 @@ use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, number, temporal, zero_filled};
 
 use super::call_name::name_in_sql;
-use super::document::{is_zero, of_documents};
+use super::document::{is_zero, of_documents, texts_of_documents, within_packet};
 use super::limits::{self, Account, ResultLimits, Turns};
-use super::result_array::append_long;
 use super::types::{
     HEX_OF_KEY, HYBRID_KEY, SqlType, bit_length, collation_of, common_collation, declared_type,
     float_decimals, is_bytes, takes_bytes, zerofill,
@@ -287,43 +285,7 @@ impl<'a> Call<'a> {
             return self.converted(argument, convert);
         }
         let texts = self.converted(argument, to_text)?;
-        self.bound_documents(argument, texts)
-    }
-
-    /// The text of a document that a function has made is as long as max_allowed_packet at most, and NULL beyond that.
-    fn bound_documents(
-        &self,
-        argument: usize,
-        texts: Argument<StringViewArray>,
-    ) -> Result<Argument<StringViewArray>> {
-        let field = &self.args.arg_fields[argument];
-        let most = self.limits.value_bytes;
-        let is_long = |text: Option<&str>| text.is_some_and(|text| text.len() > most);
-        if SqlType::of(field) != SqlType::Json || !texts.array.iter().any(is_long) {
-            return Ok(texts);
-        }
-        let Some(oversized) = &self.limits.oversized else {
-            return Ok(texts);
-        };
-        // A column has another name. Its documents were short enough when they were stored.
-        let Some(maker) = super::scalar_function(field.name()) else {
-            return Ok(texts);
-        };
-        let maker = super::as_function(&maker).map_or("json", |maker| name_in_sql(maker.name));
-        let mut bounded = StringViewBuilder::with_capacity(texts.array.len());
-        for text in &texts.array {
-            match is_long(text) {
-                true => {
-                    oversized.note(EvaluationError::result_too_large(maker, most))?;
-                    bounded.append_null();
-                }
-                false => bounded.append_option(text),
-            }
-        }
-        Ok(Argument {
-            array: bounded.finish(),
-            constant: texts.constant,
-        })
+        within_packet(texts, &self.args.arg_fields[argument], self.limits)
     }
 
     pub fn bytes(&self, argument: usize) -> Result<Argument<BinaryViewArray>> {
@@ -400,21 +362,6 @@ fn build_text(rows: usize, mut write: impl FnMut(usize, &mut String) -> bool) ->
     builder.finish()
 }
 
-/// Texts as an array, without copies of long ones.
-fn array_of_texts(
-    texts: impl Iterator<Item = Option<String>>,
-    rows: usize,
-) -> Result<StringViewArray> {
-    let mut builder = StringViewBuilder::with_capacity(rows);
-    for text in texts {
-        match text {
-            Some(text) if text.len() >= LONG_VALUE_BYTES => append_long(&mut builder, text)?,
-            text => builder.append_option(text),
-        }
-    }
-    Ok(builder.finish())
-}
-
 /// Any value as the text that MySQL shows for it.
 pub fn to_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
     let texts = plain_text(array, field)?;
@@ -436,8 +383,7 @@ fn plain_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
     }
     let ty = SqlType::of(field);
     if ty == SqlType::Json {
-        let text = |value| Some(json_text::to_text(value));
-        return array_of_texts(of_documents(array, text), array.len());
+        return texts_of_documents(array);
     }
     let rows = array.len();
     let valid = |row: usize| array.is_valid(row);

@@ -21,10 +21,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use datafusion_common::Result;
+use datafusion_common::{DataFusionError, Result};
 use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use memchr::memmem;
-use sheaf_access::CancelFlag;
+use sheaf_access::{AccessError, CancelFlag};
 use sheaf_types::Collation;
 
 use super::EvaluationError;
@@ -71,7 +71,7 @@ impl ResultLimits {
     /// The statement has been told to stop.
     pub fn check(&self) -> Result<()> {
         let checked = self.cancel.check();
-        checked.map_err(|error| datafusion_common::DataFusionError::External(Box::new(error)))
+        checked.map_err(|error| DataFusionError::External(Box::new(error)))
     }
 
     /// # Errors
@@ -81,6 +81,22 @@ impl ResultLimits {
             true => Ok(()),
             false => Err(EvaluationError::batch_too_large(function, self.row_bytes()).into()),
         }
+    }
+}
+
+/// What ends a statement that has been told to stop. The statement knows why.
+pub(crate) fn stopped() -> DataFusionError {
+    DataFusionError::External(Box::new(AccessError::Cancelled))
+}
+
+/// To be called before so many bytes are taken at once that nobody has reserved.
+///
+/// # Errors
+/// The process has no room for them, and the statement shall stop.
+pub(crate) fn ask_for(bytes: usize) -> Result<()> {
+    match sheaf_memory::has_room_for_value(bytes) {
+        true => Ok(()),
+        false => Err(stopped()),
     }
 }
 
@@ -166,6 +182,10 @@ impl OversizedResults {
         self.0.is_refused.store(true, Ordering::Release);
     }
 
+    fn is_refused(&self) -> bool {
+        self.0.is_refused.load(Ordering::Acquire)
+    }
+
     /// Codes and texts of the messages so far, and how many there were besides. They are forgotten.
     pub fn take(&self) -> (Vec<(u16, String)>, u64) {
         if !self.0.is_used.swap(false, Ordering::AcqRel) {
@@ -179,7 +199,7 @@ impl OversizedResults {
     /// # Errors
     /// The error itself, if it is refused.
     pub(crate) fn note(&self, error: EvaluationError) -> Result<()> {
-        if self.0.is_refused.load(Ordering::Acquire) {
+        if self.is_refused() {
             return Err(error.into());
         }
         self.warn(error);
@@ -235,14 +255,15 @@ impl<'l> Account<'l> {
         }
     }
 
-    /// Of documents: only their texts are as long as max_allowed_packet at most. What is folded stays short.
+    /// Of documents: only their texts are as long as max_allowed_packet at most, and documents that are stored. What is
+    /// folded stays short.
     pub(super) fn of_documents(self) -> Account<'l> {
-        match self.limits.oversized {
-            Some(_) => Account {
+        match &self.limits.oversized {
+            Some(oversized) if !oversized.is_refused() => Account {
                 value_bytes: usize::MAX,
                 ..self
             },
-            None => self,
+            _ => self,
         }
     }
 

@@ -69,6 +69,8 @@ use datafusion_expr::{
 
 use call_name::name_of_call;
 
+use limits::stopped;
+
 pub use argument::{Argument, Call};
 pub use error::EvaluationError;
 pub use types::SqlType;
@@ -405,6 +407,11 @@ impl ScalarUDFImpl for MysqlFunction {
         }
         let call = Call::new(&args, self.function);
         call.account().check()?;
+        // While constants are folded, their limits know no statement, but the thread does. Ten thousand constants of 64 KB
+        // are folded one by one.
+        if !sheaf_memory::may_go_on() {
+            return Err(stopped());
+        }
         let made = kernel(&call).and_then(|array| call.finish(array));
         // A kernel that has been told to stop makes anything, or complains of it.
         call.account().check()?;

@@ -289,13 +289,17 @@ fn a_quarter_more_than_its_memory_is_enough_for_the_process() {
     let values: Vec<String> = values.collect();
     for sql in [
         "DELETE FROM d.c WHERE id > 100 RETURNING id, CONCAT(s, s)".to_string(),
+        "SELECT COUNT(x) FROM (SELECT MAX(s) OVER (ORDER BY id ROWS BETWEEN 500000 PRECEDING AND CURRENT ROW) AS x FROM d.a) t".to_string(),
+        "SELECT LENGTH(JSON_ARRAYAGG(s)) FROM d.a".to_string(),
+        "SELECT COUNT(*) FROM (SELECT REPEAT(s, 200) AS r, COUNT(*) FROM d.a WHERE id < 100000 GROUP BY r) t".to_string(),
+        "SELECT LENGTH(JSON_PRETTY(CAST(CONCAT('[', REPEAT('1,', 1000000), '1]') AS JSON)))".to_string(),
         format!("SELECT {}", values[..1000].join(", ")),
         format!("SELECT {}", values.join(", ")),
     ] {
         if let Err(error) = connection.query_drop(&sql) {
-            assert_eq!(error_of::<()>(Err(error)).0, 1041, "{}", &sql[..100]);
+            assert_eq!(error_of::<()>(Err(error)).0, 1041, "{}", &sql[..sql.len().min(100)]);
         }
-        assert_eq!(group.killed(), 0, "{}", &sql[..100]);
+        assert_eq!(group.killed(), 0, "{}", &sql[..sql.len().min(100)]);
     }
     take_much_at_once(&mut connection);
     assert_eq!(group.killed(), 0);

@@ -12,7 +12,7 @@ use datafusion_physical_expr::window::{
 };
 
 use super::functions::{Functions, joined};
-use crate::error::ask_for;
+use crate::functions::limits::ask_for;
 use crate::operator::compacted_exec::detached;
 
 /// One partition, as DataFusion's functions see it: they know partitions by their keys, and there is one.
