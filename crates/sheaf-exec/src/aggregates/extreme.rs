@@ -15,7 +15,7 @@ use datafusion_expr::{
 use datafusion_functions_aggregate::min_max::{Max, Min};
 use sheaf_types::Collation;
 
-use super::result_field;
+use super::{ask_for, result_field, safe_point};
 use crate::functions::SqlType;
 use crate::functions::argument::to_text;
 use crate::functions::collation::extreme_collation;
@@ -228,7 +228,11 @@ impl Accumulator for SlidingTextExtreme {
                 self.candidates.pop_back();
             }
             self.text_bytes += text.len();
+            if self.candidates.len() == self.candidates.capacity() {
+                ask_for(2 * self.candidates.capacity() * size_of::<(u64, String)>())?;
+            }
             self.candidates.push_back((number, text.to_string()));
+            safe_point()?;
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ use datafusion_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
+use crate::functions::limits::ask_for;
+
 /// What is computed of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Statistic {
@@ -45,7 +47,7 @@ macro_rules! moves {
         fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
             let leaving = &values[0];
             for _ in 0..leaving.len() - leaving.null_count() {
-                self.frame.pop_oldest();
+                self.frame.pop_oldest()?;
             }
             Ok(())
         }
@@ -181,13 +183,25 @@ struct TwoStacks<S: Summary> {
 }
 
 impl<S: Summary> TwoStacks<S> {
-    fn push(&mut self, value: S::Value) {
+    /// # Errors
+    /// As those of [`ask_for`].
+    fn push(&mut self, value: S::Value) -> Result<()> {
+        if self.new.len() == self.new.capacity() {
+            ask_for(2 * self.new.capacity() * size_of::<S::Value>())?;
+        }
         self.new.push(value);
         self.of_new = self.of_new.merge(S::of(value));
+        Ok(())
     }
 
-    fn pop_oldest(&mut self) {
+    /// # Errors
+    /// As those of [`ask_for`].
+    fn pop_oldest(&mut self) -> Result<()> {
         if self.old.is_empty() {
+            if self.old.capacity() < self.new.len() {
+                ask_for(self.new.len() * size_of::<S>())?;
+                self.old.reserve_exact(self.new.len());
+            }
             let mut following = S::default();
             for value in self.new.drain(..).rev() {
                 following = S::of(value).merge(following);
@@ -196,6 +210,7 @@ impl<S: Summary> TwoStacks<S> {
             self.of_new = S::default();
         }
         self.old.pop();
+        Ok(())
     }
 
     fn is_empty(&self) -> bool {
@@ -231,7 +246,7 @@ impl MovingStatistic {
 impl Accumulator for MovingStatistic {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for value in as_float64_array(&values[0])?.iter().flatten() {
-            self.frame.push(value);
+            self.frame.push(value)?;
         }
         Ok(())
     }
@@ -254,7 +269,7 @@ struct MovingBits {
 impl Accumulator for MovingBits {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for value in as_uint64_array(&values[0])?.iter().flatten() {
-            self.frame.push(value);
+            self.frame.push(value)?;
         }
         Ok(())
     }

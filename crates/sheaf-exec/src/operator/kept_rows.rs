@@ -54,3 +54,33 @@ pub fn sorts_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
     });
     sorts && lengthens
 }
+
+/// Whether a plan groups by texts that functions have lengthened. An exchange puts rows together into batches of so many,
+/// however long they are.
+pub fn groups_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    // The closure does not fail.
+    plan.exists(|node| {
+        let aggregate = node.downcast_ref::<AggregateExec>();
+        Ok(aggregate.is_some_and(|aggregate| {
+            !aggregate.group_expr().is_empty() && reads_lengthened_texts(aggregate.input())
+        }))
+    })
+    .unwrap_or(true)
+}
+
+/// Whether there is a projection that lengthens texts below, before rows are put together in another way.
+fn reads_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut node = plan;
+    loop {
+        if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+            let mut items = projection.expr().iter();
+            if items.any(|item| lengthens_much(&item.expr)) {
+                return true;
+            }
+        }
+        node = match node.children()[..] {
+            [input] if !node.is::<AggregateExec>() => input,
+            _ => return false,
+        };
+    }
+}
