@@ -359,8 +359,8 @@ pub fn may_go_on() -> bool {
     CURRENT.with_borrow(|account| account.as_ref().is_none_or(|account| !account.shall_stop()))
 }
 
-/// Whether the statement that the thread works for shall stop, for whatever reason. It costs some nanoseconds, and makes
-/// no measurement.
+/// Whether the statement that the thread works for shall stop, for whatever reason. It costs some nanoseconds, and
+/// makes no measurement.
 #[inline]
 pub fn shall_stop() -> bool {
     CURRENT.with_borrow(|account| account.as_ref().is_some_and(|account| account.shall_stop()))

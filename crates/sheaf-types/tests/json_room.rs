@@ -31,6 +31,9 @@ fn members_in_any_order_are_sorted_in_runs() {
     assert_eq!(object.iter().count(), count as usize);
     let (first, _) = object.iter().next().expect("a member");
     assert_eq!(first, "0");
-    let five = object.iter().find(|(key, _)| *key == "5").expect("a member");
+    let five = object
+        .iter()
+        .find(|(key, _)| *key == "5")
+        .expect("a member");
     assert_eq!(to_text(five.1), "-1");
 }

@@ -161,6 +161,10 @@ impl<'a> Call<'a> {
         let account = Account::new(self.limits, name, self.bytewise, is_nullable);
         match self.name {
             HEX_OF_KEY => account.of_keys(),
+            // What is made of documents to compare or collect them.
+            "$json_ordered" | "$json_key" | "$json_element" | "$json_member" => {
+                account.of_documents()
+            }
             _ => account,
         }
     }

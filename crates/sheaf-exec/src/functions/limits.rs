@@ -21,8 +21,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use datafusion_common::{DataFusionError, Result};
 use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion_common::{DataFusionError, Result};
 use memchr::memmem;
 use sheaf_access::{AccessError, CancelFlag};
 use sheaf_types::Collation;

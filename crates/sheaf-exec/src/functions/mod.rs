@@ -407,8 +407,8 @@ impl ScalarUDFImpl for MysqlFunction {
         }
         let call = Call::new(&args, self.function);
         call.account().check()?;
-        // While constants are folded, their limits know no statement, but the thread does. Ten thousand constants of 64 KB
-        // are folded one by one.
+        // While constants are folded, their limits know no statement, but the thread does. Ten thousand constants of
+        // 64 KB are folded one by one.
         if !sheaf_memory::may_go_on() {
             return Err(stopped());
         }

@@ -126,7 +126,10 @@ pub fn may_be_long(field: &Field) -> bool {
             max_bytes > SHORT_BYTES
         }
         Some(_) => false,
-        None => field.is_nullable() && matches!(field.data_type(), DataType::Utf8View | DataType::Binary),
+        None => {
+            field.is_nullable()
+                && matches!(field.data_type(), DataType::Utf8View | DataType::Binary)
+        }
     }
 }
 

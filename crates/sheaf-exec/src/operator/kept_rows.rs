@@ -55,8 +55,8 @@ pub fn sorts_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
     sorts && lengthens
 }
 
-/// Whether a plan groups by texts that functions have lengthened. An exchange puts rows together into batches of so many,
-/// however long they are.
+/// Whether a plan groups by texts that functions have lengthened. An exchange puts rows together into batches of so
+/// many, however long they are.
 pub fn groups_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
     // The closure does not fail.
     plan.exists(|node| {

@@ -742,8 +742,8 @@ fn not_shown(is_aggregate: bool) -> SqlError {
     match is_aggregate {
         true => SqlError::new(
             codes::AGGREGATE_IN_ORDER_NOT_SELECT,
-            "Expression of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible with \
-             DISTINCT",
+            "Expression of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible \
+             with DISTINCT",
         ),
         false => SqlError::new(
             codes::FIELD_IN_ORDER_NOT_SELECT,

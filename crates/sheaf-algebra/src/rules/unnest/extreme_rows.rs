@@ -9,15 +9,15 @@
 //!   may_be  known < all or a is null and all > 0
 //! ```
 //!
-//! `>` and `>=` ask the least row, `<` and `<=` the greatest. By `<>` it is one of both, or neither. What is said of ALL
-//! comes here as well: `x > ALL (q)` is the denied mark of `x <= y`. An antijoin has the condition that may be true
+//! `>` and `>=` ask the least row, `<` and `<=` the greatest. By `<>` it is one of both, or neither. What is said of
+//! ALL comes here as well: `x > ALL (q)` is the denied mark of `x <= y`. An antijoin has the condition that may be true
 //! ([`tested_marks`](super::super::tested_marks)), so it takes unknown for true, and so may a mark of two values.
 //!
 //! A join by an order compares all pairs, and this reads each side once. B must take nothing from the queries around:
 //! for each of their rows, R would be another row.
 //!
-//! Both operands of a comparison are in one domain, converted and as sort keys of texts. So MIN and MAX of the converted
-//! operand have the order that the comparison has.
+//! Both operands of a comparison are in one domain, converted and as sort keys of texts. So MIN and MAX of the
+//! converted operand have the order that the comparison has.
 
 use arrow::datatypes::DataType;
 use datafusion_common::{Result, ScalarValue};

@@ -43,8 +43,11 @@ fn what_does_not_fit_is_forgotten_and_changes_nothing() {
                 false => &[],
             };
             let distinct_key = is_distinct.then(|| short_key(text.as_bytes()));
-            short.add(distinct_key.clone(), order_key, text.as_bytes()).expect("room");
-            long.add(distinct_key, order_key, text.as_bytes()).expect("room");
+            short
+                .add(distinct_key.clone(), order_key, text.as_bytes())
+                .expect("room");
+            long.add(distinct_key, order_key, text.as_bytes())
+                .expect("room");
         }
         assert!(short.texts.capacity() < 200);
         assert!(short.joined.capacity() <= 101);
@@ -63,7 +66,8 @@ fn parts_that_have_forgotten_what_does_not_fit_are_put_together() {
             &mut second
         };
         let text = format!("{number:03}");
-        part.add(None, text.as_bytes(), text.as_bytes()).expect("room");
+        part.add(None, text.as_bytes(), text.as_bytes())
+            .expect("room");
     }
     let states = [second, first].map(|part| alone(part).state().expect("a state"));
     let states = states.map(|state| match &state[0] {
@@ -134,7 +138,9 @@ fn results_are_as_long_as_they_may_be() {
         for group in 0..2 {
             groups.groups[group] = collected(max_bytes);
             for text in ["äöü", "€"] {
-                groups.groups[group].add(None, &[], text.as_bytes()).expect("room");
+                groups.groups[group]
+                    .add(None, &[], text.as_bytes())
+                    .expect("room");
             }
         }
         let texts = groups.evaluate(EmitTo::All).expect("results");
@@ -161,7 +167,9 @@ fn what_is_cut_is_noted_with_the_rows_of_all_groups() {
     {
         groups.groups[group] = collected(*max_bytes);
         for _ in 0..if group == 3 { BLOCK_BYTES } else { 2 } {
-            groups.groups[group].add(None, &[], text.as_bytes()).expect("room");
+            groups.groups[group]
+                .add(None, &[], text.as_bytes())
+                .expect("room");
         }
     }
     let texts = groups.evaluate(EmitTo::All).expect("results");
@@ -181,7 +189,10 @@ fn what_is_cut_is_noted_with_the_rows_of_all_groups() {
         cut: function.cut.clone(),
     };
     for text in ["b", "a", "c"] {
-        sorted.collected.add(None, text.as_bytes(), text.as_bytes()).expect("room");
+        sorted
+            .collected
+            .add(None, text.as_bytes(), text.as_bytes())
+            .expect("room");
     }
     let error = sorted.evaluate().expect_err("it is cut");
     let error = EvaluationError::find(&error).expect("one of ours");

@@ -11,9 +11,9 @@ use sheaf_types::json::document::field_type::{BIT, VARCHAR};
 use sheaf_types::json::{Builder, Document, Json, JsonError, Path, text};
 
 use super::array_of_one;
-use crate::functions::limits::ask_for;
 use crate::functions::call_name::name_in_sql;
 use crate::functions::document::json_of;
+use crate::functions::limits::ask_for;
 use crate::functions::types::{SqlType, bit_length};
 use crate::functions::{Argument, Call, EvaluationError};
 
