@@ -74,7 +74,8 @@ fn as_they_are(call: &Call<'_>) -> Result<ArrayRef> {
         return internal_err!("{} of a constant for many rows", call.name());
     };
     let account = call.account().of_documents();
-    account.check_made(documents.len(), documents.value_data().len())?;
+    let bytes = documents.lengths().map(|length| length as usize).sum();
+    account.check_made(documents.len(), bytes)?;
     Ok(Arc::new(documents))
 }
 
