@@ -10,6 +10,7 @@
 //! Kernels take arguments of any type and convert them by MySQL's rules ([`argument`]), so no coercion by DataFusion
 //! is wanted: the signature accepts whatever comes.
 
+mod aes;
 pub mod argument;
 pub mod arithmetic;
 pub mod bits;
@@ -460,7 +461,8 @@ impl MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 19] = [
+    let tables: [&'static [Function]; 21] = [
+        aes::FUNCTIONS,
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
         cast::FUNCTIONS,

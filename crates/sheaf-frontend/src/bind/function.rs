@@ -247,6 +247,9 @@ impl Binder<'_> {
             let server = self.internal(&value_literal(&server.unwrap_or_default()))?;
             return Ok(Some(self.call("$uuid_short", vec![server])?));
         }
+        if let Some(cipher) = self.cipher(name, values)? {
+            return Ok(Some(cipher));
+        }
         let fsp = values.first().and_then(number_digits);
         let fsp = fsp.and_then(|digits| digits.parse::<u64>().ok());
         let digits = fsp.map(|digits| digits.min(u64::from(MAX_FRACTION_DIGITS)) as u8);

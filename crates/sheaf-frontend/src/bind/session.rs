@@ -1,10 +1,12 @@
 //! Values of the statement and its session, as literals: `?`, `@@variables`, `@variables`, NOW(), DATABASE().
 
+use sheaf_algebra::Scalar;
 use sheaf_types::Value;
 use sheaf_types::temporal::{self, SECOND};
 use sqlparser::ast::Expr;
 
-use super::Binder;
+use super::arguments::wrong_argument_count;
+use super::{Binder, Bound, unsupported};
 use crate::error::{Result, SqlError};
 use crate::query::SessionValues;
 use crate::syntax::{call, null, number, text};
@@ -44,6 +46,24 @@ impl Binder<'_> {
             }
             _ => session_function(self.context.session, name, fsp),
         }
+    }
+
+    /// AES_ENCRYPT and AES_DECRYPT, in the session's mode.
+    pub(super) fn cipher(&mut self, name: &str, values: &[Expr]) -> Bound<Option<Scalar>> {
+        let cipher = match name {
+            "aes_encrypt" => "$aes_encrypt",
+            "aes_decrypt" => "$aes_decrypt",
+            _ => return Ok(None),
+        };
+        match values.len() {
+            2 | 3 => {}
+            4..=6 => return unsupported(format!("{name} with a key derivation function")),
+            _ => return Err(wrong_argument_count(name)),
+        }
+        let mode = block_encryption_mode(self.context.session);
+        let mut arguments = vec![self.text(mode)?];
+        arguments.extend(self.values(values)?);
+        self.call(cipher, arguments).map(Some)
     }
 }
 
@@ -113,6 +133,15 @@ pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>
         "found_rows" => number(session.found_rows()),
         _ => return None,
     })
+}
+
+/// The mode of AES_ENCRYPT and AES_DECRYPT.
+fn block_encryption_mode(session: &dyn SessionValues) -> String {
+    const DEFAULT: &str = "aes-128-ecb";
+    match session.system_variable(false, "block_encryption_mode") {
+        Some(Value::Text(mode)) => mode,
+        _ => DEFAULT.to_string(),
+    }
 }
 
 /// The longest result of GROUP_CONCAT, in bytes: a value fits into a packet.

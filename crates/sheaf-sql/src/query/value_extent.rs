@@ -44,6 +44,8 @@ const LONGEST_DOUBLE: u32 = 23;
 const LONGEST_FLOAT: u32 = 12;
 /// Seconds of the last moment that UNIX_TIMESTAMP knows.
 const DIGITS_OF_UNIX_TIME: u32 = 11;
+/// Bytes of a block of AES.
+const AES_BLOCK: u32 = 16;
 /// Characters between two line ends of base 64.
 const BASE64_LINE: u32 = 76;
 /// The length of names of JSON types, by MySQL.
@@ -513,6 +515,11 @@ impl<'a> Extents<'a> {
                 // A BIGINT.
                 false => 16,
             },
+            // Padded to whole blocks.
+            "$aes_encrypt" => {
+                (self.part(args.get(1)?, true)? / AES_BLOCK + 1).checked_mul(AES_BLOCK)?
+            }
+            "$aes_decrypt" => self.of(args.get(1)?)?.shown(),
             "unhex" => self.part(args.first()?, true)?.div_ceil(2),
             "soundex" => argument(0)?.max(4),
             "format" => {

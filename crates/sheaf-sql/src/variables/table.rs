@@ -26,6 +26,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("basedir", Lives::ReadOnly, Kind::Text, ""),
     define("big_tables", Lives::Both, Kind::Bool, "OFF"),
     define("binlog_format", Lives::Both, Kind::Choice(&["MIXED", "STATEMENT", "ROW"]), "ROW"),
+    define("block_encryption_mode", Lives::Both, Kind::Choice(&["aes-128-ecb", "aes-192-ecb", "aes-256-ecb", "aes-128-cbc", "aes-192-cbc", "aes-256-cbc", "aes-128-cfb1", "aes-192-cfb1", "aes-256-cfb1", "aes-128-cfb8", "aes-192-cfb8", "aes-256-cfb8", "aes-128-cfb128", "aes-192-cfb128", "aes-256-cfb128", "aes-128-ofb", "aes-192-ofb", "aes-256-ofb"]), "aes-128-ecb"),
     define("bulk_insert_buffer_size", Lives::Both, Kind::Integer { min: 0, max: u64::MAX }, "8388608"),
     define("character_set_client", Lives::Both, Kind::CharacterSet, "utf8mb4"),
     define("character_set_connection", Lives::Both, Kind::CharacterSet, "utf8mb4"),
