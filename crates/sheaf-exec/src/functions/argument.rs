@@ -32,6 +32,7 @@ use sheaf_types::{Collation, number, temporal, zero_filled};
 use super::call_name::name_in_sql;
 use super::document::{is_zero, of_documents, texts_of_documents, within_packet};
 use super::limits::{self, Account, ResultLimits, Turns};
+use super::random_numbers::SeededNumbers;
 use super::types::{
     HEX_OF_KEY, HYBRID_KEY, SqlType, bit_length, collation_of, common_collation, declared_type,
     float_decimals, is_bytes, takes_bytes, zerofill,
@@ -172,6 +173,11 @@ impl<'a> Call<'a> {
     /// For a look at whether the kernel shall stop within a value.
     pub(super) fn turns(&self) -> Turns<'a> {
         Turns::new(&self.limits.cancel)
+    }
+
+    /// What the session's RAND() draws from.
+    pub(super) fn seeded_numbers(&self) -> &'a SeededNumbers {
+        &self.limits.numbers
     }
 
     /// Gives a warning, in strict modes too.

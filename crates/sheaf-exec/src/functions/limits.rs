@@ -28,6 +28,7 @@ use sheaf_access::{AccessError, CancelFlag};
 use sheaf_types::Collation;
 
 use super::EvaluationError;
+use super::random_numbers::SeededNumbers;
 
 /// The longest text that is folded into a plan, in bytes.
 const MAX_FOLDED_BYTES: usize = 64 << 10;
@@ -49,6 +50,8 @@ pub struct ResultLimits {
     pub cancel: CancelFlag,
     /// Where it is noted what was too long. `None`: that is an error.
     pub oversized: Option<OversizedResults>,
+    /// What RAND() draws from.
+    pub numbers: SeededNumbers,
 }
 
 /// A single row may take this many times what a batch is to take.
@@ -106,6 +109,7 @@ pub(super) static FOLDED: LazyLock<ResultLimits> = LazyLock::new(|| ResultLimits
     batch_bytes: MAX_ESTIMATED_BYTES,
     cancel: CancelFlag::new(),
     oversized: None,
+    numbers: SeededNumbers::default(),
 });
 
 impl ConfigExtension for ResultLimits {
@@ -550,6 +554,7 @@ mod tests {
             batch_bytes: 25,
             cancel: CancelFlag::new(),
             oversized: Some(OversizedResults::default()),
+            numbers: SeededNumbers::default(),
         }
     }
 

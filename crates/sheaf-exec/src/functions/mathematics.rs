@@ -1,7 +1,6 @@
 //! Numeric functions. ROUND, TRUNCATE, CEIL, FLOOR and ABS are exact on exact numbers; the transcendental ones are
 //! doubles and NULL outside of their domain.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
@@ -9,6 +8,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 use datafusion_common::Result;
 use sheaf_types::number::{divide_rounding, power_of_ten, rescale};
 
+use super::random_numbers::rand;
 use super::types::{MAX_DECIMALS, SqlType, common_float_decimals, field};
 use super::{Call, EvaluationError, Function, Operands, units};
 
@@ -406,54 +406,4 @@ fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
     };
     // So many digits that the product overflowed: nothing to round.
     if rounded.is_finite() { rounded } else { value }
-}
-
-/// MySQL's generator: two congruential sequences. RAND(n) gives the same sequence for the same n.
-struct Generator {
-    first: u32,
-    second: u32,
-}
-
-impl Generator {
-    const MODULUS: u64 = 0x3FFF_FFFF;
-
-    fn new(seed: u32) -> Generator {
-        let first = seed.wrapping_mul(0x10001).wrapping_add(55_555_555);
-        let second = seed.wrapping_mul(0x1000_0001);
-        Generator {
-            first: (u64::from(first) % Self::MODULUS) as u32,
-            second: (u64::from(second) % Self::MODULUS) as u32,
-        }
-    }
-
-    fn next(&mut self) -> f64 {
-        let first = (u64::from(self.first) * 3 + u64::from(self.second)) % Self::MODULUS;
-        let second = (first + u64::from(self.second) + 33) % Self::MODULUS;
-        (self.first, self.second) = (first as u32, second as u32);
-        first as f64 / Self::MODULUS as f64
-    }
-}
-
-fn rand(call: &Call<'_>) -> Result<ArrayRef> {
-    let rows = call.rows();
-    let seed = if call.is_empty() {
-        Some(RandomState::new().build_hasher().finish() as u32)
-    } else if call.scalar(0).is_some() {
-        Some(call.int(0)?.get(0).unwrap_or(0) as u32)
-    } else {
-        None
-    };
-    let values: Float64Array = match seed {
-        Some(seed) => {
-            let mut generator = Generator::new(seed);
-            (0..rows).map(|_| Some(generator.next())).collect()
-        }
-        None => {
-            let seeds = call.int(0)?;
-            (0..rows)
-                .map(|row| Some(Generator::new(seeds.get(row).unwrap_or(0) as u32).next()))
-                .collect()
-        }
-    };
-    Ok(Arc::new(values))
 }

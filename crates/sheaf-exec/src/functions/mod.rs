@@ -36,6 +36,7 @@ pub mod mathematics;
 mod network;
 pub mod one_row;
 mod random_bytes;
+pub mod random_numbers;
 pub mod regexp;
 mod result_array;
 pub mod stand_in;

@@ -91,6 +91,7 @@ impl Session {
             .collect::<Result<Vec<_>>>()?;
         self.take_assigned_variables();
         let before = (self.variables.clone(), self.outcome.last_insert_id);
+        let numbers = self.outcome.seeded_numbers.place();
         let mut user_variables = Vec::new();
         let mut globals = GlobalAssignments::new(self.engine.globals());
         let outcome = assigned
@@ -99,6 +100,7 @@ impl Session {
             .and_then(|()| self.assign_globals(globals));
         if let Err(error) = outcome {
             (self.variables, self.outcome.last_insert_id) = before;
+            self.outcome.seeded_numbers.restore(numbers);
             for (name, value) in user_variables.into_iter().rev() {
                 self.user_variables.restore(name, value);
             }
@@ -217,6 +219,13 @@ impl Session {
                 .store(chosen, Ordering::Relaxed);
             return Ok(());
         }
+        let is_seed = matches!(name, "rand_seed1" | "rand_seed2") && scope != Scope::Global;
+        if is_seed && matches!(new, NewValue::Default) {
+            return Err(SqlError::new(
+                codes::NO_DEFAULT,
+                format!("Variable '{name}' doesn't have a default value"),
+            ));
+        }
         let (new, truncated) = self.within_memory(name, new);
         let (session, draft) = (&mut self.variables, &mut globals.draft);
         let truncated = variables::assign(session, draft, scope, name, &new)?.or(truncated);
@@ -228,6 +237,9 @@ impl Session {
         if name == "max_join_size" && scope != Scope::Global {
             let is_default = matches!(new, NewValue::Default);
             target.set_internally("sql_big_selects", VariableValue::Bool(is_default));
+        }
+        if is_seed {
+            self.outcome.take_seed(name, target);
         }
         let without_effect = variables::without_effect(target, name);
         if scope == Scope::Global {

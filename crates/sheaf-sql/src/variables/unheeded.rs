@@ -18,8 +18,6 @@ pub(super) const REFUSED: &[&str] = &[
     "lc_time_names",
     "mandatory_roles",
     "offline_mode",
-    "rand_seed1",
-    "rand_seed2",
     "resultset_metadata",
     "sql_quote_show_create",
 ];

@@ -94,6 +94,7 @@ impl Session {
             batch_bytes: share,
             cancel: self.handle.cancel_flag().clone(),
             oversized: Some(self.findings.oversized_results.clone()),
+            numbers: self.outcome.seeded_numbers.clone(),
         }
     }
 
