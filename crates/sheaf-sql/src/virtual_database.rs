@@ -1,4 +1,5 @@
-//! What is not in the catalog by its name: a database and a table whose rows are made when a query names them.
+//! What is not in the catalog by its name: a database, and tables of another, whose rows are made when a query names
+//! them.
 
 pub const NAME: &str = "information_schema";
 
@@ -7,7 +8,39 @@ pub fn is_virtual_database(name: &str) -> bool {
     name.eq_ignore_ascii_case(NAME)
 }
 
-/// Whether a table is `mysql.user`, whose rows are made from the accounts.
-pub(crate) fn is_account_table(database: &str, table: &str) -> bool {
-    database == "mysql" && table == "user"
+/// The database of the server's own tables.
+const SYSTEM: &str = "mysql";
+
+/// The tables in it whose rows are made when a query names them.
+const SYSTEM_TABLES: [&str; 25] = [
+    "columns_priv",
+    "component",
+    "db",
+    "default_roles",
+    "func",
+    "general_log",
+    "global_grants",
+    "help_category",
+    "help_keyword",
+    "help_relation",
+    "help_topic",
+    "password_history",
+    "plugin",
+    "procs_priv",
+    "proxies_priv",
+    "role_edges",
+    "servers",
+    "slow_log",
+    "tables_priv",
+    "time_zone",
+    "time_zone_leap_second",
+    "time_zone_name",
+    "time_zone_transition",
+    "time_zone_transition_type",
+    "user",
+];
+
+/// Whether a table of the database `mysql` is made of what the engine knows, such as of the accounts.
+pub(crate) fn is_system_table(database: &str, table: &str) -> bool {
+    database == SYSTEM && SYSTEM_TABLES.contains(&table)
 }

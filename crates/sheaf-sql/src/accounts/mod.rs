@@ -21,6 +21,7 @@
 //! |---|---|
 //! | [`columns`] | privileges on single columns |
 //! | [`client`] | the client of a session: its account, and what it may do |
+//! | [`grant_tables`] | tables of `mysql` about accounts |
 //! | [`matching`] | which account a client is |
 //! | [`named`] | the accounts that a statement names |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
@@ -33,6 +34,7 @@
 
 mod client;
 mod columns;
+mod grant_tables;
 mod matching;
 mod named;
 pub mod password;
@@ -54,6 +56,7 @@ use crate::engine::Engine;
 use crate::session::Session;
 use crate::virtual_database::is_virtual_database;
 pub(crate) use client::Client;
+pub(crate) use grant_tables::grant_table;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
 pub(crate) use rights::Rights;
@@ -62,8 +65,7 @@ pub(crate) use role_tables::{
     role_table_grants,
 };
 pub(crate) use show::{
-    column_privileges, mysql_user, privilege_rows, schema_privileges, table_privileges,
-    user_privileges,
+    column_privileges, privilege_rows, schema_privileges, table_privileges, user_privileges,
 };
 
 /// Whether an account may do something with a table; `None` if there is no such account.

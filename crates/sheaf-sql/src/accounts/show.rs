@@ -109,62 +109,6 @@ impl Session {
     }
 }
 
-/// Privileges on everything as columns of `mysql.user`.
-const PRIVILEGE_COLUMNS: [(&str, Privileges); 20] = [
-    ("Select_priv", Privileges::SELECT),
-    ("Insert_priv", Privileges::INSERT),
-    ("Update_priv", Privileges::UPDATE),
-    ("Delete_priv", Privileges::DELETE),
-    ("Create_priv", Privileges::CREATE),
-    ("Drop_priv", Privileges::DROP),
-    ("Reload_priv", Privileges::RELOAD),
-    ("Shutdown_priv", Privileges::SHUTDOWN),
-    ("Process_priv", Privileges::PROCESS),
-    ("File_priv", Privileges::FILE),
-    ("Grant_priv", Privileges::GRANT_OPTION),
-    ("References_priv", Privileges::REFERENCES),
-    ("Index_priv", Privileges::INDEX),
-    ("Alter_priv", Privileges::ALTER),
-    ("Show_db_priv", Privileges::SHOW_DATABASES),
-    ("Super_priv", Privileges::SUPER),
-    ("Lock_tables_priv", Privileges::LOCK_TABLES),
-    ("Execute_priv", Privileges::EXECUTE),
-    ("Create_user_priv", Privileges::CREATE_USER),
-    ("Create_view_priv", Privileges::CREATE_VIEW),
-];
-
-/// The rows of `mysql.user`, which tools list accounts by. It is a view of the catalog: statements change it.
-pub(crate) fn mysql_user(session: &Session) -> Rows {
-    let flag = Cells::Text(1);
-    let mut columns = vec![("Host", Cells::Text(255)), ("User", TEXT)];
-    columns.extend(PRIVILEGE_COLUMNS.map(|(name, _)| (name, flag)));
-    columns.extend([
-        ("ssl_type", TEXT),
-        ("plugin", TEXT),
-        ("authentication_string", Cells::Text(1024)),
-        ("account_locked", flag),
-        ("max_user_connections", Cells::Unsigned),
-    ]);
-    let mut rows = Rows::new(columns);
-    let yes = |set: bool| if set { "Y" } else { "N" };
-    for account in session.engine.catalog().accounts().values() {
-        let mut row = vec![
-            account.name.host.clone().into(),
-            account.name.user.clone().into(),
-        ];
-        for (_, privilege) in PRIVILEGE_COLUMNS {
-            row.push(yes(account.global.contains(privilege)).into());
-        }
-        row.push(if account.require_tls { "ANY" } else { "" }.into());
-        row.push(account.method.name().into());
-        row.push(account.verifier.clone().into());
-        row.push(yes(account.locked).into());
-        row.push(u64::from(account.max_user_connections).into());
-        rows.push(row);
-    }
-    rows
-}
-
 /// The rows of `information_schema.USER_PRIVILEGES`.
 pub(crate) fn user_privileges(session: &Session) -> Rows {
     let mut rows = Rows::new([
@@ -399,7 +343,7 @@ fn grants_of(account: &Account) -> Vec<String> {
 }
 
 /// Databases and tables that something is granted on.
-fn names_of_tables<T>(
+pub(super) fn names_of_tables<T>(
     granted: &BTreeMap<String, BTreeMap<String, T>>,
 ) -> impl Iterator<Item = (&str, &str)> {
     granted.iter().flat_map(|(database, tables)| {

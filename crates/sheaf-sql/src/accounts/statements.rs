@@ -402,6 +402,7 @@ impl Session {
         let mut columns = Vec::new();
         if let Level::Table(database, table) = &level
             && (!granted.contains(Privileges::CREATE) || !grant.columns.is_empty())
+            && (!self.is_system_table(database, table) || !grant.columns.is_empty())
         {
             let catalog = self.engine.catalog();
             columns = match catalog.view(database, table) {
@@ -461,7 +462,8 @@ impl Session {
             GrantLevel::Global => Level::Global,
             GrantLevel::Database(name) => Level::Database(self.database_of(name.as_deref())?),
             GrantLevel::Table(name) => {
-                let (database, table) = self.resolve_for_change(name)?;
+                let (database, table) = self.resolve(name)?;
+                self.check_changeable(&database)?;
                 Level::Table(database, table)
             }
         })

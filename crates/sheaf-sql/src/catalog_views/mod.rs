@@ -4,8 +4,10 @@
 //! |---|---|
 //! | [`show`] | SHOW |
 //! | [`information_schema`] | tables whose rows are made when a query names them |
+//! | [`system_tables`] | those of the database `mysql` |
 //! | [`catalog_text`] | properties of columns as both print them |
 
 pub(crate) mod catalog_text;
 pub mod information_schema;
 pub(crate) mod show;
+mod system_tables;

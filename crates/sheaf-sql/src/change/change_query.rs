@@ -35,6 +35,7 @@ use crate::parser::{Parsed, ParsedQuery};
 use crate::query::run::MAX_REPLANS;
 use crate::query::values::select_of;
 use crate::session::Session;
+use crate::virtual_database::is_virtual_database;
 
 /// A table in the FROM of a statement that changes rows.
 pub(crate) struct Reference {
@@ -252,7 +253,8 @@ impl Session {
                 ast::TableFactor::Table { name, alias, .. } => {
                     let (database, table) = self.resolve(&name_of(name)?)?;
                     self.check_sees_table(&database, &table)?;
-                    let is_virtual = crate::virtual_database::is_virtual_database(&database);
+                    let is_virtual =
+                        is_virtual_database(&database) || self.is_system_table(&database, &table);
                     let names = self.table_names();
                     let view = names.view(&database, &table);
                     let changed_view = view.as_ref().and_then(|view| {

@@ -43,7 +43,12 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Parsed { ast: create, text } = create;
-        let (database, name) = self.resolve_for_change(&create.name)?;
+        // A temporary table may have the name of any table.
+        let (database, name) = match create.temporary {
+            true => self.resolve(&create.name)?,
+            false => self.resolve_for_change(&create.name)?,
+        };
+        self.check_changeable(&database)?;
         if create.temporary && !create.foreign_keys.is_empty() {
             return Err(SqlError::cannot_add_foreign_key());
         }

@@ -41,7 +41,7 @@ use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::statement::properties::UnderLockTables;
 use crate::variables::NextTransaction;
-use crate::virtual_database::{is_account_table, is_virtual_database};
+use crate::virtual_database::{is_system_table, is_virtual_database};
 
 /// The tables that a session has locked.
 pub(crate) struct LockedTables {
@@ -506,7 +506,7 @@ impl Session {
 
 /// Whether a table is none of those that are locked.
 fn needs_no_lock(database: &str, table: &str) -> bool {
-    is_virtual_database(database) || is_account_table(database, table)
+    is_virtual_database(database) || is_system_table(database, table)
 }
 
 /// A table as a statement names it.

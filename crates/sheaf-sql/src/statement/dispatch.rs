@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::statement::properties::{Changes, Effect, UnderLockTables, properties_of};
 use crate::variables::NextTransaction;
+use crate::virtual_database::{is_system_table, is_virtual_database};
 
 impl Session {
     /// Runs a parsed statement.
@@ -284,22 +285,33 @@ impl Session {
         name.resolve(self.database.as_deref())
     }
 
-    /// [`Self::resolve`] for statements that change something: `information_schema` cannot be.
+    /// [`Self::resolve`] for statements that change something: what is made when a query names it cannot be.
     pub(crate) fn resolve_for_change(&self, name: &TableName) -> Result<(String, String)> {
         let (database, table) = self.resolve(name)?;
-        self.check_changeable(&database)?;
-        Ok((database, table))
+        match self.is_system_table(&database, &table) {
+            true => Err(self.no_changes_in(&database)),
+            false => {
+                self.check_changeable(&database)?;
+                Ok((database, table))
+            }
+        }
+    }
+
+    /// Whether the name is that of a table of `mysql` whose rows are made, and of no temporary table.
+    pub(crate) fn is_system_table(&self, database: &str, table: &str) -> bool {
+        is_system_table(database, table) && !self.table_names().is_temporary(database, table)
     }
 
     /// Error 1044 for `information_schema`.
     pub(crate) fn check_changeable(&self, database: &str) -> Result<()> {
-        if crate::virtual_database::is_virtual_database(database) {
-            return Err(SqlError::database_access_denied(
-                &self.client.info.user,
-                &self.client.info.host,
-                database,
-            ));
+        match is_virtual_database(database) {
+            true => Err(self.no_changes_in(database)),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    fn no_changes_in(&self, database: &str) -> SqlError {
+        let info = &self.client.info;
+        SqlError::database_access_denied(&info.user, &info.host, database)
     }
 }

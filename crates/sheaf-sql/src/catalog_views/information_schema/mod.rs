@@ -27,11 +27,12 @@ use sheaf_table::{Table, ViewDefinition};
 use sheaf_types::error::codes;
 
 use crate::accounts;
+use crate::catalog_views::system_tables::system_table;
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
 use crate::resource_groups::resource_groups;
 use crate::session::Session;
-use crate::virtual_database::is_account_table;
+use crate::virtual_database::is_system_table;
 
 pub(crate) use crate::catalog_views::information_schema::character_sets::{
     collation_owner, collations_under,
@@ -262,9 +263,10 @@ pub(crate) fn virtual_table(
     table: &str,
     session: &Session,
 ) -> Result<Option<(SchemaRef, RecordBatch)>> {
-    if is_account_table(database, table) {
-        let rows = accounts::mysql_user(session);
-        return Ok(Some((rows.schema_of_table(), rows.batch_of_table()?)));
+    if is_system_table(database, table) {
+        let rows = system_table(table, session);
+        let made = rows.map(|rows| Ok((rows.schema_of_table(), rows.batch_of_table()?)));
+        return made.transpose();
     }
     if !is_virtual_database(database) {
         return Ok(None);
