@@ -11,7 +11,7 @@ use arrow::array::{
     StringViewArray, TimestampMicrosecondArray,
 };
 use arrow::compute::nullif;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_types::number::text_to_double;
 use sheaf_types::temporal::{

@@ -138,7 +138,8 @@ type BoundPart = (Relation, Vec<Output>);
 /// Binds a query, applies the rules, and makes a plan for today's optimizer.
 ///
 /// # Errors
-/// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055, 3065, 3066) and constants.
+/// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055, 3065, 3066) and
+/// constants.
 pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     // Whatever has gone wrong then.
     bound(query, context).map_err(|error| match cancel::is_statement_cancelled() {

@@ -6,7 +6,7 @@ use sheaf_types::temporal::{self, SECOND};
 use sqlparser::ast::Expr;
 
 use super::arguments::wrong_argument_count;
-use super::{Binder, Bound, unsupported};
+use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::query::SessionValues;
 use crate::syntax::{call, null, number, text};
@@ -55,10 +55,8 @@ impl Binder<'_> {
             "aes_decrypt" => "$aes_decrypt",
             _ => return Ok(None),
         };
-        match values.len() {
-            2 | 3 => {}
-            4..=6 => return unsupported(format!("{name} with a key derivation function")),
-            _ => return Err(wrong_argument_count(name)),
+        if !(2..=6).contains(&values.len()) {
+            return Err(wrong_argument_count(name));
         }
         let mode = block_encryption_mode(self.context.session);
         let mut arguments = vec![self.text(mode)?];

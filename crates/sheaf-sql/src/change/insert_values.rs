@@ -54,7 +54,8 @@ impl Session {
         let of_row = (&**table, targets.as_slice(), now);
         let with_row = row_around_values(of_row, &mut rows);
         let values = self.values_of_rows(table, &targets, Parsed::new(rows, text));
-        // A subquery beside a name outside of it is refused where rows are computed, before its own names are looked up.
+        // A subquery beside a name outside of it is refused where rows are computed, before its own names are looked
+        // up.
         let of_names = [codes::BAD_FIELD_ERROR, codes::NOT_SUPPORTED_YET].map(|code| code.number());
         let values = match (values, with_row) {
             (Err(error), Some(rows)) if of_names.contains(&error.code) => {

@@ -16,6 +16,8 @@ use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockDecrypt, BlockEncrypt, BlockSizeUser, KeyInit};
 use aes::{Aes128, Aes192, Aes256};
 
+use super::derived_key::DerivedKey;
+
 /// Of a block, and of an initialization vector.
 pub(super) const BLOCK_BYTES: usize = 16;
 
@@ -105,10 +107,19 @@ impl Stream {
                 .zip(part)
                 .for_each(|(folded, byte)| *folded ^= byte);
         }
+        Self::of_key(mode, folded, vector)
+    }
+
+    /// Of a key that is derived for the cipher: as much of it is taken as there is room for.
+    pub(super) fn with_derived_key(mode: Mode, key: &DerivedKey, vector: Block) -> Stream {
+        Self::of_key(mode, &key[..mode.key_bytes], vector)
+    }
+
+    fn of_key(mode: Mode, key: &[u8], vector: Block) -> Stream {
         let cipher: Box<dyn Blocks> = match mode.key_bytes {
-            16 => Box::new(Aes128::new(GenericArray::from_slice(folded))),
-            24 => Box::new(Aes192::new(GenericArray::from_slice(folded))),
-            _ => Box::new(Aes256::new(GenericArray::from_slice(folded))),
+            16 => Box::new(Aes128::new(GenericArray::from_slice(key))),
+            24 => Box::new(Aes192::new(GenericArray::from_slice(key))),
+            _ => Box::new(Aes256::new(GenericArray::from_slice(key))),
         };
         Stream {
             cipher,
