@@ -31,8 +31,10 @@ pub fn variable(session: &dyn SessionValues, parts: &[&str]) -> Result<Option<Ex
         (name, None) => (false, name.to_string()),
         (structured, Some(name)) => (false, format!("{structured}.{name}")),
     };
-    match session.system_variable(global, &name.to_ascii_lowercase()) {
+    let of_scope = |global| session.system_variable(global, &name.to_ascii_lowercase());
+    match of_scope(global) {
         Some(value) => Ok(Some(value_literal(&value))),
+        None if global && of_scope(false).is_some() => Err(SqlError::session_variable(&name)),
         None => Err(SqlError::unknown_system_variable(&name)),
     }
 }

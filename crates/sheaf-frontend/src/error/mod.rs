@@ -616,6 +616,14 @@ impl SqlError {
         )
     }
 
+    /// A value that only sessions have is asked for as `@@global.name`.
+    pub fn session_variable(name: &str) -> Self {
+        Self::new(
+            codes::INCORRECT_GLOBAL_LOCAL_VAR,
+            format!("Variable '{name}' is a SESSION variable"),
+        )
+    }
+
     pub fn wrong_value_for_variable(name: &str, value: &str) -> Self {
         Self::new(
             codes::WRONG_VALUE_FOR_VAR,

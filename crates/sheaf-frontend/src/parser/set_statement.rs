@@ -31,7 +31,12 @@ fn behind_for(tokens: &[TokenWithSpan], begin: usize) -> Option<usize> {
         match tokens[at].token {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
-            _ if depth == 0 && is_word(at, "FOR") => return Some(at + 1),
+            // Without a statement behind it, it is a SET that ends too early.
+            _ if depth == 0 && is_word(at, "FOR") => {
+                let is_word =
+                    |token: &TokenWithSpan| matches!(token.token, Token::Word(_) | Token::LParen);
+                return tokens[at + 1..].iter().any(is_word).then_some(at + 1);
+            }
             _ => {}
         }
     }

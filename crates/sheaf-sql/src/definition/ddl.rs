@@ -92,6 +92,7 @@ impl Session {
             return self.create_table_from_query(request, query, (how, replaced.as_ref()), sink);
         }
         if let Some(replaced) = &replaced {
+            self.engine.catalog().check_request(&request)?;
             self.drop_replaced(replaced)?;
         }
         if create.temporary {
@@ -155,6 +156,7 @@ impl Session {
                 let bound = (query.ast, &lowered);
                 let targets = self.add_columns_of(&mut request, bound, &planned)?;
                 if let Some(replaced) = replaced {
+                    self.engine.catalog().check_request(&request)?;
                     self.drop_replaced(replaced)?;
                 }
                 self.insert_into_new(request, targets, planned, how)?

@@ -388,10 +388,7 @@ impl Variables {
     pub fn check_readable(scope: Scope, name: &str) -> Result<()> {
         let definition = &DEFINITIONS[position(name)?];
         match (scope, definition.lives) {
-            (Scope::Global, Lives::Session) => Err(SqlError::new(
-                codes::INCORRECT_GLOBAL_LOCAL_VAR,
-                format!("Variable '{name}' is a SESSION variable"),
-            )),
+            (Scope::Global, Lives::Session) => Err(SqlError::session_variable(name)),
             (Scope::Session, Lives::Global) => Err(SqlError::new(
                 codes::INCORRECT_GLOBAL_LOCAL_VAR,
                 format!("Variable '{name}' is a GLOBAL variable"),

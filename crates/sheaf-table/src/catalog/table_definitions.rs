@@ -104,6 +104,15 @@ impl Catalog {
         made
     }
 
+    /// Whether a table could be made of this, as far as the request alone says.
+    ///
+    /// # Errors
+    /// The MySQL error for whatever is wrong with the request.
+    pub fn check_request(&self, request: &CreateTable) -> Result<()> {
+        let next = self.next_table_id(&self.definitions.lock());
+        resolve_table(next, request.clone()).map(|_| ())
+    }
+
     /// Enters a new table.
     ///
     /// # Errors
