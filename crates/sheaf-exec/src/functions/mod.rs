@@ -222,8 +222,7 @@ impl Function {
     /// Whether a result may be longer than max_allowed_packet: then it is NULL, though no argument is.
     fn may_be_too_long(&self, fields: &[FieldRef]) -> bool {
         self.growing
-            || matches!(self.name, "concat" | "quote")
-                && fields.iter().any(|field| types::may_be_long(field))
+            || self.name == "concat" && fields.iter().any(|field| types::may_be_long(field))
     }
 
     const fn never_null(self) -> Function {

@@ -26,7 +26,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(())
         })
     })
-    .never_null()
     .bytewise(),
 ];
 
