@@ -80,7 +80,7 @@ pub(crate) fn physical_order_text(order: &[PhysicalSortExpr]) -> String {
 /// The value that rows are ordered by, below the calls that make a key of it.
 fn ordered_value(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
     let call = expr.downcast_ref::<ScalarFunctionExpr>();
-    match call.map(|call| (call.name(), call.args())) {
+    match call.map(|call| (call.fun().name(), call.args())) {
         Some((name, [inner, ..])) if TRANSPARENT.contains(&name) => ordered_value(inner),
         _ => expr,
     }

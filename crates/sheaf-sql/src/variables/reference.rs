@@ -10,7 +10,8 @@ use super::{Definition, Kind, Lives, unheeded};
 use crate::tests::check_document;
 
 /// Files that name variables and obey none of them.
-const NOT_READERS: [&str; 4] = [
+const NOT_READERS: [&str; 5] = [
+    "statement/set_statement.rs",
     "variables/table.rs",
     "variables/unheeded.rs",
     "variables/reference.rs",
