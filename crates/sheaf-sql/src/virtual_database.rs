@@ -40,6 +40,11 @@ const SYSTEM_TABLES: [&str; 25] = [
     "user",
 ];
 
+/// The database of the server's own tables, some of which are kept: nobody drops it.
+pub fn is_system_database(name: &str) -> bool {
+    name == SYSTEM
+}
+
 /// Whether a table of the database `mysql` is made of what the engine knows, such as of the accounts.
 pub(crate) fn is_system_table(database: &str, table: &str) -> bool {
     database == SYSTEM && SYSTEM_TABLES.contains(&table)

@@ -147,8 +147,21 @@ fn best<'a, T>(
 ) -> Option<T> {
     patterns
         .filter(|(pattern, _)| fits(pattern.as_str()))
-        .min_by_key(|(pattern, _)| Reverse(pattern.find(['%', '_'])))
+        .min_by_key(|(pattern, _)| Reverse(fixed_length(pattern)))
         .map(|(_, found)| found)
+}
+
+/// How much of a pattern stands before its first wildcard, which `\\` makes a character: the more, the more specific.
+fn fixed_length(pattern: &str) -> usize {
+    let mut places = pattern.char_indices();
+    while let Some((at, place)) = places.next() {
+        match place {
+            '\\' => drop(places.next()),
+            '%' | '_' => return at,
+            _ => {}
+        }
+    }
+    usize::MAX
 }
 
 /// What a place of a pattern stands for.
@@ -297,6 +310,9 @@ mod tests {
         assert_eq!(best("a_b"), Some(2));
         assert_eq!(best("axb"), None);
         assert_eq!(best("Shop"), None);
+        let patterns = ["a_b".to_string(), "a\\_b".to_string()];
+        let best = |database: &str| best_pattern(patterns.iter().zip(0..), database);
+        assert_eq!((best("a_b"), best("axb")), (Some(1), Some(0)));
     }
 
     #[test]

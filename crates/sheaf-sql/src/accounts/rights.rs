@@ -85,10 +85,8 @@ impl Rights {
     /// ON *.*, and ON database.*
     pub(super) fn on_database(&self, database: &str) -> Privileges {
         self.added_up(self.global, |account| {
-            let exact = account.databases.get(database).copied();
             let patterns = account.databases.iter().map(|(name, set)| (name, *set));
-            let granted = exact.or_else(|| matching::best_pattern(patterns, database));
-            granted.unwrap_or_default()
+            matching::best_pattern(patterns, database).unwrap_or_default()
         })
     }
 

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::DatabaseOptions;
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::virtual_database::is_virtual_database;
+use crate::virtual_database::{is_system_database, is_virtual_database};
 
 /// The collation of the databases that no data directory has.
 pub(crate) const VIRTUAL_COLLATION: &str = "utf8mb3_general_ci";
@@ -77,6 +77,12 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.check_changeable(name)?;
+        if is_system_database(name) {
+            return Err(SqlError::new(
+                codes::NO_SYSTEM_SCHEMA_ACCESS,
+                format!("Access to system schema '{name}' is rejected."),
+            ));
+        }
         let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
         let dropped =
             self.with_definition_lock(|wait| match catalog.drop_database(name, check, wait) {
