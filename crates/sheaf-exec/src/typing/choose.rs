@@ -128,6 +128,33 @@ pub(super) fn as_literal(
     })
 }
 
+/// What a choice is among these operands, if texts of columns of the default collation decide it: the Arrow type alone
+/// says nothing then, and a value without a type of its own counts as a literal.
+pub(super) fn text_of_columns(args: &[Expr], schema: &DFSchema) -> Result<Option<Field>> {
+    let mut texts = fields_of(args.iter(), schema)?;
+    texts.retain(|field| *field.data_type() == DataType::Utf8View);
+    if !texts
+        .iter()
+        .any(|field| field.metadata().contains_key(TYPE_KEY))
+    {
+        return Ok(None);
+    }
+    let field = common_field(&texts)?;
+    let is_told = field.metadata().contains_key(TYPE_KEY);
+    Ok((is_told && !SqlType::of(&field).is_declared()).then_some(field))
+}
+
+/// A choice that has not said its type, as one of this type.
+pub(super) fn as_text_of_columns(value: Expr, to: &Field, schema: &DFSchema) -> Result<Expr> {
+    let field = field_of(&value, schema)?;
+    Ok(match value {
+        value if *field.data_type() != DataType::Utf8View => value,
+        value if field.metadata().contains_key(TYPE_KEY) => value,
+        Expr::Literal(value, _) => typed_literal(value, to),
+        value => typed(value, to),
+    })
+}
+
 /// A column of an input as the column of the union, which is of `to`, metadata and all. Of `texts` it needs the day.
 pub fn as_column_of(
     expr: Expr,

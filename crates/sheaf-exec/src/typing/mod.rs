@@ -89,9 +89,14 @@ pub fn resolve_node(
                     true => reached::in_operands(function.name, args, schema, rule)?,
                     false => args,
                 };
+                let of_columns = match texts.literal_metadata {
+                    Some(_) if is_choice(function.name) => choose::text_of_columns(&args, schema)?,
+                    _ => None,
+                };
                 let value = resolve_call((func, function.name), args, schema, rule)?;
-                match &texts.literal_metadata {
-                    Some(metadata) if is_asked_for(function.name) => {
+                match (&texts.literal_metadata, of_columns) {
+                    (Some(_), Some(field)) => choose::as_text_of_columns(value, &field, schema),
+                    (Some(metadata), None) if is_asked_for(function.name) => {
                         choose::as_literal(value, metadata, schema)
                     }
                     _ => Ok(value),
@@ -106,6 +111,19 @@ pub fn resolve_node(
         Expr::WindowFunction(window) => resolve_window(*window, schema, rule),
         other => Ok(other),
     }
+}
+
+/// Whether a function gives one of its operands.
+fn is_choice(name: &str) -> bool {
+    const CHOICES: [&str; 6] = [
+        "coalesce",
+        "nullif",
+        "greatest",
+        "least",
+        "$case",
+        "$simple_case",
+    ];
+    CHOICES.contains(&name)
 }
 
 /// Whether a function stands in statements, and is not put into plans by rules.

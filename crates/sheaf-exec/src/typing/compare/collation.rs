@@ -91,11 +91,15 @@ pub(in crate::typing) fn of_one_collation<'a>(
     }
     let mut types = vec![ty];
     let mut has_bytes = false;
+    // Values of the type that the text has itself: with them alone it would be compared by its own collation.
+    let mut of_own = None;
     for other in others {
         let ty = type_of(other, schema)?;
         // A literal of bytes is a text beside stronger ones.
         has_bytes |= ty == SqlType::Bytes && literal(other).is_none();
-        if ty.is_text() && !types.contains(&ty) {
+        if ty == types[0] {
+            of_own = Some(ty);
+        } else if ty.is_text() && !types.contains(&ty) {
             types.push(ty);
         }
     }
@@ -103,7 +107,7 @@ pub(in crate::typing) fn of_one_collation<'a>(
     if has_bytes && coercibility != Coercibility::Explicit {
         return Ok(fold(call("$cast_binary", vec![value]), schema));
     }
-    for other in &types[1..] {
+    for other in types[1..].iter().chain(&of_own) {
         let pair = [types[0].clone(), other.clone()];
         if common_collation(&pair, operation)?.0 != common {
             return Ok(collated(value, common, schema));
