@@ -38,6 +38,7 @@ mod results;
 mod rewrite_rules;
 mod roles;
 mod shared_threads;
+mod shares_of_connections;
 mod slow_clients;
 mod spilling;
 mod sqllogic;

@@ -177,7 +177,7 @@ fn user(session: &Session) -> Rows {
         // Passwords do not expire.
         row.extend([flag(false), Cell::Null, Cell::Null]);
         row.push(flag(account.locked));
-        // Who may make users may make roles.
+        // An account that may make users may make roles.
         let makes_roles = flag(account.global.contains(Privileges::CREATE_USER));
         row.extend([makes_roles.clone(), makes_roles]);
         row.extend([Cell::Null, Cell::Null, Cell::Null, Cell::Null]);
