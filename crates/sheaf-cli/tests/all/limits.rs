@@ -632,12 +632,12 @@ fn what_is_longer_than_a_packet_is_null_and_named_as_it_was_written() {
         ("insert(v, 1, 0, 'bb') from l".to_string(), "insert"),
         ("replace(v, 'a', 'bb') from l".to_string(), "replace"),
         ("to_base64(v) from l".to_string(), "to_base64"),
-        (format!("char_length(json_array({two}))"), "json_array"),
+        (format!("length(json_array({two}))"), "json_array"),
         (
             format!("length(json_pretty(json_array({two})))"),
             "json_pretty",
         ),
-        (format!("char_length({long})"), "cast_as_json"),
+        (format!("length({long})"), "cast_as_json"),
     ] {
         assert_eq!(
             query_text(&mut c, &format!("select {sql}")),

@@ -294,11 +294,20 @@ impl<'a> Call<'a> {
             let convert = |array: &_, field: &_| characters_of_bytes(array, field, &turns);
             return self.converted(argument, convert);
         }
+        self.characters(argument)
+    }
+
+    fn characters(&self, argument: usize) -> Result<Argument<StringViewArray>> {
         let texts = self.converted(argument, to_text)?;
         within_packet(texts, &self.args.arg_fields[argument], self.limits)
     }
 
     pub fn bytes(&self, argument: usize) -> Result<Argument<BinaryViewArray>> {
+        if self.sql_type(argument) == SqlType::Json {
+            let Argument { array, constant } = self.characters(argument)?;
+            let array = array.to_binary_view();
+            return Ok(Argument { array, constant });
+        }
         self.converted(argument, to_byte_views)
     }
 
