@@ -17,6 +17,7 @@ pub mod check_text;
 mod common_tables;
 mod create_table;
 mod definition;
+pub mod diagnostics;
 mod error_place;
 mod explain;
 mod explicit_table;
@@ -355,8 +356,9 @@ impl StatementParser<'_> {
             "INSTALL" | "UNINSTALL" => self.plugin(),
             "GRANT" => self.grant(),
             "REVOKE" => self.revoke(),
+            "GET" => self.get_diagnostics(),
             "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
-            | "CLONE" | "SIGNAL" | "RESIGNAL" | "GET" | "BINLOG" | "CHECKSUM" | "HELP"
+            | "CLONE" | "SIGNAL" | "RESIGNAL" | "BINLOG" | "CHECKSUM" | "HELP"
             | "RESTART" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }

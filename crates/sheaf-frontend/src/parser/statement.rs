@@ -9,6 +9,7 @@ use sheaf_types::error::codes::ErrorCode;
 use sqlparser::ast;
 
 use super::account::{AccountStatement, UserName};
+use super::diagnostics::GetDiagnostics;
 use super::resource_group::ResourceGroupStatement;
 use super::view::CreateView;
 use crate::error::{Result, SqlError};
@@ -171,6 +172,8 @@ pub enum Statement {
         statement: Box<Statement>,
     },
     Do(Vec<ast::Expr>),
+    /// GET DIAGNOSTICS: what the statement before says of itself goes to user variables.
+    GetDiagnostics(Box<GetDiagnostics>),
     /// CREATE USER, GRANT and the like.
     Account(Box<AccountStatement>),
     /// CREATE, ALTER, DROP and SET RESOURCE GROUP.

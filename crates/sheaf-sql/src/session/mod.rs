@@ -27,10 +27,11 @@
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`] |
 //!
-//! Beside them: [`result`] is what a statement returns, [`set`] is SET, [`status`] what SHOW STATUS lists
-//! (docs/status.md is written from `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
+//! Beside them: [`result`] is what a statement returns, [`set`] is SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW
+//! STATUS lists (docs/status.md is written from `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
 
 pub(crate) mod circumstances;
+mod diagnostics;
 pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod info;

@@ -42,6 +42,7 @@ commands! {
     ExecuteSql => "Com_execute_sql",
     Explain => "Com_explain_other",
     Flush => "Com_flush",
+    GetDiagnostics => "Com_get_diagnostics",
     Insert => "Com_insert",
     InsertSelect => "Com_insert_select",
     Kill => "Com_kill",

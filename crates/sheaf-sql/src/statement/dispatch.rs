@@ -228,6 +228,7 @@ impl Session {
                 }
                 self.ok(sink, 0, String::new())
             }
+            Statement::GetDiagnostics(read) => self.get_diagnostics(Parsed::new(*read, text), sink),
             Statement::Account(statement) => self.change_accounts(*statement, sink),
             Statement::ResourceGroup(statement) => self.change_resource_groups(*statement, sink),
             Statement::Within { statement, .. } | Statement::SetStatement { statement, .. } => {

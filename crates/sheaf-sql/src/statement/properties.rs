@@ -48,7 +48,7 @@ pub(crate) struct Properties<'a> {
     pub(crate) plans_queries: bool,
     /// `max_execution_time` limits it, besides `max_statement_time`.
     pub(crate) is_query: bool,
-    /// It shows the warnings of the statement before it, so it does not clear them.
+    /// It says what the statement before it has said, so it does not clear its warnings.
     pub(crate) keeps_warnings: bool,
 }
 
@@ -569,6 +569,11 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         Statement::ReleaseSavepoint(_) => {
             Properties::of_session(Command::ReleaseSavepoint, Requirement::Nothing)
         }
+        Statement::GetDiagnostics(_) => Properties {
+            keeps_warnings: true,
+            preparing: Preparing::Refused,
+            ..Properties::of_session(Command::GetDiagnostics, Requirement::Nothing)
+        },
         // What is in front of it is obeyed already: it is what it contains.
         Statement::Within { statement, .. } | Statement::SetStatement { statement, .. } => {
             properties_of(statement)

@@ -38,6 +38,12 @@ impl From<ErrorCode> for u16 {
     }
 }
 
+/// The class of an error by its number; `HY000` for what this server never says.
+pub fn sqlstate_of(number: u16) -> &'static str {
+    let found = ALL.binary_search_by_key(&number, |code| code.number);
+    found.map_or("HY000", |at| ALL[at].sqlstate)
+}
+
 /// Constants, and the list of all of them.
 macro_rules! codes {
     ($($name:ident $number:literal $sqlstate:literal)*) => {
@@ -46,7 +52,7 @@ macro_rules! codes {
             pub const $name: ErrorCode = ErrorCode::new($number, $sqlstate);
         )*
 
-        #[cfg(test)]
+        /// In the order of their numbers.
         const ALL: &[ErrorCode] = &[$($name),*];
     };
 }
@@ -193,6 +199,7 @@ codes! {
     WARN_ALLOWED_PACKET_OVERFLOWED 1301 "HY000"
     SP_DOES_NOT_EXIST 1305 "42000"
     QUERY_INTERRUPTED 1317 "70100"
+    SP_UNDECLARED_VAR 1327 "42000"
     SP_FETCH_NO_DATA 1329 "02000"
     VIEW_NO_EXPLAIN 1345 "HY000"
     WRONG_OBJECT 1347 "HY000"
@@ -248,6 +255,7 @@ codes! {
     TRUNCATE_ILLEGAL_FK 1701 "42000"
     MULTI_UPDATE_KEY_CONFLICT 1706 "HY000"
     PARTITION_CLAUSE_ON_NONPARTITIONED 1747 "HY000"
+    DA_INVALID_CONDITION_NUMBER 1758 "35000"
     UNKNOWN_EXPLAIN_FORMAT 1791 "HY000"
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION 1792 "25006"
     UNKNOWN_ALTER_ALGORITHM 1800 "HY000"
@@ -268,6 +276,7 @@ codes! {
     AES_INVALID_IV 1882 "HY000"
     IT_IS_A_VIEW 1965 "42S02"
     SET_STATEMENT_NOT_SUPPORTED 1971 "42000"
+    GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER 3004 "0Z002"
     EXPLAIN_NOT_SUPPORTED 3012 "HY000"
     INVALID_FIELD_SIZE 3013 "HY000"
     INVALID_ARGUMENT_FOR_LOGARITHM 3020 "2201E"
