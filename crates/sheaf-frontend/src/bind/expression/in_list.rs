@@ -7,7 +7,7 @@ use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::Expr;
 
 use super::constant::{plain_constant, value_of_member};
-use super::row::{width, with_row};
+use super::row::{is_row, taken_apart, width, with_row};
 use crate::bind::block::Block;
 use crate::bind::subquery::operand_columns;
 use crate::bind::{Binder, Bound};
@@ -30,6 +30,21 @@ impl Binder<'_> {
                 return self.in_packed(&expr, width, (own, packed));
             }
             None => {}
+        }
+        if let Expr::Tuple(values) = expr.as_ref()
+            && values.iter().any(is_row)
+        {
+            let mut left = Vec::new();
+            let rows = list.iter().map(|row| match with_row(row).as_ref() {
+                Expr::Tuple(row) => {
+                    let (one, other) = taken_apart(values, row)?;
+                    left = one;
+                    Ok(Expr::Tuple(other))
+                }
+                _ => Err(operand_columns(width)),
+            });
+            let rows = rows.collect::<Bound<Vec<_>>>()?;
+            return self.in_list(&Expr::Tuple(left), &rows);
         }
         if width > 1 || matches!(expr.as_ref(), Expr::Tuple(_)) {
             let mut arguments = self.left_of_rows(&expr, width)?;

@@ -24,7 +24,13 @@ impl Binder<'_> {
         if left.len() != right.len() || left.is_empty() {
             return Err(operand_columns(left.len()));
         }
-        let (left, right) = (self.values(left)?, self.values(right)?);
+        let (left, right) = match left.iter().chain(right).any(is_row) {
+            true => {
+                let (left, right) = taken_apart(left, right)?;
+                (self.values(&left)?, self.values(&right)?)
+            }
+            false => (self.values(left)?, self.values(right)?),
+        };
         self.compare_rows(left, operator, right)
     }
 
@@ -149,6 +155,39 @@ impl Binder<'_> {
 /// `ROW(a, b)` as `(a, b)`, and all else as it is.
 pub(in crate::bind) fn with_row(expr: &Expr) -> Cow<'_, Expr> {
     as_row(expr).map_or(Cow::Borrowed(expr), Cow::Owned)
+}
+
+/// Whether this is a list of values in parentheses.
+pub(super) fn is_row(expr: &Expr) -> bool {
+    matches!(with_row(expr).as_ref(), Expr::Tuple(_))
+}
+
+/// The values of two rows that may have rows in them, in the same places: `(a, (b, c))` as `(a, b, c)`. Any comparison of
+/// the one is that of the other.
+///
+/// # Errors
+/// 1241 for rows of different shapes.
+pub(super) fn taken_apart(left: &[Expr], right: &[Expr]) -> Bound<(Vec<Expr>, Vec<Expr>)> {
+    if left.len() != right.len() {
+        return Err(operand_columns(left.len()));
+    }
+    let mut apart = (Vec::new(), Vec::new());
+    for (left, right) in left.iter().zip(right) {
+        match (with_row(left).as_ref(), with_row(right).as_ref()) {
+            (Expr::Tuple(left), Expr::Tuple(right)) => {
+                let inner = taken_apart(left, right)?;
+                apart.0.extend(inner.0);
+                apart.1.extend(inner.1);
+            }
+            (Expr::Tuple(row), _) => return Err(operand_columns(row.len())),
+            (_, Expr::Tuple(_)) => return Err(operand_columns(1)),
+            (left, right) => {
+                apart.0.push(left.clone());
+                apart.1.push(right.clone());
+            }
+        }
+    }
+    Ok(apart)
 }
 
 /// How many values a row has, as it is written: 1 for what is none, and for a query with a `*`.
