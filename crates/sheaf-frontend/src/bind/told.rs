@@ -1,6 +1,7 @@
 //! Functions that tell of a value what is known before there is one: CHARSET, COLLATION, COERCIBILITY, GET_FORMAT.
 //!
-//! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`.
+//! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`. What the server says
+//! of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET and COLLATION alone.
 
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::SqlType;
@@ -12,6 +13,7 @@ use super::arguments::wrong_argument_count;
 use super::character_set::BINARY;
 use super::{Binder, Bound};
 use crate::error::SqlError;
+use crate::syntax::bare;
 
 /// The second argument of GET_FORMAT.
 const PLACES: [&str; 5] = ["EUR", "INTERNAL", "ISO", "JIS", "USA"];
@@ -41,7 +43,12 @@ impl Binder<'_> {
         }
         let value = self.value(operand)?;
         let known = collation_of(&value.sql_type());
+        let yields = matches!(known, Some((_, Coercibility::Coercible)));
+        let is_own = is_system_constant(operand)
+            || yields && (is_in_utf8mb3(operand) || self.is_of_system(operand)?);
         let told = match (known, name) {
+            (_, "charset") if is_own => "utf8mb3",
+            _ if is_own => "utf8mb3_general_ci",
             (None | Some((Collation::Binary, _)), _) => BINARY,
             (Some(_), "charset") => "utf8mb4",
             (Some((collation, _)), _) => collation.name(),
@@ -51,28 +58,41 @@ impl Binder<'_> {
 
     /// How much an operand yields to others: 0 not at all, and 6 to all.
     fn coercibility(&mut self, operand: &Expr) -> Bound<i64> {
-        const LITERAL: i64 = 4;
         let ty = self.value(operand)?.sql_type();
-        let level = match (collation_of(&ty), ty) {
+        Ok(match (collation_of(&ty), ty) {
             _ if is_system_constant(operand) => 3,
             (Some((_, Coercibility::Explicit)), _) => 0,
             (Some((_, Coercibility::Mixed)), _) => 1,
             (Some((_, Coercibility::Implicit)), _) => 2,
-            (Some((_, Coercibility::Coercible)), _) => LITERAL,
+            // The typing rule does not tell system constants from literals.
+            (Some((_, Coercibility::Coercible)), _) => match self.is_of_system(operand)? {
+                true => 3,
+                false => 4,
+            },
             (None, SqlType::Null) => 6,
-            (None, SqlType::Bytes) if matches!(operand, Expr::Value(_)) => LITERAL,
+            (None, SqlType::Bytes) if matches!(operand, Expr::Value(_)) || makes_bytes(operand) => {
+                4
+            }
             (None, SqlType::Bytes) => 2,
             (None, _) => 5,
-        };
-        if level != LITERAL {
-            return Ok(level);
+        })
+    }
+
+    /// Whether a text is what the server says of itself, or put together of such texts and of others that yield to them.
+    fn is_of_system(&mut self, operand: &Expr) -> Bound<bool> {
+        if is_system_constant(operand) {
+            return Ok(true);
         }
-        // The typing rule does not tell system constants from literals.
-        let mut least = LITERAL;
+        if is_system_variable(operand) {
+            let ty = self.value(operand)?.sql_type();
+            return Ok(matches!(ty, SqlType::Text { .. }));
+        }
         for part in parts_of_text(operand) {
-            least = least.min(self.coercibility(part)?);
+            if self.is_of_system(part)? {
+                return Ok(true);
+            }
         }
-        Ok(least)
+        Ok(false)
     }
 
     /// GET_FORMAT(kind, place): NULL for a place that is not known.
@@ -106,48 +126,97 @@ impl Binder<'_> {
 
 /// The operands that a text is put together of, or chosen from.
 fn parts_of_text(operand: &Expr) -> Vec<&Expr> {
-    let names = [
-        "concat",
-        "concat_ws",
-        "ifnull",
-        "coalesce",
-        "lower",
-        "upper",
-    ];
     match operand {
         Expr::Nested(inside) => vec![inside],
+        Expr::Trim { expr, .. } | Expr::Substring { expr, .. } => vec![expr],
+        Expr::Case {
+            conditions,
+            else_result,
+            ..
+        } => {
+            let results = conditions.iter().map(|branch| &branch.result);
+            results.chain(else_result.as_deref()).collect()
+        }
         Expr::Function(Function {
             name,
             args: FunctionArguments::List(list),
             ..
-        }) if names
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(&name.to_string())) =>
-        {
+        }) => {
             let operands = list.args.iter().filter_map(|operand| match operand {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) => Some(operand),
                 _ => None,
             });
-            operands.collect()
+            let (first, most) = text_operands(&name.to_string().to_ascii_lowercase());
+            operands.skip(first).take(most).collect()
         }
         _ => Vec::new(),
     }
 }
 
+/// Which operands of a function its text is made of: the first one, and how many there are at most.
+fn text_operands(function: &str) -> (usize, usize) {
+    match function {
+        "coalesce" | "concat" | "concat_ws" | "greatest" | "ifnull" | "least" => (0, usize::MAX),
+        "elt" | "export_set" | "if" | "make_set" => (1, usize::MAX),
+        "insert" | "lcase" | "left" | "lower" | "lpad" | "ltrim" | "mid" | "quote" | "repeat"
+        | "replace" | "reverse" | "right" | "rpad" | "rtrim" | "soundex" | "substr"
+        | "substring" | "substring_index" | "trim" | "ucase" | "upper" => (0, 1),
+        _ => (0, 0),
+    }
+}
+
 /// USER(), VERSION() and their like, which yield to columns and not to literals.
 fn is_system_constant(operand: &Expr) -> bool {
-    let Expr::Function(function) = operand else {
-        return false;
-    };
-    let names = [
+    const NAMES: [&str; 8] = [
         "user",
         "session_user",
         "system_user",
         "current_user",
+        "current_role",
         "version",
         "database",
         "schema",
     ];
+    is_call_of(operand, &NAMES)
+}
+
+/// `@@name`, `@@session.name`
+fn is_system_variable(operand: &Expr) -> bool {
+    let first = match operand {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(names) => names.first(),
+        _ => None,
+    };
+    first.is_some_and(|name| name.quote_style.is_none() && name.value.starts_with("@@"))
+}
+
+/// Functions whose texts are in the server's own character set, and yield as literals do.
+fn is_in_utf8mb3(operand: &Expr) -> bool {
+    is_call_of(operand, &["charset", "collation", "uuid"])
+}
+
+/// Functions whose bytes are no column's, and yield as literals do.
+fn makes_bytes(operand: &Expr) -> bool {
+    const NAMES: [&str; 11] = [
+        "aes_decrypt",
+        "aes_encrypt",
+        "char",
+        "compress",
+        "from_base64",
+        "inet6_aton",
+        "load_file",
+        "random_bytes",
+        "uncompress",
+        "unhex",
+        "uuid_to_bin",
+    ];
+    is_call_of(operand, &NAMES)
+}
+
+fn is_call_of(operand: &Expr, names: &[&str]) -> bool {
+    let Expr::Function(function) = bare(operand) else {
+        return false;
+    };
     let name = function.name.to_string();
     names.iter().any(|known| known.eq_ignore_ascii_case(&name))
 }
