@@ -187,6 +187,39 @@ pub fn header_of_literal(literal: &Expr) -> Option<String> {
     }
 }
 
+/// Whether this is a literal, with signs in front of it or a collation behind it.
+pub fn is_literal(expr: &Expr) -> bool {
+    match bare(expr) {
+        Expr::Value(value) => !matches!(value.value, Literal::Placeholder(_)),
+        Expr::Prefixed { .. } | Expr::TypedString(_) => true,
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        }
+        | Expr::Collate { expr, .. } => is_literal(expr),
+        _ => false,
+    }
+}
+
+/// The name that NAME_CONST gives to its value; `None` of everything else.
+pub fn name_of_constant(expr: &Expr) -> Option<String> {
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    if !object_text(&function.name).eq_ignore_ascii_case("name_const") {
+        return None;
+    }
+    let FunctionArguments::List(arguments) = &function.args else {
+        return None;
+    };
+    match arguments.args.first()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(name)) => {
+            header_of_literal(name).or_else(|| number_digits(name).map(str::to_string))
+        }
+        _ => None,
+    }
+}
+
 /// `ROW(a, b)` as `(a, b)`; `None` of everything else.
 pub fn as_row(expr: &Expr) -> Option<Expr> {
     let Expr::Function(function) = expr else {

@@ -41,7 +41,7 @@ use crate::error::SqlError;
 use crate::function_names::{needs_parenthesis, without_parenthesis};
 use crate::load_file::load_file_function;
 use crate::sleep::sleep_function;
-use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
+use crate::syntax::{aggregate_name, is_literal, is_position, is_same, number_digits, object_text};
 use crate::value_literal::value_literal;
 
 /// Whether arguments of a function behind the first ones come in pairs.
@@ -203,6 +203,18 @@ impl Binder<'_> {
         }
         if name == "json_value" {
             return self.json_value(values).map(Some);
+        }
+        if name == "name_const" {
+            let [name, value] = values else {
+                return Err(wrong_argument_count(name));
+            };
+            if !is_literal(name) || !is_literal(value) {
+                return Err(SqlError::new(
+                    codes::WRONG_ARGUMENTS,
+                    "Incorrect arguments to NAME_CONST",
+                ));
+            }
+            return self.value(value).map(Some);
         }
         if name == "weight_string" {
             return unsupported("WEIGHT_STRING");

@@ -41,7 +41,8 @@ use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use crate::query::{Header, Listed};
 use crate::syntax::{
-    bare, header_of_literal, inside, is_plain_column, is_same, number_digits, object_text,
+    bare, header_of_literal, inside, is_plain_column, is_same, name_of_constant, number_digits,
+    object_text,
 };
 
 /// An item of the select list, bound.
@@ -779,7 +780,7 @@ pub fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if written.is_some_and(is_parameter) {
         return PARAMETER.to_string();
     }
-    if let Some(header) = header_of_literal(inner) {
+    if let Some(header) = header_of_literal(inner).or_else(|| name_of_constant(inner)) {
         return header;
     }
     match inner {
