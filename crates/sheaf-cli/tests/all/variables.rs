@@ -98,7 +98,7 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET GLOBAL init_connect = 'SET @a = 1'",
         "SET default_week_format = 1",
         "SET div_precision_increment = 6",
-        "SET lc_time_names = 'de_DE'",
+        "SET lc_time_names = 'vi_VN'",
         "SET resultset_metadata = 'NONE'",
         "SET sql_quote_show_create = 0",
         "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",

@@ -22,6 +22,7 @@ use sheaf_types::temporal::{
 
 use super::argument::Argument;
 use super::cast::{fraction_digits, result_fsp};
+use super::date_names::{DateNames, date_names_or_english};
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 
@@ -122,15 +123,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     Function::new(
         "monthname",
-        (1, 1),
+        (1, 2),
         |_| Ok(field::text()),
-        |call| name_of(call, |days| MONTHS[civil_from_days(days).1 as usize - 1]),
+        |call| {
+            let month = |days| civil_from_days(days).1 as usize - 1;
+            name_of(call, |names, days| names.months[month(days)])
+        },
     ),
     Function::new(
         "dayname",
-        (1, 1),
+        (1, 2),
         |_| Ok(field::text()),
-        |call| name_of(call, |days| WEEKDAYS[weekday(days) as usize]),
+        |call| name_of(call, |names, days| names.weekdays[weekday(days) as usize]),
     ),
     Function::new(
         "last_day",
@@ -381,13 +385,20 @@ fn of_time(call: &Call<'_>, part: fn(i64) -> i64) -> Result<ArrayRef> {
     ints(call, |row| times.get(row).map(part))
 }
 
-fn name_of(call: &Call<'_>, name: fn(i32) -> &'static str) -> Result<ArrayRef> {
+/// A name of each date, in the locale that the second argument is.
+fn name_of(
+    call: &Call<'_>,
+    name: impl Fn(&'static DateNames, i32) -> &'static str,
+) -> Result<ArrayRef> {
     let dates = call.date(0)?;
-    Ok(Arc::new(
-        (0..call.rows())
-            .map(|row| dates.existing(row).map(name))
-            .collect::<StringViewArray>(),
-    ))
+    let locales = (call.len() > 1).then(|| call.text(1)).transpose()?;
+    let name_in = |row| {
+        let locale = locales.as_ref().and_then(|locales| locales.get(row));
+        let names = date_names_or_english(locale);
+        dates.existing(row).map(|days| name(names, days))
+    };
+    let names: StringViewArray = (0..call.rows()).map(name_in).collect();
+    Ok(Arc::new(names))
 }
 
 fn timestamp(call: &Call<'_>) -> Result<ArrayRef> {

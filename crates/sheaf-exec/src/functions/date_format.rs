@@ -1,4 +1,5 @@
-//! DATE_FORMAT and TIME_FORMAT, and STR_TO_DATE, which is their inverse. Names are English.
+//! DATE_FORMAT and TIME_FORMAT, and STR_TO_DATE, which is their inverse. DATE_FORMAT writes [names](super::date_names) of a
+//! locale; those that are read are English.
 //!
 //! Both directions go through a format from the left, one specifier after the other. Formatting appends to the text.
 //! Parsing collects what it reads in [`Fields`] and makes a date of them at the end, because a year and a week may
@@ -20,12 +21,14 @@ use sheaf_types::temporal::{
 
 use super::argument::Argument;
 use super::date::{MONTHS, PartialDates, WEEKDAYS, week_of};
+use super::date_names::{DateNames, date_names_or_english};
 use super::result_array::texts;
 use super::types::field;
 use super::{Call, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::new("date_format", (2, 2), |_| Ok(field::text()), date_format),
+    // The third argument is a locale.
+    Function::new("date_format", (2, 3), |_| Ok(field::text()), date_format),
     Function::new("time_format", (2, 2), |_| Ok(field::text()), time_format),
     Function::new("str_to_date", (2, 2), parsed_type, str_to_date),
 ];
@@ -77,6 +80,7 @@ impl FormattedDate {
 fn push_formatted(
     out: &mut String,
     format: &str,
+    names: &DateNames,
     date: Option<FormattedDate>,
     micros: i64,
 ) -> Option<()> {
@@ -100,8 +104,8 @@ fn push_formatted(
         }
         // Writing to a String cannot fail.
         let written = match specifier {
-            'a' => write!(out, "{}", &WEEKDAYS[weekday(days?) as usize][..3]),
-            'b' => write!(out, "{}", &MONTHS[numbers()?.1 as usize - 1][..3]),
+            'a' => write!(out, "{}", names.short_weekdays[weekday(days?) as usize]),
+            'b' => write!(out, "{}", names.short_months[numbers()?.1 as usize - 1]),
             'c' => write!(out, "{}", numbers()?.1),
             'D' => {
                 let day = numbers()?.2;
@@ -119,7 +123,7 @@ fn push_formatted(
             }
             'k' => write!(out, "{hours}"),
             'l' => write!(out, "{}", half_day_hour(hours)),
-            'M' => write!(out, "{}", MONTHS[numbers()?.1 as usize - 1]),
+            'M' => write!(out, "{}", names.months[numbers()?.1 as usize - 1]),
             'm' => write!(out, "{:02}", numbers()?.1),
             'p' => write!(out, "{}", if hours % 24 < 12 { "AM" } else { "PM" }),
             'r' => {
@@ -136,7 +140,7 @@ fn push_formatted(
             'u' => write!(out, "{:02}", week_of(days?, 1).1),
             'V' => write!(out, "{:02}", week_of(days?, 2).1),
             'v' => write!(out, "{:02}", week_of(days?, 3).1),
-            'W' => write!(out, "{}", WEEKDAYS[weekday(days?) as usize]),
+            'W' => write!(out, "{}", names.weekdays[weekday(days?) as usize]),
             'w' => write!(out, "{}", (weekday(days?) + 1) % 7),
             'X' => write!(out, "{:04}", week_of(days?, 2).0),
             'x' => write!(out, "{:04}", week_of(days?, 3).0),
@@ -151,6 +155,7 @@ fn push_formatted(
 
 fn date_format(call: &Call<'_>) -> Result<ArrayRef> {
     let (points, formats) = (call.datetime(0)?, call.text(1)?);
+    let locales = (call.len() > 2).then(|| call.text(2)).transpose()?;
     let partial = PartialDates::of(call, 0)?;
     texts(call, |row, out| {
         let (date, of_day) = match points.get(row) {
@@ -163,7 +168,8 @@ fn date_format(call: &Call<'_>) -> Result<ArrayRef> {
                 (FormattedDate::of_partial(date), date.micros_of_day)
             }
         };
-        push_formatted(out, format_of(&formats, row)?, Some(date), of_day)
+        let names = date_names_or_english(locales.as_ref().and_then(|locales| locales.get(row)));
+        push_formatted(out, format_of(&formats, row)?, names, Some(date), of_day)
     })
 }
 
@@ -175,7 +181,7 @@ fn time_format(call: &Call<'_>) -> Result<ArrayRef> {
         if micros < 0 {
             out.push('-');
         }
-        push_formatted(out, format, None, micros)
+        push_formatted(out, format, date_names_or_english(None), None, micros)
     })
 }
 

@@ -22,6 +22,7 @@ mod compression;
 pub mod control;
 pub mod date;
 pub mod date_format;
+pub mod date_names;
 pub mod digest;
 pub(crate) mod document;
 pub mod error;

@@ -41,7 +41,7 @@ use crate::error::SqlError;
 use crate::function_names::{needs_parenthesis, without_parenthesis};
 use crate::load_file::load_file_function;
 use crate::sleep::sleep_function;
-use crate::syntax::{aggregate_name, is_literal, is_position, is_same, number_digits, object_text};
+use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
 use crate::value_literal::value_literal;
 
 /// Whether arguments of a function behind the first ones come in pairs.
@@ -204,17 +204,11 @@ impl Binder<'_> {
         if name == "json_value" {
             return self.json_value(values).map(Some);
         }
-        if name == "name_const" {
-            let [name, value] = values else {
-                return Err(wrong_argument_count(name));
-            };
-            if !is_literal(name) || !is_literal(value) {
-                return Err(SqlError::new(
-                    codes::WRONG_ARGUMENTS,
-                    "Incorrect arguments to NAME_CONST",
-                ));
-            }
-            return self.value(value).map(Some);
+        if let Some(constant) = self.name_const(name, values)? {
+            return Ok(Some(constant));
+        }
+        if let Some(named) = self.names_of_dates(name, values)? {
+            return Ok(Some(named));
         }
         if name == "weight_string" {
             return unsupported("WEIGHT_STRING");
@@ -336,7 +330,8 @@ impl Binder<'_> {
             ("from_unixtime", [seconds, format]) => {
                 let arguments = vec![self.value(seconds)?, self.integer(offset)];
                 let converted = self.call("$from_unixtime", arguments)?;
-                let arguments = vec![converted, self.value(format)?];
+                let mut arguments = vec![converted, self.value(format)?];
+                arguments.extend(self.locale_of_names()?);
                 self.call("date_format", arguments)?
             }
             (

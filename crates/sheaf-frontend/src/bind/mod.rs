@@ -59,6 +59,7 @@ mod indexed_expressions;
 mod json;
 mod json_table;
 mod literal;
+mod names;
 mod ordered_query;
 pub mod over_rows;
 mod query;

@@ -23,6 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sheaf_exec::functions::date_names::{LOCALES, date_names, locale_named};
 use sheaf_optimizer::OptimizerSwitch;
 use sheaf_storage::LockWait;
 use sheaf_table::AutoIncrementSeries;
@@ -87,6 +88,8 @@ enum Kind {
     CharacterSet,
     Collation,
     TimeZone,
+    /// A name or a number.
+    Locale,
 }
 
 /// A row of the table.
@@ -334,8 +337,33 @@ impl Definition {
                 };
                 VariableValue::Text(time_zone_name(text, zone.offset_seconds()))
             }
+            Kind::Locale => VariableValue::Text(self.locale(new)?.to_string()),
         };
         Ok((value, None))
+    }
+
+    /// A locale whose names of days and months there are.
+    fn locale(&self, new: &NewValue) -> Result<&'static str> {
+        let found = match new {
+            NewValue::Text(name) => locale_named(name),
+            NewValue::Integer(number) => {
+                let number = usize::try_from(*number).ok();
+                number.and_then(|number| LOCALES.get(number)).copied()
+            }
+            NewValue::Float(_) => return Err(SqlError::wrong_type_for_variable(self.name)),
+            NewValue::Null | NewValue::Default => return Err(self.wrong_value(new)),
+        };
+        let Some(locale) = found else {
+            let message = format!("Unknown locale: '{}'", new.text());
+            return Err(SqlError::new(codes::UNKNOWN_LOCALE, message));
+        };
+        match date_names(locale) {
+            Some(_) => Ok(locale),
+            None => Err(SqlError::not_supported_yet(format!(
+                "{} = {locale}",
+                self.name
+            ))),
+        }
     }
 
     fn boolean(&self, new: &NewValue) -> Result<bool> {

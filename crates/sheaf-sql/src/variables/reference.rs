@@ -83,6 +83,7 @@ fn values_of(kind: Kind) -> String {
         Kind::CharacterSet => "character set".into(),
         Kind::Collation => "collation".into(),
         Kind::TimeZone => "offset, or `SYSTEM`".into(),
+        Kind::Locale => "locale".into(),
     }
 }
 

@@ -114,7 +114,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("large_files_support", Lives::ReadOnly, Kind::Bool, "ON"),
     define("last_insert_id", Lives::Session, Kind::Integer { min: 0, max: u64::MAX }, "0"),
     define("lc_messages", Lives::Both, Kind::Text, "en_US"),
-    define("lc_time_names", Lives::Both, Kind::Text, "en_US"),
+    define("lc_time_names", Lives::Both, Kind::Locale, "en_US"),
     define("license", Lives::ReadOnly, Kind::Text, "Apache-2.0"),
     define("local_infile", Lives::Global, Kind::Bool, "ON"),
     define("lock_wait_timeout", Lives::Both, Kind::Integer { min: 1, max: 31_536_000 }, "31536000"),

@@ -15,7 +15,6 @@ pub(super) const REFUSED: &[&str] = &[
     "div_precision_increment",
     "explicit_defaults_for_timestamp",
     "init_connect",
-    "lc_time_names",
     "mandatory_roles",
     "offline_mode",
     "resultset_metadata",
@@ -34,13 +33,7 @@ pub(super) const WARNED_OF: &[&str] = &[
 
 /// Error 1235 for a value that must not be taken for obeyed.
 pub(super) fn check(definition: &Definition, value: &VariableValue) -> Result<()> {
-    let is_default = match value {
-        // The names are the same in all kinds of English.
-        VariableValue::Text(name) if definition.name == "lc_time_names" => {
-            name.to_ascii_lowercase().starts_with("en_")
-        }
-        value => *value == definition.default_value(),
-    };
+    let is_default = *value == definition.default_value();
     match REFUSED.contains(&definition.name) && !is_default {
         true => Err(SqlError::not_supported_yet(format!(
             "{} = {value}",
