@@ -171,13 +171,22 @@ impl Scalar {
     }
 }
 
-/// A choice between values of one type.
+/// A choice between values of one type. `CASE WHEN a IS NOT NULL THEN a ELSE 1 END`, which COALESCE(a, 1) is, is never
+/// NULL.
 fn case(branches: Vec<(Scalar, Scalar)>, otherwise: Option<Scalar>) -> Scalar {
     let values = || branches.iter().map(|(_, value)| value).chain(&otherwise);
     let mut types = values().map(|value| value.field.data_type());
     let data_type = types.find(|data_type| !data_type.is_null());
     let data_type = data_type.cloned().unwrap_or(DataType::Null);
-    let nullable = otherwise.is_none() || values().any(Scalar::is_nullable);
+    let may_be_null = |(when, then): &(Scalar, Scalar)| {
+        let is_there = matches!(
+            &when.kind,
+            ScalarKind::Test { operand, is: Truth::Null, negated: true } if operand.as_ref() == then
+        );
+        then.is_nullable() && !is_there
+    };
+    let nullable =
+        otherwise.as_ref().is_none_or(Scalar::is_nullable) || branches.iter().any(may_be_null);
     let field = Arc::new(Field::new("case", data_type, nullable));
     let kind = ScalarKind::Case {
         branches,
