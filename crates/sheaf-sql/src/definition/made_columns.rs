@@ -35,7 +35,7 @@ use crate::session::result::{ColumnMeta, is_of_any_length};
 /// Longer texts and byte strings become TEXT and BLOB.
 const MAX_LENGTH: u32 = 512;
 /// Functions of numbers, points in time and JSON values that MySQL takes for NULL in doubt, whatever they are given.
-const NULL_IN_DOUBT: [&str; 60] = [
+const NULL_IN_DOUBT: [&str; 61] = [
     "acos",
     "adddate",
     "asin",
@@ -72,6 +72,7 @@ const NULL_IN_DOUBT: [&str; 60] = [
     "minute",
     "mod",
     "month",
+    "name_const",
     "pow",
     "power",
     "quarter",
