@@ -143,8 +143,14 @@ fn v4(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
+/// An address of IPv4 at its end may have leading zeros, as one that stands alone.
 fn v6(text: &str) -> Option<Ipv6Addr> {
-    text.parse().ok()
+    match text.rsplit_once(':') {
+        Some((before, last)) if last.contains('.') => {
+            format!("{before}:{}", v4(last)?).parse().ok()
+        }
+        _ => text.parse().ok(),
+    }
 }
 
 /// The address with its longest run of zeros left out, be it one, and an address of IPv4 in it as such.
@@ -237,5 +243,16 @@ mod tests {
         }
         assert_eq!(v4("01.2.3.4"), Some(Ipv4Addr::new(1, 2, 3, 4)));
         assert_eq!(v4("1.2.3.0004"), None);
+        assert_eq!(v6("::01.2.3.004"), v6("::1.2.3.4"));
+        assert!(v6("::01.2.3.004").is_some());
+        for text in [
+            "::1.2.3.0004",
+            "::1.2.3.",
+            "1.2.3.4::",
+            ":1.2.3.4",
+            "::1.2.3",
+        ] {
+            assert_eq!(v6(text), None, "{text}");
+        }
     }
 }
