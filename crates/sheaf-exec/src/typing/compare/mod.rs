@@ -25,6 +25,7 @@ mod place;
 mod rows;
 mod year;
 
+use arrow::datatypes::Field;
 use datafusion_common::{DFSchema, Result, ScalarValue};
 use datafusion_expr::{Expr, Operator, binary_expr, lit};
 use sheaf_types::{Collation, temporal};
@@ -32,10 +33,11 @@ use sheaf_types::{Collation, temporal};
 use super::choose::as_shown;
 use super::once::is_small;
 use super::{
-    Rule, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands, reached, type_of,
+    Rule, field_of, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands, reached,
+    type_of,
 };
 use crate::functions::truncated::NumberKind;
-use crate::functions::types::{SqlType, common_float_decimals, float_decimals};
+use crate::functions::types::{SqlType, common_float_decimals, declared_type, float_decimals};
 use crate::functions::{EvaluationError, call};
 
 use collation::{is_made_of_literals, is_strong_text, text_beside};
@@ -360,6 +362,12 @@ fn rounded_alike(left: Operand, right: Operand, schema: &DFSchema) -> Result<(Op
     Ok((rounded(left)?, rounded(right)?))
 }
 
+/// Whether a FLOAT or DOUBLE was computed from others with so many decimals and has more: a sum of 0.1 and 0.2, say.
+/// Those of a table are rounded when they are stored.
+fn has_computed_decimals(field: &Field) -> bool {
+    float_decimals(field).is_some() && declared_type(field).is_none()
+}
+
 fn fold_is_null(expr: Expr) -> Expr {
     match literal(&expr) {
         Some(value) => lit(value.is_null()),
@@ -418,7 +426,11 @@ fn with_literal(
             PartOf::OneOfSeveral => place_among_floats(&left.field, value),
             _ => place_in_float_column(&left.field, value, value_type),
         },
-        SqlType::Double if value_type.is_exact_number() && is_column(&left.expr) => {
+        SqlType::Double
+            if value_type.is_exact_number()
+                && is_column(&left.expr)
+                && !has_computed_decimals(&left.field) =>
+        {
             double_of(value).map(Place::At)
         }
         SqlType::Double
@@ -447,6 +459,10 @@ pub(super) fn truth(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<Ex
         }
         let truth = fold(call("$is_not_zero", vec![value]), schema);
         return Ok(rule.with_found(truth, found, &[]));
+    }
+    // Unlike a comparison with zero, a condition does not round.
+    if ty == SqlType::Double && has_computed_decimals(field_of(&value, schema)?.as_ref()) {
+        return Ok(call("$is_not_zero", vec![value]));
     }
     Ok(match ty {
         SqlType::Boolean => value,
