@@ -44,7 +44,7 @@ fn float_digits(
         let most = u64::from(MAX_FLOAT_SCALE);
         return Err(SqlError::too_big_scale(scale, column, most).into());
     }
-    if precision == 0 || precision > most {
+    if precision > most || precision == 0 && scale == 0 {
         return Err(SqlError::too_big_display_width(column, most).into());
     }
     let digits = FloatDigits::new(precision as u8, scale as u8);
@@ -125,11 +125,14 @@ impl StatementParser<'_> {
 
     fn decimal(&mut self, column: &str) -> ParseResult<ColumnType> {
         let (precision, scale) = self.precision_and_scale()?;
+        let scale = scale.unwrap_or(0);
         let precision = match precision {
+            Some(0) if scale > 0 && scale <= MAX_DECIMAL_SCALE => {
+                return Err(SqlError::scale_bigger_than_precision(column).into());
+            }
             None | Some(0) => 10,
             Some(precision) => precision,
         };
-        let scale = scale.unwrap_or(0);
         if precision > MAX_DECIMAL_PRECISION {
             return Err(
                 SqlError::too_big_precision(precision, column, MAX_DECIMAL_PRECISION).into(),

@@ -33,8 +33,8 @@ use sheaf_types::{Collation, temporal};
 use super::choose::as_shown;
 use super::once::is_small;
 use super::{
-    Rule, field_of, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands, reached,
-    type_of,
+    Rule, field_of, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands,
+    reached, type_of,
 };
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::{SqlType, common_float_decimals, declared_type, float_decimals};

@@ -4,7 +4,9 @@ use datafusion_common::ScalarValue;
 use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_table::Column;
-use sheaf_types::column_type::MAX_FRACTION_DIGITS;
+use sheaf_types::ColumnType;
+use sheaf_types::column_type::{MAX_DECIMAL_SCALE, MAX_FRACTION_DIGITS, Sign};
+use sheaf_types::number::FloatDigits;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo};
 
 use crate::bind::character_set::{BINARY, known as known_character_set};
@@ -50,6 +52,24 @@ impl Binder<'_> {
         }
     }
 
+    /// A DOUBLE(M,D), which is a type of casts in MariaDB: the nearest number of so many digits.
+    fn in_digits(&self, double: Scalar, precision: u64, scale: i64) -> Bound<Scalar> {
+        let rounded = self.call("round", vec![double, self.integer(scale)])?;
+        let digits = u8::try_from(precision).ok().zip(u8::try_from(scale).ok());
+        let Some(digits) = digits.and_then(|(all, scale)| FloatDigits::new(all, scale)) else {
+            return Ok(rounded);
+        };
+        let limit = |number| Scalar::literal(ScalarValue::Float64(Some(number)));
+        let value = self.call("least", vec![rounded, limit(digits.greatest())])?;
+        let value = self.call("greatest", vec![value, limit(-digits.greatest())])?;
+        let ty = ColumnType::Double {
+            digits: Some(digits),
+            sign: Sign::Signed,
+        };
+        let field = arrow_field(&Column::new("", ty, true));
+        Ok(self.typing().column_of(value, &field)?)
+    }
+
     /// CAST(value AS type).
     pub(in crate::bind) fn cast(&self, value: Scalar, data_type: &DataType) -> Bound<Scalar> {
         if let Some(ty) = type_of_label(data_type) {
@@ -89,6 +109,10 @@ impl Binder<'_> {
                 self.call("$cast_decimal", arguments)
             }
             DataType::JSON => self.call("$cast_json", vec![value]),
+            DataType::Double(ExactNumberInfo::PrecisionAndScale(digits, scale)) => {
+                let double = self.call("$cast_double", vec![value])?;
+                self.in_digits(double, *digits, *scale)
+            }
             DataType::Double(_)
             | DataType::DoublePrecision
             | DataType::Real
@@ -129,17 +153,38 @@ const MAX_FLOAT_BITS: u64 = 53;
 /// The digits of a type are as many as it can have.
 ///
 /// # Errors
-/// 1426, and 1427 for a DECIMAL that has more of them behind its point than it has.
+/// 1426, 1425 for too many of them behind the point, and 1427 for more of them there than there are; 1064 for digits that
+/// only columns can have.
 fn check_digits(data_type: &DataType) -> Bound<()> {
+    let most_scale = i64::from(MAX_DECIMAL_SCALE);
     let (digits, most) = match data_type {
         DataType::Datetime(Some(digits))
         | DataType::Timestamp(Some(digits), _)
         | DataType::Time(Some(digits), _) => (*digits, u64::from(MAX_FRACTION_DIGITS)),
-        DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => match info {
+        DataType::Double(ExactNumberInfo::Precision(_)) => {
+            return Err(SqlError::parse_error(")", 1));
+        }
+        DataType::Float(ExactNumberInfo::PrecisionAndScale(..)) => {
+            return Err(SqlError::parse_error(",", 1));
+        }
+        DataType::Decimal(info)
+        | DataType::Numeric(info)
+        | DataType::Dec(info)
+        | DataType::Double(info) => match info {
             ExactNumberInfo::PrecisionAndScale(digits, scale)
                 if u64::try_from(*scale).is_ok_and(|scale| scale > *digits) =>
             {
                 return Err(SqlError::scale_bigger_than_precision(""));
+            }
+            ExactNumberInfo::PrecisionAndScale(digits, scale)
+                if *digits <= MAX_DECIMAL_DIGITS && *scale > most_scale =>
+            {
+                let scale = scale.unsigned_abs();
+                return Err(SqlError::too_big_scale(
+                    scale,
+                    "CAST",
+                    most_scale.unsigned_abs(),
+                ));
             }
             ExactNumberInfo::Precision(digits) | ExactNumberInfo::PrecisionAndScale(digits, _) => {
                 (*digits, MAX_DECIMAL_DIGITS)
