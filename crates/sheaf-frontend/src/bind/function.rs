@@ -11,7 +11,7 @@ use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
 use sheaf_exec::aggregates::aggregate_function;
-use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_exec::functions::{SqlType, as_function, scalar_function};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::MAX_FRACTION_DIGITS;
@@ -530,6 +530,11 @@ impl Binder<'_> {
     ) -> Bound<Vec<Scalar>> {
         Ok(match aggregate {
             "bit_and" | "bit_or" | "bit_xor" => {
+                // Unlike to the operators, what is beyond BIGINT is the greatest signed one to them.
+                let ty = operands.first().map(Scalar::sql_type);
+                if ty.is_some_and(|ty| ty.is_float() || matches!(ty, SqlType::Decimal { .. })) {
+                    operands = vec![self.call("$cast_signed", operands)?];
+                }
                 operands.push(self.integer(0));
                 vec![self.call("$bit_or", operands)?]
             }
