@@ -314,10 +314,15 @@ fn decimal_arithmetic(
         call.sql_type(0).decimal_digits().1,
         call.sql_type(1).decimal_digits().1,
     );
-    let (left, right) = match operation {
-        Operation::Multiply => (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?),
-        // The same scale on both sides, so that the digits add up.
-        _ => (call.decimal(0, kept)?, call.decimal(1, kept)?),
+    let (left_scale, right_scale) = match operation {
+        Operation::Multiply => (left_scale, right_scale),
+        _ => (left_scale.min(kept), right_scale.min(kept)),
+    };
+    let (left, right) = (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?);
+    // The same scale on both sides, so that the digits add up.
+    let same_scale = |left: i128, right: i128| {
+        let left = with_decimals(left, kept - left_scale)?;
+        Some((left, with_decimals(right, kept - right_scale)?))
     };
     let exact_scale = if operation == Operation::Multiply {
         left_scale + right_scale
@@ -325,8 +330,14 @@ fn decimal_arithmetic(
         kept
     };
     let compute = |left: i128, right: i128| match operation {
-        Operation::Add => left.checked_add(right),
-        Operation::Subtract => left.checked_sub(right),
+        Operation::Add => {
+            let (left, right) = same_scale(left, right)?;
+            left.checked_add(right)
+        }
+        Operation::Subtract => {
+            let (left, right) = same_scale(left, right)?;
+            left.checked_sub(right)
+        }
         Operation::Multiply if exact_scale == kept => left.checked_mul(right),
         Operation::Multiply => wide_product(left, right, exact_scale - kept),
     };
@@ -335,6 +346,39 @@ fn decimal_arithmetic(
             .map(Some)
             .ok_or_else(|| overflow("DECIMAL", operation.symbol()))
     })
+}
+
+/// A number with so many decimals more; `None` beyond the range.
+fn with_decimals(value: i128, more: u8) -> Option<i128> {
+    match more {
+        0 => Some(value),
+        more => value.checked_mul(power_of_ten(more)),
+    }
+}
+
+/// The quotient and the remainder of two numbers, of which each has yet to get some decimals; `None` of 0, and where
+/// the quotient is beyond the range.
+fn whole_parts(
+    (left, left_decimals): (i128, u8),
+    (right, right_decimals): (i128, u8),
+) -> Option<(Option<i128>, i128)> {
+    if right == 0 {
+        return None;
+    }
+    let narrow = with_decimals(left, left_decimals).zip(with_decimals(right, right_decimals));
+    if let Some((left, right)) = narrow {
+        return Some((
+            left.checked_div(right),
+            left.checked_rem(right).unwrap_or(0),
+        ));
+    }
+    let wide = |value: i128, decimals: u8| {
+        let unit = i256::from_i128(power_of_ten(decimals));
+        i256::from_i128(value).wrapping_mul(unit)
+    };
+    let (left, right) = (wide(left, left_decimals), wide(right, right_decimals));
+    let quotient = left.checked_div(right)?.to_i128();
+    Some((quotient, left.checked_rem(right)?.to_i128()?))
 }
 
 /// A product that loses `cut` decimals, which are cut.
@@ -475,14 +519,21 @@ fn integer_divide(call: &Call<'_>) -> Result<ArrayRef> {
             })
             .collect()
     } else {
-        let scale = types[0].decimal_digits().1.max(types[1].decimal_digits().1);
-        let (left, right) = (call.decimal(0, scale)?, call.decimal(1, scale)?);
-        (0..call.rows())
-            .map(|row| match (left.get(row), right.get(row)) {
-                (Some(left), Some(right)) if right != 0 => Some(left / right),
-                _ => None,
+        let (left_scale, right_scale) = (types[0].decimal_digits().1, types[1].decimal_digits().1);
+        let scale = left_scale.max(right_scale);
+        let (left, right) = (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?);
+        let quotients: Result<_> = (0..call.rows())
+            .map(|row| {
+                let parts = left.get(row).zip(right.get(row)).and_then(|(left, right)| {
+                    whole_parts((left, scale - left_scale), (right, scale - right_scale))
+                });
+                match parts {
+                    Some((None, _)) => Err(out_of_range()),
+                    parts => Ok(parts.and_then(|(quotient, _)| quotient)),
+                }
             })
-            .collect()
+            .collect();
+        quotients?
     };
     if unsigned {
         let values: Option<Vec<Option<u64>>> = quotients
@@ -521,10 +572,13 @@ fn remainder(call: &Call<'_>) -> Result<ArrayRef> {
         return Ok(Arc::new(result));
     }
     let scale = decimal_scale(&target);
-    let (left, right) = (call.decimal(0, scale)?, call.decimal(1, scale)?);
-    let remainders = (0..call.rows()).map(|row| match (left.get(row), right.get(row)) {
-        (Some(left), Some(right)) if right != 0 => Some(left % right),
-        _ => None,
+    let own_scale = |operand: usize| call.sql_type(operand).decimal_digits().1.min(scale);
+    let (left_scale, right_scale) = (own_scale(0), own_scale(1));
+    let (left, right) = (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?);
+    let remainders = (0..call.rows()).map(|row| {
+        let (left, right) = left.get(row).zip(right.get(row))?;
+        let parts = whole_parts((left, scale - left_scale), (right, scale - right_scale));
+        parts.map(|(_, remainder)| remainder)
     });
     Ok(match &target {
         // A remainder is never larger than the dividend, so it fits.
