@@ -15,6 +15,7 @@ use arrow::datatypes::FieldRef;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_access::CancelFlag;
 use sheaf_algebra::{ColumnId, Columns, Relation};
+use sheaf_exec::functions::arithmetic::DIV_PRECISION_INCREMENT;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_table::{AccountName, TableNames};
@@ -89,6 +90,14 @@ pub trait SessionValues {
     /// all else is that of any row of the group.
     fn only_full_group_by(&self) -> bool {
         true
+    }
+    /// Whether the difference of unsigned numbers is signed (`sql_mode`).
+    fn has_signed_differences(&self) -> bool {
+        false
+    }
+    /// Decimals that `/` and AVG add to those of the dividend (`div_precision_increment`).
+    fn quotient_decimals(&self) -> u8 {
+        DIV_PRECISION_INCREMENT
     }
     /// Whether plans use indexes that are invisible (`optimizer_switch`).
     fn uses_invisible_indexes(&self) -> bool {

@@ -97,13 +97,12 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET completion_type = CHAIN",
         "SET GLOBAL init_connect = 'SET @a = 1'",
         "SET default_week_format = 1",
-        "SET div_precision_increment = 6",
         "SET lc_time_names = 'vi_VN'",
         "SET resultset_metadata = 'NONE'",
         "SET sql_quote_show_create = 0",
         "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",
         "SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'",
-        "SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'",
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
     ] {
         assert_eq!(code(&mut connection, refused), 1235, "{refused}");
     }

@@ -4,10 +4,10 @@
 //! DECIMAL (or by `/`), else a BIGINT, unsigned if an operand is. Integers and DECIMALs never wrap: leaving the range
 //! is error 1690. Division by zero is NULL.
 //!
-//! DECIMALs: `+ -` keep the larger number of decimals, `*` has the sum of both, `/` has four more than the dividend
-//! (`div_precision_increment`). As MySQL does, a quotient is computed with guard digits, in groups of nine, cut and not
-//! rounded; [`SqlType::Decimal`] says how many are shown, and `$result` rounds to them where a value leaves
-//! the expression.
+//! DECIMALs: `+ -` keep the larger number of decimals, `*` has the sum of both, `/` has four more than the dividend, or
+//! as many more as a third operand says (`div_precision_increment`). As MySQL does, a quotient is computed with guard
+//! digits, in groups of nine, cut and not rounded; [`SqlType::Decimal`] says how many are shown, and `$result` rounds
+//! to them where a value leaves the expression.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use sheaf_types::number::{power_of_ten, rescale};
 use super::types::{MAX_DECIMALS, MAX_PRECISION, SqlType, common_float_decimals, field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 
-/// Decimals that `/` adds to the dividend's (MySQL's default of the variable).
+/// Decimals that `/` adds to the dividend's, unless it is told another number (MySQL's default of the variable).
 pub const DIV_PRECISION_INCREMENT: u8 = 4;
 /// MySQL computes quotients in groups of this many digits.
 const GUARD_GROUP: u8 = 9;
@@ -38,9 +38,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$multiply", (2, 2), product_type, |call| {
         arithmetic(call, Operation::Multiply)
     }),
-    Function::new("$divide", (2, 2), quotient_type, divide),
+    // Under the mode NO_UNSIGNED_SUBTRACTION.
+    Function::strict(
+        "$signed_subtract",
+        (2, 2),
+        signed_difference_type,
+        signed_difference,
+    ),
+    Function::new("$divide", (2, 3), quotient_type, divide),
     // AVG: a sum and a count, which is 0 where there is no sum.
-    Function::new("$average", (2, 2), quotient_type, divide),
+    Function::new("$average", (2, 3), quotient_type, divide),
     Function::new(
         "$integer_divide",
         (2, 2),
@@ -118,6 +125,13 @@ fn sum_type(operands: &Operands<'_>) -> Result<Field> {
     }))
 }
 
+fn signed_difference_type(operands: &Operands<'_>) -> Result<Field> {
+    match class(&operands.types()) {
+        Class::Integer { .. } => Ok(field::bigint()),
+        _ => sum_type(operands),
+    }
+}
+
 fn product_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
     Ok(numeric_field(class(&types), operands, || {
@@ -130,13 +144,13 @@ fn product_type(operands: &Operands<'_>) -> Result<Field> {
 }
 
 /// Decimals of a quotient, kept and shown (`do_div_mod` of MySQL's decimal library).
-fn quotient_scale(dividend: &SqlType, divisor: &SqlType) -> (u8, u8) {
+fn quotient_scale(dividend: &SqlType, divisor: &SqlType, increment: u8) -> (u8, u8) {
     let grouped = |scale: u8| scale.div_ceil(GUARD_GROUP) * GUARD_GROUP;
     let (dividend_scale, divisor_scale) = (dividend.decimal_digits().1, divisor.decimal_digits().1);
     let (left, right) = (grouped(dividend_scale), grouped(divisor_scale));
     let padding = (left - dividend_scale) + (right - divisor_scale);
-    let kept = grouped(left + right + DIV_PRECISION_INCREMENT.saturating_sub(padding));
-    let shown = (dividend.shown_decimals() + DIV_PRECISION_INCREMENT).min(MAX_DECIMALS);
+    let kept = grouped(left + right + increment.saturating_sub(padding));
+    let shown = (dividend.shown_decimals() + increment).min(MAX_DECIMALS);
     // Guard digits are a luxury: they must leave room for the digits before the point.
     let kept = if kept > 2 * GUARD_GROUP {
         (2 * GUARD_GROUP).max(shown)
@@ -148,15 +162,17 @@ fn quotient_scale(dividend: &SqlType, divisor: &SqlType) -> (u8, u8) {
 
 fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
-    if class(&types) == Class::Double {
-        let decimals = common_float_decimals(operands.fields);
-        let shown = decimals.map(|decimals| decimals.saturating_add(DIV_PRECISION_INCREMENT));
+    let told = operands.int(2).and_then(|told| u8::try_from(told).ok());
+    let increment = told.map_or(DIV_PRECISION_INCREMENT, |told| told.min(MAX_DECIMALS));
+    if class(&types[..2]) == Class::Double {
+        let decimals = common_float_decimals(&operands.fields[..2]);
+        let shown = decimals.map(|decimals| decimals.saturating_add(increment));
         // With more digits than that, as many are shown as it takes.
         return Ok(field::double_of(
             shown.filter(|shown| *shown <= MAX_DECIMALS),
         ));
     }
-    let (kept, shown) = quotient_scale(&types[0], &types[1]);
+    let (kept, shown) = quotient_scale(&types[0], &types[1], increment);
     let (digits, _) = types[0].decimal_digits();
     let (_, divisor_scale) = types[1].decimal_digits();
     Ok(field::decimal(
@@ -296,6 +312,28 @@ fn unsigned_arithmetic(call: &Call<'_>, operation: Operation) -> Result<ArrayRef
             match value.and_then(|value| u64::try_from(value).ok()) {
                 Some(value) => Ok(Some(value)),
                 None => Err(overflow("BIGINT UNSIGNED", operation.symbol())),
+            }
+        })
+        .collect();
+    Ok(Arc::new(result?))
+}
+
+/// Whole numbers of either sign, and a difference that may be negative.
+fn signed_difference(call: &Call<'_>) -> Result<ArrayRef> {
+    let has_unsigned = (0..2).any(|operand| call.sql_type(operand).is_unsigned());
+    if call.result_type() != &DataType::Int64 || !has_unsigned {
+        return arithmetic(call, Operation::Subtract);
+    }
+    let (left, right) = (call.decimal(0, 0)?, call.decimal(1, 0)?);
+    let result: Result<Int64Array> = (0..call.rows())
+        .map(|row| {
+            let (Some(left), Some(right)) = (left.get(row), right.get(row)) else {
+                return Ok(None);
+            };
+            let difference = left.checked_sub(right);
+            match difference.and_then(|value| i64::try_from(value).ok()) {
+                Some(value) => Ok(Some(value)),
+                None => Err(overflow("BIGINT", "-")),
             }
         })
         .collect();

@@ -76,9 +76,8 @@ pub(super) fn number_of_hybrid(expr: Expr) -> Expr {
 /// What an operator computes with.
 pub(super) fn wanted_number(operator: &str) -> Option<NumberKind> {
     match operator {
-        "$add" | "$subtract" | "$multiply" | "$divide" | "mod" | "$negate" | "$cast_double" => {
-            Some(NumberKind::Double)
-        }
+        "$add" | "$subtract" | "$signed_subtract" | "$multiply" | "$divide" | "mod" | "$negate"
+        | "$cast_double" => Some(NumberKind::Double),
         "$integer_divide" => Some(NumberKind::Decimal),
         "$bit_and" | "$bit_or" | "$bit_xor" | "$shift_left" | "$shift_right" | "$bit_not"
         | "bit_count" | "$cast_signed" | "$cast_unsigned" => Some(NumberKind::Integer),
@@ -257,7 +256,7 @@ pub(super) fn note_constants(
 /// Notes a constant divisor that is zero, where the session wants to hear of it.
 pub(super) fn note_constant_divisor(operands: &[Expr], rule: Rule<'_>) -> Result<()> {
     match operands {
-        [dividend, divisor]
+        [dividend, divisor, ..]
             if rule.truncated.watches_constant_divisors()
                 && literal(divisor).is_some_and(is_zero)
                 && !literal(dividend).is_some_and(ScalarValue::is_null) =>
@@ -281,7 +280,7 @@ fn is_zero(value: &ScalarValue) -> bool {
 /// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a
 /// number other than zero.
 pub(super) fn watched_divisor(mut operands: Vec<Expr>, rule: Rule<'_>) -> Result<Vec<Expr>> {
-    if let [dividend, divisor] = operands.as_mut_slice()
+    if let [dividend, divisor, ..] = operands.as_mut_slice()
         && literal(divisor).is_none_or(is_zero)
     {
         let operand = std::mem::replace(divisor, lit(ScalarValue::Null));

@@ -34,7 +34,7 @@ const MAX_CONDITION_NODES: usize = 256;
 pub(super) const MAX_ORDERED: usize = 32;
 
 /// Functions that are NULL at the first operand that is NULL, and compute no other.
-const STOP_AT_NULL: [&str; 33] = [
+const STOP_AT_NULL: [&str; 34] = [
     "$add",
     "$between",
     "$bit_and",
@@ -54,6 +54,7 @@ const STOP_AT_NULL: [&str; 33] = [
     "$ne",
     "$shift_left",
     "$shift_right",
+    "$signed_subtract",
     "$subtract",
     "$when",
     "atan2",
@@ -71,12 +72,13 @@ const STOP_AT_NULL: [&str; 33] = [
 ];
 
 /// Functions that are NULL only where an operand is, or is divided by zero.
-const ARITHMETIC: [&str; 7] = [
+const ARITHMETIC: [&str; 8] = [
     "$add",
     "$divide",
     "$integer_divide",
     "$multiply",
     "$negate",
+    "$signed_subtract",
     "$subtract",
     "mod",
 ];

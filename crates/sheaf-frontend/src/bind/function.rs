@@ -629,7 +629,7 @@ impl Binder<'_> {
             // The type and the rounding of a quotient are those of AVG.
             "avg" => {
                 let arguments = vec![column(self, "$sum")?, column(self, "count")?];
-                self.call("$average", arguments)
+                self.quotient("$average", arguments)
             }
             "$json_min" | "$json_max" => {
                 let extreme = column(self, &name["$json_".len()..])?;

@@ -307,6 +307,7 @@ fn collation_of<'e>(operands: impl IntoIterator<Item = &'e Expr>) -> Option<Coll
 const INFIX: &[(&str, &str)] = &[
     ("$add", "+"),
     ("$subtract", "-"),
+    ("$signed_subtract", "-"),
     ("$multiply", "*"),
     ("$divide", "/"),
     ("$average", "/"),

@@ -85,7 +85,9 @@ fn with_offset(expr: &Expr) -> (&Expr, f64) {
                     (of, whole_number(number))
                 }
                 (Some("$add"), [number, of]) => (of, whole_number(number)),
-                (Some("$subtract"), [of, number]) => (of, whole_number(number).map(|by| -by)),
+                (Some("$subtract" | "$signed_subtract"), [of, number]) => {
+                    (of, whole_number(number).map(|by| -by))
+                }
                 (Some("$date_add"), [of, number, unit]) if is_day(unit) => {
                     (of, whole_number(number))
                 }

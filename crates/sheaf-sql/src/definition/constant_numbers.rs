@@ -66,17 +66,17 @@ impl ConstantNumber {
     }
 }
 
-/// `None` of anything but an exact number that is computed of constants.
-pub(super) fn constant_number(written: &Expr) -> Option<ConstantNumber> {
+/// `None` of anything but an exact number that is computed of constants. Divisions add `increment` decimals.
+pub(super) fn constant_number(written: &Expr, increment: u32) -> Option<ConstantNumber> {
     match written {
-        Expr::Nested(inner) => constant_number(inner),
+        Expr::Nested(inner) => constant_number(inner, increment),
         Expr::Value(value) => match &value.value {
             Literal::Number(digits, _) => ConstantNumber::certain(of_literal(digits)?),
             Literal::Boolean(_) => ConstantNumber::certain(Extent::of_digits(1)),
             _ => None,
         },
         Expr::UnaryOp { op, expr } => {
-            let number = constant_number(expr)?;
+            let number = constant_number(expr, increment)?;
             let (whole, scale) = number.digits()?;
             match op {
                 UnaryOperator::Plus => Some(number),
@@ -88,12 +88,15 @@ pub(super) fn constant_number(written: &Expr) -> Option<ConstantNumber> {
                 _ => None,
             }
         }
-        Expr::BinaryOp { left, op, right } => {
-            of_operator(op, constant_number(left)?, constant_number(right)?)
-        }
+        Expr::BinaryOp { left, op, right } => of_operator(
+            op,
+            constant_number(left, increment)?,
+            constant_number(right, increment)?,
+            increment,
+        ),
         Expr::Ceil { expr, field } | Expr::Floor { expr, field } => match field {
             CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => {
-                whole_number(constant_number(expr)?)
+                whole_number(constant_number(expr, increment)?)
             }
             _ => None,
         },
@@ -104,14 +107,14 @@ pub(super) fn constant_number(written: &Expr) -> Option<ConstantNumber> {
             expr,
             data_type: Some(data_type),
             ..
-        } => of_cast(expr, data_type),
+        } => of_cast(expr, data_type, increment),
         Expr::Case {
             conditions,
             else_result,
             ..
         } => {
             let results = conditions.iter().map(|when| &when.result);
-            let number = one_of(results.chain(else_result.as_deref()))?;
+            let number = one_of(results.chain(else_result.as_deref()), increment)?;
             Some(match else_result {
                 Some(_) => number,
                 None => number.or_null(),
@@ -119,7 +122,7 @@ pub(super) fn constant_number(written: &Expr) -> Option<ConstantNumber> {
         }
         Expr::Function(function) => {
             let operands: Vec<&Expr> = arguments(function).collect();
-            of_function(&function_name(function), &operands)
+            of_function(&function_name(function), &operands, increment)
         }
         Expr::Subquery(query) => {
             let SetExpr::Select(select) = query.body.as_ref() else {
@@ -135,7 +138,7 @@ pub(super) fn constant_number(written: &Expr) -> Option<ConstantNumber> {
                 [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }]
                     if is_one_row =>
                 {
-                    constant_number(item)
+                    constant_number(item, increment)
                 }
                 _ => None,
             }
@@ -181,6 +184,7 @@ fn of_operator(
     op: &BinaryOperator,
     left: ConstantNumber,
     right: ConstantNumber,
+    increment: u32,
 ) -> Option<ConstantNumber> {
     let ((one, scale), (other, other_scale)) = (left.digits()?, right.digits()?);
     let is_decimal = left.is_decimal() || right.is_decimal();
@@ -194,7 +198,7 @@ fn of_operator(
         }
         BinaryOperator::Multiply => operands.computed(one + other, scale + other_scale, is_decimal),
         BinaryOperator::Divide => {
-            let extent = left.extent.divided_by(right.extent)?;
+            let extent = left.extent.divided_by(right.extent, increment)?;
             let (precision, scale) = extent.digits()?;
             let quotient = operands.computed(precision.checked_sub(scale)?, scale, true)?;
             Some(quotient.or_null())
@@ -222,11 +226,11 @@ fn of_operator(
     }
 }
 
-fn of_cast(operand: &Expr, to: &SqlType) -> Option<ConstantNumber> {
+fn of_cast(operand: &Expr, to: &SqlType, increment: u32) -> Option<ConstantNumber> {
     let is_text = matches!(operand, Expr::Value(value) if matches!(value.value, Literal::SingleQuotedString(_)));
     let may_be_null = match is_text {
         true => false,
-        false => constant_number(operand)?.may_be_null,
+        false => constant_number(operand, increment)?.may_be_null,
     };
     let extent = match to {
         SqlType::Decimal(digits) | SqlType::Dec(digits) | SqlType::Numeric(digits) => {
@@ -249,8 +253,8 @@ fn of_cast(operand: &Expr, to: &SqlType) -> Option<ConstantNumber> {
     })
 }
 
-fn of_function(name: &str, operands: &[&Expr]) -> Option<ConstantNumber> {
-    let first = || constant_number(operands.first()?);
+fn of_function(name: &str, operands: &[&Expr], increment: u32) -> Option<ConstantNumber> {
+    let first = || constant_number(operands.first()?, increment);
     match (name, operands) {
         ("round", [_]) => rounded(first()?, 0, true),
         ("round", [_, places]) => rounded(first()?, places_of(places)?, true),
@@ -264,15 +268,19 @@ fn of_function(name: &str, operands: &[&Expr]) -> Option<ConstantNumber> {
             extent: bigint(),
             ..first()?
         }),
-        ("mod", [_, divisor]) => {
-            of_operator(&BinaryOperator::Modulo, first()?, constant_number(divisor)?)
-        }
-        ("if", [_, then, otherwise]) => one_of([*then, *otherwise].into_iter()),
-        ("greatest" | "least", [_, _, ..]) => one_of(operands.iter().copied()),
+        ("mod", [_, divisor]) => of_operator(
+            &BinaryOperator::Modulo,
+            first()?,
+            constant_number(divisor, increment)?,
+            increment,
+        ),
+        ("if", [_, then, otherwise]) => one_of([*then, *otherwise].into_iter(), increment),
+        ("greatest" | "least", [_, _, ..]) => one_of(operands.iter().copied(), increment),
         ("ifnull", [_, _]) | ("coalesce", [_, ..]) => {
-            let number = one_of(operands.iter().copied())?;
+            let number = one_of(operands.iter().copied(), increment)?;
             let may_be_null = |operand: &&Expr| {
-                is_null(operand) || constant_number(operand).is_none_or(|known| known.may_be_null)
+                is_null(operand)
+                    || constant_number(operand, increment).is_none_or(|known| known.may_be_null)
             };
             Some(ConstantNumber {
                 may_be_null: operands.iter().all(may_be_null),
@@ -285,7 +293,7 @@ fn of_function(name: &str, operands: &[&Expr]) -> Option<ConstantNumber> {
 }
 
 /// What is one of several numbers, and may be NULL where one of them may.
-fn one_of<'e>(written: impl Iterator<Item = &'e Expr>) -> Option<ConstantNumber> {
+fn one_of<'e>(written: impl Iterator<Item = &'e Expr>, increment: u32) -> Option<ConstantNumber> {
     let mut common: Option<ConstantNumber> = None;
     let mut has_null = false;
     for expr in written {
@@ -293,7 +301,7 @@ fn one_of<'e>(written: impl Iterator<Item = &'e Expr>) -> Option<ConstantNumber>
             has_null = true;
             continue;
         }
-        let number = constant_number(expr)?;
+        let number = constant_number(expr, increment)?;
         common = Some(match common {
             None => number,
             Some(known) => ConstantNumber {

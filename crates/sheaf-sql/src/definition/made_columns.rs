@@ -141,7 +141,8 @@ impl Session {
                 ..column
             },
             None => {
-                let number = written.and_then(constant_number);
+                let increment = u32::from(self.variables.quotient_decimals());
+                let number = written.and_then(|written| constant_number(written, increment));
                 let declared = written.and_then(declared_length);
                 let extent = match (extent, declared) {
                     (Some(Extent::Null), Some(declared)) => Some(Extent::Text(declared)),

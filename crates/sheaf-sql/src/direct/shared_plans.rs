@@ -78,6 +78,8 @@ pub(crate) struct PlanKey {
     /// What literals compare by; what results are told in says nothing of it where they are not converted.
     connection_collation_id: u16,
     pushes_index_conditions: bool,
+    /// What quotients have, see `div_precision_increment`.
+    quotient_decimals: u8,
     /// The tables of a plan are seen in it, see `Table::in_time_zone`.
     time_zone_offset_seconds: i32,
 }
@@ -91,6 +93,7 @@ impl PlanKey {
             collation_id: session.result_collation_id(),
             connection_collation_id: session.variables.connection_collation_id(),
             pushes_index_conditions: session.variables.pushes_index_conditions(),
+            quotient_decimals: session.variables.quotient_decimals(),
             time_zone_offset_seconds: session.variables.time_zone_offset_seconds(),
         }
     }
@@ -239,6 +242,7 @@ mod tests {
             collation_id: 255,
             connection_collation_id: 255,
             pushes_index_conditions: true,
+            quotient_decimals: 4,
             time_zone_offset_seconds: 0,
         }
     }
@@ -274,6 +278,10 @@ mod tests {
             },
             PlanKey {
                 collation_id: 46,
+                ..key("select 1")
+            },
+            PlanKey {
+                quotient_decimals: 8,
                 ..key("select 1")
             },
             PlanKey {

@@ -23,6 +23,7 @@ use sheaf_access::TYPE_KEY;
 use sheaf_algebra::scalar::ScalarKind;
 use sheaf_algebra::{ColumnId, Operator, Relation, Scalar};
 use sheaf_exec::CommonTableSource;
+use sheaf_exec::functions::arithmetic::DIV_PRECISION_INCREMENT;
 use sheaf_frontend::query::{BoundQuery, Shown};
 use sheaf_types::number::greatest_bits;
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
@@ -54,8 +55,6 @@ const LONGEST_JSON_TYPE: u32 = 17;
 const SIGN_AND_POINT: u32 = 2;
 /// The digits of the sum of numbers are these more than those of the numbers.
 const DIGITS_OF_SUM: u32 = 22;
-/// Digits behind the point that a division adds.
-const DIGITS_OF_DIVISION: u32 = 4;
 /// What is computed of a whole number has so many digits before the point, at least, whatever the number.
 const DIGITS_OF_ANY_INTEGER: u32 = 19;
 /// Whole numbers of so many digits, with their sign, are not computed as INT.
@@ -155,12 +154,12 @@ impl Extent {
         }
     }
 
-    /// What a division by another makes.
-    pub(crate) fn divided_by(self, divisor: Extent) -> Option<Extent> {
+    /// What a division by another makes that adds so many decimals.
+    pub(crate) fn divided_by(self, divisor: Extent, increment: u32) -> Option<Extent> {
         let ((one, scale), (_, other_scale)) = (self.digits()?, divisor.digits()?);
         Some(Extent::Decimal {
-            precision: one.saturating_add(other_scale + DIGITS_OF_DIVISION),
-            scale: scale.saturating_add(DIGITS_OF_DIVISION),
+            precision: one.saturating_add(other_scale + increment),
+            scale: scale.saturating_add(increment),
         })
     }
 
@@ -558,6 +557,12 @@ impl<'a> Extents<'a> {
         let argument = |position: usize| self.of(args.get(position)?);
         let digits = |position: usize| argument(position)?.digits();
         let whole = |position: usize| digits(position).map(|(precision, scale)| precision - scale);
+        // Digits behind the point that a division adds.
+        let increment = || {
+            args.get(2)
+                .and_then(constant)
+                .unwrap_or(u32::from(DIV_PRECISION_INCREMENT))
+        };
         Some(match name {
             "length" | "octet_length" | "bit_length" | "character_length" | "locate" | "instr"
             | "strcmp" | "ascii" | "field" | "find_in_set" | "interval" | "year" | "quarter"
@@ -571,7 +576,7 @@ impl<'a> Extents<'a> {
                 let (precision, scale) = digits(0)?;
                 Extent::exact(precision - scale, scale)
             }
-            "$add" | "$subtract" => {
+            "$add" | "$subtract" | "$signed_subtract" => {
                 let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);
                 let whole = (one - scale).max(other - other_scale);
                 Extent::exact(whole.saturating_add(1), scale.max(other_scale))
@@ -581,12 +586,12 @@ impl<'a> Extents<'a> {
                 let scale = scale.saturating_add(other_scale);
                 Extent::exact(one.saturating_add(other).saturating_sub(scale), scale)
             }
-            "$divide" => argument(0)?.divided_by(argument(1)?)?,
+            "$divide" => argument(0)?.divided_by(argument(1)?, increment())?,
             "$average" => {
                 let (sum, scale) = digits(0)?;
                 Extent::Decimal {
-                    precision: sum.checked_sub(DIGITS_OF_SUM)? + DIGITS_OF_DIVISION,
-                    scale: scale.saturating_add(DIGITS_OF_DIVISION),
+                    precision: sum.checked_sub(DIGITS_OF_SUM)? + increment(),
+                    scale: scale.saturating_add(increment()),
                 }
             }
             "$integer_divide" => Extent::of_digits(whole(0)?),

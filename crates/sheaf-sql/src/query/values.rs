@@ -77,6 +77,15 @@ impl SessionValues for Session {
         self.variables.sql_mode().contains("ONLY_FULL_GROUP_BY")
     }
 
+    fn has_signed_differences(&self) -> bool {
+        let mode = self.variables.sql_mode();
+        mode.contains("NO_UNSIGNED_SUBTRACTION")
+    }
+
+    fn quotient_decimals(&self) -> u8 {
+        self.variables.quotient_decimals()
+    }
+
     fn uses_invisible_indexes(&self) -> bool {
         self.variables.uses_invisible_indexes()
     }

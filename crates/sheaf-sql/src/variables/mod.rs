@@ -622,6 +622,11 @@ impl Variables {
         self.values.settings.merges_derived_tables
     }
 
+    /// Decimals that `/` and AVG add to those of the dividend.
+    pub(crate) fn quotient_decimals(&self) -> u8 {
+        self.values.settings.quotient_decimals
+    }
+
     pub(crate) fn uses_invisible_indexes(&self) -> bool {
         self.values.settings.uses_invisible_indexes
     }

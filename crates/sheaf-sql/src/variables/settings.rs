@@ -29,6 +29,8 @@ pub(super) struct Settings {
     pub(super) uses_invisible_indexes: bool,
     pub(super) pushes_index_conditions: bool,
     pub(super) traces_optimizer: bool,
+    /// What `div_precision_increment` says.
+    pub(super) quotient_decimals: u8,
     pub(super) foreign_key_checks: bool,
     pub(super) auto_increment_series: AutoIncrementSeries,
     /// Whether notes are among the warnings of a statement.
@@ -104,6 +106,7 @@ impl Settings {
             merges_derived_tables: switch.derived_merge,
             pushes_index_conditions: switch.index_condition_pushdown,
             traces_optimizer,
+            quotient_decimals: u8::try_from(integer("div_precision_increment")).unwrap_or(u8::MAX),
             foreign_key_checks: !matches!(
                 value("foreign_key_checks"),
                 Some(VariableValue::Bool(false))

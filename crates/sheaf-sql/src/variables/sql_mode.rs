@@ -54,10 +54,9 @@ const OBSOLETE: [&str; 11] = [
 
 /// Modes that are not to be accepted and ignored: strings would be read, or values computed, shown or stored otherwise
 /// than was asked for.
-const REFUSED: [&str; 5] = [
+const REFUSED: [&str; 4] = [
     "ALLOW_INVALID_DATES",
     "NO_BACKSLASH_ESCAPES",
-    "NO_UNSIGNED_SUBTRACTION",
     "PAD_CHAR_TO_FULL_LENGTH",
     "TIME_TRUNCATE_FRACTIONAL",
 ];

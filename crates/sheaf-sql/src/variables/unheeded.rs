@@ -12,7 +12,6 @@ pub(super) const REFUSED: &[&str] = &[
     "completion_type",
     "default_collation_for_utf8mb4",
     "default_week_format",
-    "div_precision_increment",
     "explicit_defaults_for_timestamp",
     "init_connect",
     "mandatory_roles",

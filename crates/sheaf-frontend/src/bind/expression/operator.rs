@@ -3,6 +3,7 @@
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::Comparison;
+use sheaf_exec::functions::arithmetic::DIV_PRECISION_INCREMENT;
 use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::{
     BinaryOperator, Expr, Interval, UnaryOperator, Value as Literal, ValueWithSpan,
@@ -101,9 +102,13 @@ impl Binder<'_> {
                 return self.call("json_unquote", vec![found]);
             }
             Op::Plus => "$add",
+            Op::Minus if self.context.session.has_signed_differences() => "$signed_subtract",
             Op::Minus => "$subtract",
             Op::Multiply => "$multiply",
-            Op::Divide => "$divide",
+            Op::Divide => {
+                let operands = self.operands([left, right])?;
+                return self.quotient("$divide", operands);
+            }
             Op::MyIntegerDivide => "$integer_divide",
             Op::Modulo => "mod",
             Op::StringConcat => "concat",
@@ -115,6 +120,15 @@ impl Binder<'_> {
             other => return unsupported(other.to_string()),
         };
         self.call_on_values(name, [left, right])
+    }
+
+    /// A function that divides, with the session's number of decimals where that is not the usual one.
+    pub(in crate::bind) fn quotient(&self, name: &str, mut operands: Vec<Scalar>) -> Bound<Scalar> {
+        let decimals = self.context.session.quotient_decimals();
+        if decimals != DIV_PRECISION_INCREMENT {
+            operands.push(self.integer(i64::from(decimals)));
+        }
+        self.call(name, operands)
     }
 
     pub(super) fn unary_operator(&mut self, op: UnaryOperator, expr: &Expr) -> Bound<Scalar> {

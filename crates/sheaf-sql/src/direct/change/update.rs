@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use sheaf_frontend::query::SessionValues;
 use sheaf_storage::MAX_ENTRY_BYTES;
 use sheaf_table::Table;
 use sheaf_table::convert::default_in_row;
@@ -70,6 +71,7 @@ impl Update {
         let names = Names::of(session, tables)?;
         let mut compiler = Compiler {
             names: &names,
+            has_signed_differences: session.has_signed_differences(),
             collector: Collector::of_table(&names).for_values(),
             given: Vec::new(),
             compiled: Vec::with_capacity(assignments.len()),
@@ -216,6 +218,8 @@ impl Update {
 /// Takes assignments from left to right.
 struct Compiler<'a> {
     names: &'a Names<'a>,
+    /// Under the mode NO_UNSIGNED_SUBTRACTION, which changes what leaves the range.
+    has_signed_differences: bool,
     collector: Collector<'a>,
     given: Vec<Given>,
     compiled: Vec<Assignment>,
@@ -248,7 +252,11 @@ impl Compiler<'_> {
                 .is_none()
                 .then_some(NewValue::Default);
         }
-        if let Some(value) = NewValue::of(expr, self.names) {
+        let is_other = |value: &NewValue| match value {
+            NewValue::Sum { negated, .. } => self.has_signed_differences && *negated,
+            _ => false,
+        };
+        if let Some(value) = NewValue::of(expr, self.names).filter(|value| !is_other(value)) {
             return Some(value);
         }
         let ty = &self.names.definition().columns[column].ty;
