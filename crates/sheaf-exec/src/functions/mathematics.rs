@@ -386,7 +386,7 @@ fn cut(value: i128, digits: u8, to_nearest: bool) -> i128 {
     }
 }
 
-fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
+pub(super) fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
     let whole = |value: f64| {
         if to_nearest {
             value.round_ties_even()

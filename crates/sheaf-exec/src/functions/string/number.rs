@@ -2,10 +2,11 @@
 
 use arrow::array::ArrayRef;
 use datafusion_common::Result;
-use sheaf_types::number::rescale;
+use sheaf_types::number::{push_fixed_double, rescale};
 
 use super::text;
 use crate::functions::locale::number_style;
+use crate::functions::mathematics::round_double;
 use crate::functions::result_array::texts;
 use crate::functions::types::{SqlType, bit_length};
 use crate::functions::{Call, Function};
@@ -127,7 +128,10 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
             }
             plain
         } else {
-            format!("{:.*}", usize::from(places), doubles.get(row)?)
+            let rounded = round_double(doubles.get(row)?, i64::from(places), true);
+            let mut plain = String::new();
+            push_fixed_double(rounded, places, &mut plain);
+            plain
         };
         let (sign, unsigned) = match plain.strip_prefix('-') {
             Some(rest) => ("-", rest),
