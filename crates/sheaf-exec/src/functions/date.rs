@@ -431,10 +431,12 @@ pub(super) fn week_of(days: i32, mode: i64) -> (i64, i64) {
     // The rule of the first weekday is inverted when the week begins on a Monday.
     let first_weekday = (mode & 4 != 0) ^ !monday_first;
     let (mut year, _, _) = civil_from_days(days);
-    let first_of = |year: i32| days_from_civil(year, 1, 1);
+    let number_of = |days: i32| day_number(days) as i32;
+    let first_of = |year: i32| number_of(days_from_civil(year, 1, 1));
     let position = |days: i32| if monday_first { weekday(days) } else { (weekday(days) + 1) % 7 } as i32;
     let mut first = first_of(year);
-    let mut start = position(first);
+    let mut start = position(days_from_civil(year, 1, 1));
+    let days = number_of(days);
     let days_in = |year: i32| {
         if temporal::is_leap_year(year) {
             366

@@ -15,8 +15,8 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    DAY, MAX_DATE, MIN_DATE, PartialDate, SECOND, checked_days, civil_from_days, days_from_civil,
-    full_year, split_datetime, split_time, weekday,
+    DAY, MAX_DATE, MIN_DATE, PartialDate, SECOND, checked_days, civil_from_days, day_number,
+    days_from_civil, full_year, split_datetime, split_time, weekday,
 };
 
 use super::argument::Argument;
@@ -118,8 +118,8 @@ fn push_formatted(
             'h' | 'I' => write!(out, "{:02}", half_day_hour(hours)),
             'i' => write!(out, "{minutes:02}"),
             'j' => {
-                let first = days_from_civil(numbers()?.0, 1, 1);
-                write!(out, "{:03}", days? - first + 1)
+                let first = day_number(days_from_civil(numbers()?.0, 1, 1));
+                write!(out, "{:03}", day_number(days?) - first + 1)
             }
             'k' => write!(out, "{hours}"),
             'l' => write!(out, "{}", half_day_hour(hours)),

@@ -12,8 +12,8 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    self, DAY, MAX_TIME, SECOND, ZERO_DATETIME, add_months, civil_from_days, datetime_from_parts,
-    datetime_in_range, read_datetime, split_datetime,
+    self, DAY, MAX_TIME, SECOND, ZERO_DATETIME, add_micros, add_months, civil_from_days,
+    datetime_from_parts, micros_between, read_datetime, split_datetime,
 };
 
 use super::result_array::texts;
@@ -218,8 +218,7 @@ fn add_span(micros: i64, span: Span) -> Option<i64> {
     } else {
         add_months(days, span.months)?
     };
-    let sum = (i64::from(days) * DAY + of_day).checked_add(span.micros)?;
-    datetime_in_range(sum).then_some(sum)
+    add_micros(i64::from(days) * DAY + of_day, span.micros)
 }
 
 fn unit_of(name: Option<&str>) -> Result<Unit> {
@@ -364,7 +363,7 @@ fn difference(call: &Call<'_>) -> Result<ArrayRef> {
     let result: Int64Array = (0..call.rows())
         .map(|row| {
             let (from, to) = (from.existing(row)?, to.existing(row)?);
-            let micros = to - from;
+            let micros = micros_between(from, to);
             Some(match unit {
                 Unit::Microsecond => micros,
                 Unit::Second => micros / SECOND,

@@ -176,7 +176,7 @@ fn is_clock(text: &str) -> bool {
 fn differences(call: &Call<'_>) -> Result<impl Fn(usize) -> Option<i64> + use<>> {
     let (left, right) = (Clocks::of(call, 0)?, Clocks::of(call, 1)?);
     Ok(move |row| match (left.get(row)?, right.get(row)?) {
-        (Clock::Moment(left), Clock::Moment(right)) => Some(left - right),
+        (Clock::Moment(left), Clock::Moment(right)) => Some(temporal::micros_between(right, left)),
         (Clock::Time(left), Clock::Time(right)) => Some(left - right),
         _ => None,
     })

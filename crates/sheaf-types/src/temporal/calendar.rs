@@ -56,10 +56,10 @@ pub const fn civil_from_days(days: i32) -> (i32, u32, u32) {
     (year, month, day)
 }
 
-/// True if the year has a 29 February.
+/// True if the year has a 29 February. The year 0 has none in MySQL.
 #[inline]
 pub const fn is_leap_year(year: i32) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) && year != 0
 }
 
 /// Days of a month.
@@ -76,10 +76,12 @@ pub const fn days_in_month(year: i32, month: u32) -> u32 {
 /// Day number (TO_DAYS) of 1970-01-01.
 pub const DAYS_TO_EPOCH: i64 = 719_528;
 
-/// The year 0 has a 29th of February in the calendar, and none in MySQL's count of days.
+/// The year 0 has a 29th of February where dates are counted from 1970, and none in MySQL. So differences and weekdays
+/// are those of [`day_number`]s.
 const DAYS_BEFORE_MARCH_OF_0: i64 = 60;
 
 /// MySQL's number of a day, TO_DAYS: 1 of 0000-01-01.
+#[inline]
 pub fn day_number(days: i32) -> i64 {
     let number = i64::from(days) + DAYS_TO_EPOCH;
     number + i64::from(number < DAYS_BEFORE_MARCH_OF_0)
@@ -101,6 +103,23 @@ pub fn checked_days(year: i32, month: u32, day: u32) -> Option<i32> {
         && day >= 1
         && day <= days_in_month(year, month);
     exists.then(|| days_from_civil(year, month, day))
+}
+
+/// A point in time and a length of time, in microseconds; `None` outside of the years 0 to 9999.
+pub fn add_micros(point: i64, micros: i64) -> Option<i64> {
+    let (days, of_day) = split_datetime(point);
+    let sum = (day_number(days) * DAY + of_day).checked_add(micros)?;
+    let days = day_of_number(sum.div_euclid(DAY))?;
+    Some(i64::from(days) * DAY + sum.rem_euclid(DAY))
+}
+
+/// Microseconds from one point in time to another.
+pub fn micros_between(from: i64, to: i64) -> i64 {
+    let counted = |point: i64| {
+        let (days, of_day) = split_datetime(point);
+        day_number(days) * DAY + of_day
+    };
+    counted(to) - counted(from)
 }
 
 /// Whether a point in time lies in the years 0 to 9999.
@@ -129,13 +148,14 @@ pub fn split_time(micros: i64) -> (i64, i64, i64, i64) {
 /// 0 is Monday, 6 is Sunday.
 #[inline]
 pub fn weekday(days: i32) -> u32 {
-    (days + 3).rem_euclid(7) as u32
+    // The first day is a Sunday.
+    (day_number(days) + 5).rem_euclid(7) as u32
 }
 
 /// 1 to 366.
 pub fn day_of_year(days: i32) -> u32 {
     let (year, _, _) = civil_from_days(days);
-    (days - days_from_civil(year, 1, 1) + 1) as u32
+    (day_number(days) - day_number(days_from_civil(year, 1, 1)) + 1) as u32
 }
 
 /// Adds months; the day becomes the month's last where it does not exist. `None` outside of the years 0 to 9999.
@@ -211,6 +231,23 @@ mod tests {
         for number in [i64::MIN, -1, 0, 3_652_425, i64::MAX] {
             assert_eq!(day_of_number(number), None, "{number}");
         }
+    }
+
+    #[test]
+    fn the_year_0_has_no_leap_day() {
+        assert_eq!(checked_days(0, 2, 29), None);
+        let (february, march) = (days_from_civil(0, 2, 28), days_from_civil(0, 3, 1));
+        assert_eq!((weekday(MIN_DATE), weekday(february)), (6, 1));
+        assert_eq!(weekday(march), 2);
+        assert_eq!(day_of_year(march), 60);
+        let midnight = |days: i32| i64::from(days) * DAY;
+        assert_eq!(add_micros(midnight(february), DAY), Some(midnight(march)));
+        assert_eq!(add_micros(midnight(march), -DAY), Some(midnight(february)));
+        assert_eq!(micros_between(midnight(march), midnight(february)), -DAY);
+        let last = add_micros(midnight(MIN_DATE), 3_652_423 * DAY);
+        assert_eq!(last, Some(midnight(MAX_DATE)));
+        assert_eq!(add_micros(midnight(MIN_DATE), -1), None);
+        assert_eq!(add_micros(midnight(MAX_DATE), DAY), None);
     }
 
     #[test]
