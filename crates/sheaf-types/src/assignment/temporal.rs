@@ -4,7 +4,7 @@ use super::{Converted, Mode, convert_text, number, show, zero_value};
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
 use crate::temporal::{
-    self as calendar, DAY, MAX_TIME, MAX_TIME_NUMBER, NotTemporal, SECOND, ZERO_DATETIME,
+    self as calendar, DAY, MAX_TIME, MAX_TIME_NUMBER, NotTemporal, SECOND, TimeText, ZERO_DATETIME,
     datetime_as_integer, datetime_from_parts, read_datetime, read_time, round_datetime, round_time,
     split_offset, time_as_integer, time_from_parts,
 };
@@ -36,6 +36,11 @@ pub(super) fn of_text(ty: &ColumnType, text: &str, mode: Mode) -> Converted {
             Ok(read) if read.is_cut => {
                 let value = Value::Time(read.micros(0));
                 Converted::bad(value, temporal_out_of_range(ty, text))
+            }
+            Ok(TimeText {
+                no_day: Some(why), ..
+            }) if why != NotTemporal::ZeroInDate || !mode.zero_in_date => {
+                bad_temporal(ty, text, why)
             }
             Ok(read) => {
                 let converted = Converted::fine(Value::Time(read.micros(*fsp)));

@@ -17,8 +17,24 @@ pub const MAX_TIME_NUMBER: i128 = 8_385_959;
 /// # Errors
 /// `Text` and `ZeroInDate`.
 pub fn datetime_from_number(number: i128) -> Result<(i64, bool), NotTemporal> {
+    if number == 0 {
+        return Ok((ZERO_DATETIME, false));
+    }
+    let ((year, month, day), of_day) = date_and_clock(number)?;
+    if month == 0 || day == 0 {
+        return Err(ZeroInDate);
+    }
+    if day > days_in_month(year, month) {
+        return Err(Text);
+    }
+    let days = i64::from(days_from_civil(year, month, day));
+    let micros = in_range(days * DAY + of_day)?;
+    Ok((micros, number >= 100_000_000))
+}
+
+/// Year, month and day, of which the last two may be zero, and the time of day of such a number.
+fn date_and_clock(number: i128) -> Result<((i32, u32, u32), i64), NotTemporal> {
     let full = match number {
-        0 => return Ok((ZERO_DATETIME, false)),
         101..=691_231 => (number + 20_000_000) * 1_000_000,
         700_101..=991_231 => (number + 19_000_000) * 1_000_000,
         10_000_101..=99_991_231 => number * 1_000_000,
@@ -37,16 +53,8 @@ pub fn datetime_from_number(number: i128) -> Result<(i64, bool), NotTemporal> {
     if month > 12 || day > 31 || hour > 23 || minute > 59 || second > 59 {
         return Err(Text);
     }
-    if month == 0 || day == 0 {
-        return Err(ZeroInDate);
-    }
-    if day > days_in_month(year as i32, month) {
-        return Err(Text);
-    }
     let seconds = i64::from(hour * 3600 + minute * 60 + second);
-    let days = i64::from(days_from_civil(year as i32, month, day));
-    let micros = in_range(days * DAY + seconds * SECOND)?;
-    Ok((micros, number >= 100_000_000))
+    Ok(((year as i32, month, day), seconds * SECOND))
 }
 
 /// Reads a number as HHMMSS: signed microseconds.
@@ -57,7 +65,7 @@ pub fn time_from_number(number: i128) -> Result<i64, NotTemporal> {
     let size = u64::try_from(number.unsigned_abs()).map_err(|_| Text)?;
     if size >= 10_000_000_000 {
         // Too many digits for a time: a datetime of which the time of day is taken.
-        return datetime_from_number(number).map(|(micros, _)| micros.rem_euclid(DAY));
+        return date_and_clock(number).map(|(_, of_day)| of_day);
     }
     let (hours, minutes, seconds) = (size / 10_000, size / 100 % 100, size % 100);
     if minutes > 59 || seconds > 59 {

@@ -34,6 +34,8 @@ use NotTemporal::{Text, ZeroInDate};
 
 /// Nanoseconds of a second.
 const NANOS: i64 = 1_000_000_000;
+/// More hours are no time, not even the longest.
+const MOST_HOURS: u64 = u32::MAX as u64 - 1;
 /// A text of a time that is as long may begin with a date.
 const SHORTEST_DATETIME: usize = 12;
 
@@ -77,6 +79,8 @@ pub struct TimeText {
     pub is_cut: bool,
     /// It is the time of day of a date with a time.
     pub has_date: bool,
+    /// Why there is no such day. The time of it is one all the same.
+    pub no_day: Option<NotTemporal>,
 }
 
 impl TimeText {
@@ -99,15 +103,8 @@ fn rounded(nanos: i64, digits: u8) -> i64 {
 /// `Text` and `ZeroInDate`.
 pub fn read_datetime(text: &str) -> Result<DateTimeText, NotTemporal> {
     let read = read_numbers(text)?;
-    let (year, month, day) = (read.year, read.month, read.day);
-    let days = match (month, day) {
-        _ if read.is_zero => ZERO_DATE,
-        (0, _) | (_, 0) => return Err(ZeroInDate),
-        (month, day) if day <= days_in_month(year, month) => days_from_civil(year, month, day),
-        _ => return Err(Text),
-    };
     Ok(DateTimeText {
-        days,
+        days: read.day_of_calendar()?,
         nanos_of_day: read.nanos_of_day,
         has_time: read.has_time,
         fraction_digits: read.fraction_digits,
@@ -147,6 +144,20 @@ struct Numbers {
     has_time: bool,
     fraction_digits: u8,
     trailing: bool,
+}
+
+impl Numbers {
+    fn day_of_calendar(&self) -> Result<i32, NotTemporal> {
+        let (year, month, day) = (self.year, self.month, self.day);
+        match (month, day) {
+            _ if self.is_zero => Ok(ZERO_DATE),
+            (0, _) | (_, 0) => Err(ZeroInDate),
+            (month, day) if day <= days_in_month(year, month) => {
+                Ok(days_from_civil(year, month, day))
+            }
+            _ => Err(Text),
+        }
+    }
 }
 
 fn read_numbers(text: &str) -> Result<Numbers, NotTemporal> {
@@ -324,10 +335,12 @@ pub fn read_time(text: &str) -> Result<TimeText, NotTemporal> {
     let has_sign = negative || input.rest.first() == Some(&b'+');
     if has_sign {
         input.rest = &input.rest[1..];
-    } else if input.rest.len() >= SHORTEST_DATETIME
+    }
+    if input.rest.len() >= SHORTEST_DATETIME
         && let Some(time) = time_of_datetime(&input)?
     {
-        return Ok(time);
+        // No date is less than zero.
+        return if negative { Err(Text) } else { Ok(time) };
     }
     // Between a sign and a time there may be spaces, as if there were no days.
     let first = match has_sign && input.rest.first().is_some_and(|byte| is_space(*byte)) {
@@ -360,7 +373,7 @@ pub fn read_time(text: &str) -> Result<TimeText, NotTemporal> {
     if let [b'e' | b'E', b'0'..=b'9' | b'+' | b'-', ..] = input.rest {
         return Err(Text);
     }
-    if minutes > 59 || seconds > 59 {
+    if minutes > 59 || seconds > 59 || hours > MOST_HOURS {
         return Err(Text);
     }
     let seconds = hours * 3600 + minutes * 60 + seconds;
@@ -377,6 +390,7 @@ pub fn read_time(text: &str) -> Result<TimeText, NotTemporal> {
         trailing: !input.is_at_end(),
         is_cut,
         has_date: false,
+        no_day: None,
     })
 }
 
@@ -427,14 +441,19 @@ fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> 
         return Ok(None);
     }
     let text = std::str::from_utf8(input.rest).map_err(|_| Text)?;
-    let read = read_datetime(text)?;
-    Ok(read.has_time.then_some(TimeText {
+    let read = read_numbers(text)?;
+    let day = read.day_of_calendar();
+    if !read.has_time {
+        return day.map(|_| None);
+    }
+    Ok(Some(TimeText {
         negative: false,
         nanos: read.nanos_of_day,
         fraction_digits: read.fraction_digits,
         trailing: read.trailing,
         is_cut: false,
         has_date: true,
+        no_day: day.err(),
     }))
 }
 
@@ -491,33 +510,30 @@ impl<'a> Input<'a> {
         self.number_of(self.digits_ahead().min(most))
     }
 
-    /// All digits that come next. More than nine make no part of a date or time.
+    /// All digits that come next. More than nine, but for zeros in front, make no part of a date or time.
     fn number_of_any_length(&mut self) -> Result<u32, NotTemporal> {
         self.number_of(self.digits_ahead())
     }
 
     /// As many hours as fit nowhere.
     fn long_number(&mut self) -> Result<u64, NotTemporal> {
-        let count = self.digits_ahead();
-        if count == 0 || count > 12 {
-            return Err(Text);
-        }
-        let (number, rest) = self.rest.split_at(count);
-        self.rest = rest;
-        Ok(number
-            .iter()
-            .fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
+        self.digits_as_number(self.digits_ahead(), 12)
     }
 
     fn number_of(&mut self, count: usize) -> Result<u32, NotTemporal> {
-        if count == 0 || count > 9 {
+        Ok(self.digits_as_number(count, 9)? as u32)
+    }
+
+    /// The number of the next `count` digits, of which at most `most` stand behind zeros in front.
+    fn digits_as_number(&mut self, count: usize, most: usize) -> Result<u64, NotTemporal> {
+        let (digits, rest) = self.rest.split_at(count);
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        if count == 0 || count - zeros > most {
             return Err(Text);
         }
-        let (number, rest) = self.rest.split_at(count);
         self.rest = rest;
-        Ok(number
-            .iter()
-            .fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
+        let value = digits[zeros..].iter();
+        Ok(value.fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
     }
 
     fn eat(&mut self, byte: u8) -> bool {
@@ -614,6 +630,10 @@ mod tests {
             ("0000-00-00x", "0000-00-00 00:00:00 ..."),
             ("2024-01-01 10:11:12:13", "2024-01-01 10:11:12 ..."),
             ("2024-01-01 10 : 11", "2024-01-01 10:00:00 ..."),
+            (
+                "00000002006-000008-0000010 000010:0000011:00000012.0123450",
+                "2006-08-10 10:11:12",
+            ),
         ] {
             assert_eq!(datetime(text, 0).as_deref(), Some(expected), "{text}");
         }
@@ -706,10 +726,26 @@ mod tests {
             ("10:11:12x", "10:11:12 ..."),
             ("10:", "00:00:10 ..."),
             ("10 x", "00:00:10 ..."),
+            ("2024-00-09 10:11:12", "10:11:12"),
+            ("2024-02-30 10:11:12", "10:11:12"),
+            ("12:00:00 12.34.56", "12:34:56"),
+            ("+2024-02-09 10:11:12", "10:11:12"),
+            ("000000000000000010:0000000000011:00000012", "10:11:12"),
+            ("4294967294:59:59", "838:59:59"),
         ] {
             assert_eq!(time(text, 0).as_deref(), Some(expected), "{text}");
         }
-        for text in ["", "x", "10:60", "1070", "-", "1e5"] {
+        for text in [
+            "",
+            "x",
+            "10:60",
+            "1070",
+            "-",
+            "1e5",
+            "-2024-02-09 10:11:12",
+            "2024-13-09 10:11:12",
+            "4294967296:59:59",
+        ] {
             assert_eq!(time(text, 0), None, "{text}");
         }
         assert!(read_time("-839:00:00").is_ok_and(|time| time.is_cut));
@@ -717,6 +753,12 @@ mod tests {
             time_from_number(-101112),
             Ok(-(10 * 3600 + 11 * 60 + 12) * SECOND)
         );
+        let clock = Ok((10 * 3600 + 11 * 60 + 12) * SECOND);
+        assert_eq!(time_from_number(20_240_009_101_112), clock);
+        let no_day = |text: &str| read_time(text).unwrap().no_day;
+        assert_eq!(no_day("2024-02-09 10:11:12"), None);
+        assert_eq!(no_day("2024-02-30 10:11:12"), Some(Text));
+        assert_eq!(no_day("2024-00-30 10:11:12"), Some(ZeroInDate));
         assert_eq!(time_from_number(8_390_000), Err(NotTemporal::TooLong));
     }
 }
