@@ -15,8 +15,8 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    DAY, MAX_DATE, MIN_DATE, PartialDate, SECOND, checked_days, civil_from_days, day_number,
-    days_from_civil, full_year, split_datetime, split_time, weekday,
+    DAY, MAX_DATE, MIN_DATE, PartialDate, SECOND, ZERO_DATE, checked_days, civil_from_days,
+    day_number, days_from_civil, full_year, split_datetime, split_time, weekday,
 };
 
 use super::argument::Argument;
@@ -322,11 +322,15 @@ fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Opti
         if character.is_whitespace() {
             continue;
         }
-        if character != '%' {
-            text = text.strip_prefix(character)?;
-            continue;
-        }
-        let specifier = characters.next()?;
+        let specifier = match (character, characters.as_str().chars().next()) {
+            ('%', Some(specifier)) => specifier,
+            // A percent sign at the end stands for itself.
+            _ => {
+                text = text.strip_prefix(character)?;
+                continue;
+            }
+        };
+        characters.next();
         match specifier {
             'Y' => {
                 let before = text.len();
@@ -346,7 +350,10 @@ fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Opti
                 fields.day = Some(number(&mut text, 2)? as u32);
                 text = text.get(2..)?;
             }
-            'j' => fields.day_of_year = Some(number(&mut text, 3)? as u32),
+            'j' => {
+                let day = number(&mut text, 3)? as u32;
+                fields.day_of_year = (day > 0).then_some(day);
+            }
             'a' => fields.weekday = Some(name(&mut text, &WEEKDAYS, true)? as i32 + 1),
             'W' => fields.weekday = Some(name(&mut text, &WEEKDAYS, false)? as i32 + 1),
             'w' => {
@@ -384,29 +391,22 @@ fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Opti
                 fields.afternoon?;
                 text = rest;
             }
-            'T' => read_fields_prefix(&mut text, "%H:%i:%s", fields)?,
+            'T' => text = read_fields(text, "%H:%i:%s", fields)?,
             // A time of its own: an hour that follows is one of the whole day.
             'r' => {
                 let outside = fields.afternoon.take();
-                read_fields_prefix(&mut text, "%h:%i:%s %p", fields)?;
+                text = read_fields(text, "%h:%i:%s %p", fields)?;
                 fields.end_half_day()?;
                 fields.afternoon = outside;
             }
-            '%' => text = text.strip_prefix('%')?,
+            // What is passed over, if there is any of it.
+            '.' => text = text.trim_start_matches(|c: char| c.is_ascii_punctuation()),
+            '@' => text = text.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
+            '#' => text = text.trim_start_matches(|c: char| c.is_ascii_digit()),
             _ => return None,
         }
     }
     Some(text)
-}
-
-/// A part of a format that stands for several specifiers: reads as much of the text as it has.
-fn read_fields_prefix(text: &mut &str, format: &str, fields: &mut Fields) -> Option<()> {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == ':' || c == ' ' || "aApPmM".contains(c)))
-        .unwrap_or(text.len());
-    let left = read_fields(&text[..end], format, fields)?.len();
-    *text = &text[end - left..];
-    Some(())
 }
 
 /// What STR_TO_DATE makes of a text.
@@ -428,7 +428,7 @@ pub(crate) fn reading(text: &str, format: &str) -> Reading {
 }
 
 /// Day number and time of day that a text and its format give, and what the format does not mention.
-fn read<'a>(text: &'a str, format: &str) -> Option<(Option<i32>, i64, &'a str)> {
+fn read<'a>(text: &'a str, format: &str) -> Option<(i32, i64, &'a str)> {
     let mut fields = Fields::default();
     let rest = read_fields(text, format, &mut fields)?;
     fields.end_half_day()?;
@@ -438,17 +438,18 @@ fn read<'a>(text: &'a str, format: &str) -> Option<(Option<i32>, i64, &'a str)> 
     let clock =
         ((fields.hours * 60 + fields.minutes) * 60 + fields.seconds) * SECOND + fields.micros;
     if let Some(day) = fields.day_of_week() {
-        return Some((Some(day?), clock, rest));
+        return Some((day?, clock, rest));
     }
     let days = match (fields.year, fields.month, fields.day, fields.day_of_year) {
-        (None, None, None, None) => None,
+        // What the text does not have is zero.
+        (None | Some(0), None | Some(0), None | Some(0), None) => ZERO_DATE,
         // A number beyond the year's last day is a day of the next one.
         (Some(year), _, _, Some(day)) => {
-            let day = i32::try_from(day).ok().filter(|day| *day > 0)?;
+            let day = i32::try_from(day).ok()?;
             let days = days_from_civil(year, 1, 1) + day - 1;
-            Some(days).filter(|days| *days <= MAX_DATE).map(Some)?
+            Some(days).filter(|days| *days <= MAX_DATE)?
         }
-        (Some(year), Some(month), Some(day), None) => Some(checked_days(year, month, day)?),
+        (Some(year), Some(month), Some(day), None) => checked_days(year, month, day)?,
         // A zero month or day is no date here.
         _ => return None,
     };
@@ -461,7 +462,7 @@ fn str_to_date(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(match call.result_type() {
         DataType::Date32 => Arc::new(
             (0..call.rows())
-                .map(|row| read(row)?.0)
+                .map(|row| Some(read(row)?.0))
                 .collect::<Date32Array>(),
         ),
         DataType::Duration(_) => Arc::new(
@@ -472,7 +473,9 @@ fn str_to_date(call: &Call<'_>) -> Result<ArrayRef> {
         _ => {
             let point = |row: usize| {
                 let (days, clock, _) = read(row)?;
-                Some(i64::from(days?) * DAY + clock)
+                // No value has the zero date and a time of day.
+                let is_moment = days != ZERO_DATE || clock == 0;
+                is_moment.then_some(i64::from(days) * DAY + clock)
             };
             Arc::new(
                 (0..call.rows())

@@ -38,7 +38,7 @@ use datafusion_expr::{Expr, Operator, ScalarUDF, lit};
 use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_values::IN_NUMBERS;
 use crate::functions::truncated::MomentKind;
-use crate::functions::types::{field, is_bytes};
+use crate::functions::types::{SqlType, field, is_bytes};
 use crate::functions::watched_json::JsonTarget;
 use crate::functions::{as_function, call, mathematics};
 
@@ -291,16 +291,23 @@ fn resolve_call(
                 }
                 _ => value,
             };
-            let value = match makes_dates {
+            let refuses_zero = match name {
+                "str_to_date" if rule.refuses_zero_dates => {
+                    !matches!(type_of(&value, schema)?, SqlType::Time { .. })
+                }
+                _ => makes_dates,
+            };
+            let value = match refuses_zero {
                 true => fold(call("$no_zero_date", vec![value]), schema),
                 false => value,
             };
+            let is_null = literal(&value).is_some_and(ScalarValue::is_null);
             let value = match cast_number {
                 Some(number) => rule.truncated.fitted(value, number),
                 None => value,
             };
             Ok(match watched {
-                Some((text, format)) if !is_read_whole(&text, &format) => {
+                Some((text, format)) if is_null || !is_read_whole(&text, &format) => {
                     rule.truncated.parsed_date(value, text, format)
                 }
                 _ => value,
