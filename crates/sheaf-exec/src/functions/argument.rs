@@ -798,6 +798,12 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
 pub fn to_date(array: &ArrayRef, field: &Field) -> Result<Date32Array> {
     Ok(match (array.data_type(), SqlType::of(field)) {
         (DataType::Date32, _) => array.as_primitive::<Date32Type>().clone(),
+        (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, _) => {
+            let numbers = number_parts(array, field)?.into_iter();
+            numbers
+                .map(|number| temporal::date_of_parts(number?))
+                .collect()
+        }
         _ => to_datetime(array, field)?.unary(|micros| temporal::split_datetime(micros).0),
     })
 }

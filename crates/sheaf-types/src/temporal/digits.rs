@@ -155,6 +155,16 @@ pub fn datetime_of_parts(number: NumberParts) -> Option<i64> {
     Some(datetime_from_parts(number).ok()?.0)
 }
 
+/// The day that the digits of a number spell. The fraction of a second does not lead to the next one. `None`: they
+/// spell none.
+pub fn date_of_parts(number: NumberParts) -> Option<i32> {
+    let cut = NumberParts {
+        nanos: number.nanos.min(0),
+        ..number
+    };
+    Some(split_datetime(datetime_of_parts(cut)?).0)
+}
+
 /// As [`time_from_parts`], but a time that is too long is cut to the longest. `None`: the number spells none.
 pub fn time_of_parts(number: NumberParts) -> Option<i64> {
     match time_from_parts(number) {
@@ -278,5 +288,6 @@ mod tests {
         assert_eq!(time_as_integer(MAX_TIME + 500_000), 8_385_959);
         let over = NumberParts::of_decimal(999_912_312_359_599_999_999, 7);
         assert_eq!(datetime(over), None);
+        assert_eq!(date_of_parts(over), Some(MAX_DATE));
     }
 }
