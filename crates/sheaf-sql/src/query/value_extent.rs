@@ -567,8 +567,9 @@ impl<'a> Extents<'a> {
             "length" | "octet_length" | "bit_length" | "character_length" | "locate" | "instr"
             | "strcmp" | "ascii" | "field" | "find_in_set" | "interval" | "year" | "quarter"
             | "month" | "week" | "weekofyear" | "day" | "dayofweek" | "dayofyear" | "weekday"
-            | "yearweek" | "hour" | "minute" | "second" | "microsecond" | "$extract"
-            | "datediff" | "to_days" | "time_to_sec" => Extent::int(),
+            | "yearweek" | "hour" | "minute" | "second" | "microsecond" | "datediff"
+            | "to_days" | "time_to_sec" => Extent::int(),
+            "$extract" => extent_of_unit(literal_text(args.first()?)?),
             "coalesce" | "$coalesce" | "$greatest" | "$least" => self.one_of(args.iter(), ty)?,
             "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
             | "$moved_date" | "$logarithm_of" | "$rounded_double" | "abs" => argument(0)?,
@@ -787,6 +788,16 @@ fn constant(value: &Scalar) -> Option<u32> {
 
 fn literal_text(value: &Scalar) -> Option<&str> {
     value.as_literal()?.try_as_str()?
+}
+
+/// What EXTRACT takes of a date or time: from minutes to microseconds it is more than an INT.
+fn extent_of_unit(unit: &str) -> Extent {
+    match unit.to_ascii_lowercase().as_str() {
+        "day_microsecond" => Extent::of_digits(14),
+        "hour_microsecond" => Extent::of_digits(13),
+        "minute_microsecond" => Extent::of_digits(10),
+        _ => Extent::int(),
+    }
 }
 
 fn literal_length(value: &Scalar) -> Option<u32> {
