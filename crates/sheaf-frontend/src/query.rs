@@ -107,6 +107,10 @@ pub trait SessionValues {
     fn refuses_zero_dates(&self) -> bool {
         false
     }
+    /// Whether a text such as 2024-00-10 is no date to compare with (`sql_mode`).
+    fn refuses_zero_in_dates(&self) -> bool {
+        false
+    }
     /// Whether constants of the statement come from parameters. A text that is no date is no error then.
     fn has_parameters(&self) -> bool {
         false

@@ -121,36 +121,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("microsecond", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).3)
     }),
-    Function::new(
-        "monthname",
-        (1, 2),
-        |_| Ok(field::text()),
-        |call| {
-            let month = |days| civil_from_days(days).1 as usize - 1;
-            name_of(call, |names, days| names.months[month(days)])
-        },
-    ),
-    Function::new(
-        "dayname",
-        (1, 2),
-        |_| Ok(field::text()),
-        |call| name_of(call, |names, days| names.weekdays[weekday(days) as usize]),
-    ),
-    Function::new(
-        "last_day",
-        (1, 1),
-        |_| Ok(field::date()),
-        |call| {
-            let dates = call.date(0)?;
-            let result: Date32Array = (0..call.rows())
-                .map(|row| {
-                    let (year, month, _) = civil_from_days(dates.existing(row)?);
-                    Some(days_from_civil(year, month, days_in_month(year, month)))
-                })
-                .collect();
-            Ok(Arc::new(result))
-        },
-    ),
+    Function::new("monthname", (1, 2), |_| Ok(field::text()), name_of_month),
+    Function::new("dayname", (1, 2), |_| Ok(field::text()), name_of_day),
+    Function::new("last_day", (1, 1), |_| Ok(field::date()), last_day),
     Function::new("datediff", (2, 2), bigint, |call| {
         let (left, right) = (call.date(0)?, call.date(1)?);
         ints(call, |row| {
@@ -385,17 +358,55 @@ fn of_time(call: &Call<'_>, part: fn(i64) -> i64) -> Result<ArrayRef> {
     ints(call, |row| times.get(row).map(part))
 }
 
-/// A name of each date, in the locale that the second argument is.
+/// The month may be that of a date without a day.
+fn last_day(call: &Call<'_>) -> Result<ArrayRef> {
+    let days = call.date(0)?;
+    let partial = PartialDates::of(call, 0)?;
+    dates(call, |row| {
+        let (year, month) = match days.get(row) {
+            Some(_) => {
+                let (year, month, _) = civil_from_days(days.existing(row)?);
+                (year, month)
+            }
+            None => {
+                let date = partial.get(row).filter(|date| date.month > 0)?;
+                (date.year, date.month)
+            }
+        };
+        Some(days_from_civil(year, month, days_in_month(year, month)))
+    })
+}
+
+/// The same, in the locale that the second argument is.
+fn name_of_month(call: &Call<'_>) -> Result<ArrayRef> {
+    let dates = call.date(0)?;
+    let partial = PartialDates::of(call, 0)?;
+    name_of(call, |names, row| {
+        let month = match dates.get(row) {
+            Some(days) => civil_from_days(days).1,
+            None => partial.get(row)?.month,
+        };
+        names.months.get(month.checked_sub(1)? as usize).copied()
+    })
+}
+
+fn name_of_day(call: &Call<'_>) -> Result<ArrayRef> {
+    let dates = call.date(0)?;
+    name_of(call, |names, row| {
+        let days = dates.existing(row)?;
+        names.weekdays.get(weekday(days) as usize).copied()
+    })
+}
+
+/// A name for each row, in the locale that the second argument is.
 fn name_of(
     call: &Call<'_>,
-    name: impl Fn(&'static DateNames, i32) -> &'static str,
+    name: impl Fn(&'static DateNames, usize) -> Option<&'static str>,
 ) -> Result<ArrayRef> {
-    let dates = call.date(0)?;
     let locales = (call.len() > 1).then(|| call.text(1)).transpose()?;
     let name_in = |row| {
         let locale = locales.as_ref().and_then(|locales| locales.get(row));
-        let names = date_names_or_english(locale);
-        dates.existing(row).map(|days| name(names, days))
+        name(date_names_or_english(locale), row)
     };
     let names: StringViewArray = (0..call.rows()).map(name_in).collect();
     Ok(Arc::new(names))

@@ -85,7 +85,7 @@ fn dates_among(function: &str, args: &[Expr]) -> Option<Range<usize>> {
 fn takes_a_part(function: &str, args: &[Expr]) -> bool {
     const UNITS: [&str; 5] = ["year", "quarter", "month", "day", "year_month"];
     match function {
-        "year" | "quarter" | "month" | "day" | "date_format" => true,
+        "year" | "quarter" | "month" | "monthname" | "day" | "last_day" | "date_format" => true,
         "$extract" => is_unit(args, 0, &UNITS),
         _ => false,
     }

@@ -30,6 +30,8 @@ pub struct Texts {
     pub(super) are_parameters: bool,
     /// What is made of texts and numbers is no zero date (`sql_mode` NO_ZERO_DATE).
     pub(super) refuses_zero_dates: bool,
+    /// No value is compared with a date of which only the month or the day is zero (`sql_mode` NO_ZERO_IN_DATE).
+    pub(super) refuses_zero_in_dates: bool,
 }
 
 impl Texts {
@@ -44,6 +46,7 @@ impl Texts {
             time_zone: TimeZone::UTC,
             are_parameters: false,
             refuses_zero_dates: false,
+            refuses_zero_in_dates: false,
         }
     }
 
@@ -54,6 +57,7 @@ impl Texts {
             time_zone: self.time_zone,
             are_parameters: self.are_parameters,
             refuses_zero_dates: self.refuses_zero_dates,
+            refuses_zero_in_dates: self.refuses_zero_in_dates,
             ..Texts::of(collation, self.truncated.clone())
         }
     }
@@ -62,6 +66,14 @@ impl Texts {
     pub fn refusing_zero_dates(self, refuses_zero_dates: bool) -> Texts {
         Texts {
             refuses_zero_dates,
+            ..self
+        }
+    }
+
+    /// A text such as 2024-00-10 is none that dates are compared with.
+    pub fn refusing_zero_in_dates(self, refuses_zero_in_dates: bool) -> Texts {
+        Texts {
+            refuses_zero_in_dates,
             ..self
         }
     }

@@ -157,6 +157,7 @@ fn texts_of(context: &QueryContext<'_>) -> Texts {
         .in_time_zone(TimeZone::of_offset(session.time_zone_offset_seconds()))
         .of_parameters(session.has_parameters())
         .refusing_zero_dates(session.refuses_zero_dates())
+        .refusing_zero_in_dates(session.refuses_zero_in_dates())
 }
 
 /// The types of a query's columns, of which nothing else is asked. Whether they may be NULL is told by a plan.

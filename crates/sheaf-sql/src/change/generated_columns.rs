@@ -624,6 +624,10 @@ impl SessionValues for KeptExpression<'_> {
         true
     }
 
+    fn refuses_zero_in_dates(&self) -> bool {
+        true
+    }
+
     fn user_variable(&self, _name: &str) -> Value {
         Value::Null
     }

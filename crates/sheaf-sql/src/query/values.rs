@@ -94,6 +94,10 @@ impl SessionValues for Session {
         self.variables.sql_mode().contains("NO_ZERO_DATE")
     }
 
+    fn refuses_zero_in_dates(&self) -> bool {
+        self.variables.sql_mode().contains("NO_ZERO_IN_DATE")
+    }
+
     fn connection_id(&self) -> u64 {
         self.id()
     }

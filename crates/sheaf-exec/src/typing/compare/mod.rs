@@ -43,8 +43,8 @@ use crate::functions::{EvaluationError, call};
 use collation::{is_made_of_literals, is_strong_text, text_beside};
 use domain::{convert, domain};
 use moment::{
-    Moment, note_temporal_text, place_of_time, point_in_time, refuse_number_that_is_none,
-    temporal_prefix,
+    Moment, note_temporal_text, place_before, place_of_time, point_in_time,
+    refuse_number_that_is_none, temporal_prefix,
 };
 use operand::is_column;
 use place::{compare_with_place, double_of, place_among_floats, place_in_float_column};
@@ -405,7 +405,11 @@ fn with_literal(
                     let is_number = value_type.is_exact_number() || value_type.is_float();
                     (is_number && part_of != PartOf::Operator).then_some(Place::BelowAll)
                 }
-                Moment::None(text) => {
+                // No value is one, but there is an order.
+                Moment::Before(day, _) if !rule.refuses_zero_in_dates => {
+                    Some(place_before(day, is_date))
+                }
+                Moment::Before(_, text) | Moment::None(text) => {
                     let begins = temporal::datetime_of_text(temporal_prefix(text));
                     let is_refused = part_of == PartOf::Operator && begins.is_none();
                     match is_refused && !rule.truncated.is_refused() {

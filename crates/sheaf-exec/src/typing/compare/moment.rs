@@ -2,7 +2,9 @@
 
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::Expr;
-use sheaf_types::temporal::{DAY, MAX_TIME, MAX_TIME_NUMBER};
+use sheaf_types::temporal::{
+    DAY, MAX_TIME, MAX_TIME_NUMBER, PartialDate, days_from_civil, read_partial_date,
+};
 use sheaf_types::{number, temporal};
 
 use super::operand::{integer_value, text_of};
@@ -42,6 +44,14 @@ pub(in crate::typing) fn place_of_moment(micros: i64, is_date: bool) -> Place {
         0 => Place::At(days),
         _ => Place::Above(days),
     }
+}
+
+/// The place in front of a day: behind all that is before it.
+pub(super) fn place_before(day: i32, is_date: bool) -> Place {
+    Place::Above(match is_date {
+        true => ScalarValue::Date32(Some(day - 1)),
+        false => ScalarValue::TimestampMicrosecond(Some(i64::from(day) * DAY - 1), None),
+    })
 }
 
 /// Refuses a whole number that spells no date or time, as what it is compared with, where a strict statement changes
@@ -124,6 +134,8 @@ fn date_of_fraction(value: &ScalarValue) -> Option<i64> {
 /// A literal as a point in time.
 pub(super) enum Moment<'a> {
     At(i64),
+    /// Between the end of the day before this one and its begin: a date whose month or day is zero.
+    Before(i32, &'a str),
     /// This text is none.
     None(&'a str),
     /// As numbers, it is compared with the other operand.
@@ -141,7 +153,14 @@ pub(super) fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<
         (ScalarValue::TimestampMicrosecond(Some(micros), _), _) => Some(*micros),
         (_, Some(text)) => match temporal::datetime_of_text(text) {
             Some(micros) => Some(micros),
-            None => return Moment::None(text),
+            None => {
+                return match read_partial_date(text) {
+                    Some(PartialDate { year, month, .. }) => {
+                        Moment::Before(days_from_civil(year, month.max(1), 1), text)
+                    }
+                    None => Moment::None(text),
+                };
+            }
         },
         _ => match integer_value(value) {
             Some(number) => temporal::datetime_of_number(number),
