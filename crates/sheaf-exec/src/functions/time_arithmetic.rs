@@ -19,7 +19,7 @@ use datafusion_common::Result;
 use sheaf_types::number::divide_rounding;
 use sheaf_types::temporal::{
     self, MAX_TIME, MAX_TIME_NUMBER, NumberParts, SECOND, ZERO_DATETIME, datetime_in_range,
-    read_datetime,
+    read_datetime, read_time,
 };
 
 use super::argument::Argument;
@@ -256,14 +256,19 @@ fn sums(call: &Call<'_>, sign: i64) -> Result<impl Fn(usize) -> Option<Clock> + 
     })
 }
 
-/// What a text is that a time is added to: one that is a date alone is read as a time.
+/// What a text is that a time is added to: one that is a date alone is read as a time. Of a day that does not exist
+/// nothing is computed.
 fn clock_of(text: &str) -> Option<Clock> {
     let read = read_datetime(text).ok();
     let read = read.filter(|read| read.has_time && !is_clock(text));
     let point = read.and_then(|read| read.micros(MICRO_DIGITS).ok());
     match point.filter(|point| *point != ZERO_DATETIME) {
         Some(point) => Some(Clock::Moment(point)),
-        None => temporal::time_of_text(text).map(Clock::Time),
+        None => {
+            let read = read_time(text).ok();
+            let read = read.filter(|read| read.no_day.is_none())?;
+            Some(Clock::Time(read.micros(MICRO_DIGITS)))
+        }
     }
 }
 
