@@ -508,6 +508,7 @@ impl StatementParser<'_> {
         loop {
             if self.accept("CHARACTER SET") || self.accept("CHARSET") {
                 ty.character_set = Some(self.word_or_string()?);
+                ty.binary |= self.accept("BINARY");
             } else if self.accept("COLLATE") {
                 ty.collation = Some(self.word_or_string()?);
             } else {

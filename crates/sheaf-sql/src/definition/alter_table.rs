@@ -12,6 +12,7 @@ use sheaf_table::{
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
+use crate::definition::comments::Commented;
 use crate::definition::key_expressions::primary_specs;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -296,7 +297,10 @@ impl Session {
                 },
                 TableChange::DropConstraint { name } => dropped_constraint(definition, name)?,
                 TableChange::AutoIncrement(first) => Alteration::SetAutoIncrement(*first),
-                TableChange::Comment(comment) => Alteration::SetComment(comment.clone()),
+                TableChange::Comment(comment) => {
+                    let comment = self.kept_comment(comment, Commented::Table(table))?;
+                    Alteration::SetComment(comment)
+                }
                 TableChange::DefaultCollation { .. } => Alteration::SetCollation(collation),
                 TableChange::ConvertTo { .. } if collation == Collation::Binary => {
                     return Err(SqlError::not_supported_yet(
@@ -325,9 +329,12 @@ impl Session {
     }
 
     /// A key that is added.
-    fn key_alteration(&self, key: &KeyDefinition) -> Result<Alteration> {
+    fn key_alteration(&mut self, key: &KeyDefinition) -> Result<Alteration> {
         Ok(match key.kind {
-            KeyKind::Primary => Alteration::AddPrimaryKey(primary_specs(key)?),
+            KeyKind::Primary => {
+                self.kept_comment(&key.comment, Commented::Index("PRIMARY"))?;
+                Alteration::AddPrimaryKey(primary_specs(key)?)
+            }
             KeyKind::Unique | KeyKind::Plain => Alteration::AddIndex(self.index_spec(key)?),
         })
     }

@@ -21,6 +21,7 @@ use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
+use crate::definition::comments::Commented;
 use crate::definition::key_expressions::primary_specs;
 use crate::definition::made_columns::written_items;
 use crate::definition::replaced_table::Replaced;
@@ -219,6 +220,7 @@ impl Session {
             Some(collation) => collation,
             None => self.engine.catalog().database_collation(&database)?,
         };
+        let comment = self.kept_comment(&create.comment, Commented::Table(&name))?;
         let mut columns = Vec::with_capacity(create.columns.len());
         for definition in &create.columns {
             let definition = Parsed::new(definition, text);
@@ -234,7 +236,10 @@ impl Session {
                 KeyKind::Primary if primary_key.is_some() => {
                     return Err(SqlError::multiple_primary_key());
                 }
-                KeyKind::Primary => primary_key = Some(primary_specs(key)?),
+                KeyKind::Primary => {
+                    self.kept_comment(&key.comment, Commented::Index("PRIMARY"))?;
+                    primary_key = Some(primary_specs(key)?);
+                }
                 KeyKind::Unique | KeyKind::Plain => indexes.push(self.index_spec(key)?),
             }
         }
@@ -262,7 +267,7 @@ impl Session {
             primary_key,
             indexes,
             collation,
-            comment: create.comment.clone(),
+            comment,
             auto_increment_start: create.auto_increment.unwrap_or(1),
             foreign_keys,
             check_foreign_keys: self.variables.foreign_key_checks(),
@@ -370,9 +375,11 @@ impl Session {
             return Err(SqlError::primary_cannot_have_null());
         }
         let nullable = !definition.not_null && !in_primary_key && !definition.auto_increment;
+        let comment =
+            self.kept_comment(&definition.comment, Commented::Column(&definition.name))?;
         let mut column = Column {
             auto_increment: definition.auto_increment,
-            comment: definition.comment.clone(),
+            comment,
             invisible: definition.invisible,
             ..Column::new(definition.name.clone(), ty, nullable)
         };

@@ -23,6 +23,7 @@ use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::definition::comments::Commented;
 use crate::definition::constant_numbers::function_name;
 use crate::definition::made_columns::key_expression_type;
 use crate::dialect::SheafDialect;
@@ -37,14 +38,19 @@ const UNNAMED: &str = "functional_index";
 
 impl Session {
     /// What a key asks for that is no primary key. Errors for expressions that it may not have.
-    pub(super) fn index_spec(&self, key: &KeyDefinition) -> Result<IndexSpec> {
+    pub(super) fn index_spec(&mut self, key: &KeyDefinition) -> Result<IndexSpec> {
         let name = key.name.as_deref().unwrap_or(UNNAMED);
+        // An index without a name has that of its first column.
+        let of_column = key.parts.first().map(|part| part.column.as_str());
+        let of_column = of_column.filter(|column| !column.is_empty());
+        let shown = key.name.as_deref().or(of_column).unwrap_or(UNNAMED);
+        let comment = self.kept_comment(&key.comment, Commented::Index(shown))?;
         let parts = key.parts.iter().map(|part| self.part_spec(name, part));
         Ok(IndexSpec {
             name: key.name.clone(),
             parts: parts.collect::<Result<_>>()?,
             unique: key.kind == KeyKind::Unique,
-            comment: key.comment.clone(),
+            comment,
             invisible: key.invisible,
         })
     }

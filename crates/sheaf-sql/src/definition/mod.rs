@@ -5,6 +5,7 @@
 //! | [`ddl`] | tables: CREATE, DROP, RENAME, TRUNCATE |
 //! | [`alter_table`] | ALTER TABLE, CREATE INDEX, DROP INDEX |
 //! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
+//! | [`comments`] | how long comments may be |
 //! | [`databases`] | databases |
 //! | [`views`] | views |
 //! | [`view_names`] | names of their columns |
@@ -17,6 +18,7 @@
 
 pub(crate) mod alter_table;
 pub(crate) mod column_statistics;
+mod comments;
 mod constant_numbers;
 pub(crate) mod databases;
 pub(crate) mod ddl;
