@@ -1,8 +1,11 @@
 //! `@name := value`, and `@name` in a statement that has such.
 //!
-//! A variable has one type in a statement. It is the one that all values fit in: what the variable is before, and
-//! whatever the statement assigns. Since `@n := @n + 1` has a type by that of `@n`, the statement is bound again until
-//! no type changes, a few times at most.
+//! A variable has one type in a statement, which is that of its value before. An integer stays one whatever is
+//! assigned, and a variable that was never set, or is NULL, is a text. The text of a decimal or a double is shown as it
+//! was assigned. So these have the type that all values fit in, what is before and what the statement assigns. Since
+//! `@n := @n + 1` has a type by that of `@n`, the statement is bound again until no type changes, a few times at most.
+//!
+//! An assignment itself has the type of its value, and leaves a value of that type.
 
 use std::collections::BTreeMap;
 
@@ -64,8 +67,15 @@ impl Variables {
     pub fn grown(&self) -> Option<Variables> {
         let mut kinds = self.kinds.clone();
         for (name, assigned) in &self.assigned {
-            if let Some(kind) = kinds.get_mut(name) {
-                *kind = kind.and(*assigned);
+            if let Some(kind) = kinds.get_mut(name)
+                && !matches!(kind, Kind::Integer | Kind::Unsigned)
+            {
+                *kind = match (*kind, *assigned) {
+                    (Kind::Null, assigned @ (Kind::Null | Kind::Bytes)) => assigned,
+                    // What was nothing is a text.
+                    (Kind::Null, _) => Kind::Text,
+                    (before, assigned) => before.and(assigned),
+                };
                 if self.attempts + 1 >= MAX_ATTEMPTS && matches!(kind, Kind::Decimal { .. }) {
                     *kind = Kind::Double;
                 }
@@ -164,8 +174,11 @@ impl Binder<'_> {
         let known = self.variables.assigned.entry(name.clone());
         let known = known.or_insert(Kind::Null);
         *known = known.and(assigned);
-        let kind = self.variables.kinds.get(&name).copied();
-        let value = self.of_kind(value, kind.unwrap_or(assigned).and(assigned))?;
+        let kind = match assigned {
+            Kind::Null => self.variables.kinds.get(&name).copied(),
+            _ => None,
+        };
+        let value = self.of_kind(value, kind.unwrap_or(assigned))?;
         let field = value.field().as_ref().clone().with_nullable(true).into();
         let function = self.context.session.assigned_variables();
         let function = function.assign(&name, field);
