@@ -2,18 +2,22 @@
 //!
 //! To MySQL both are bytes, which are a number where one is wanted. So nothing behind the tokens has to know the bits.
 //! What has other digits stays as it is: the parser has an error for it, or another meaning.
+//!
+//! A name may begin with a digit. So `0x` without digits is a name, and `0xfg` is one, of which sqlparser makes the
+//! literal `0xf` and the name `g`.
 
-use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError, Word};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, TokenizerError, Word};
 
 /// # Errors
 /// Where X'...' has other digits, or half a byte. 0x1 is the byte 0x01.
 pub(super) fn as_hexadecimal(
-    mut tokens: Vec<TokenWithSpan>,
+    tokens: Vec<TokenWithSpan>,
 ) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+    let mut tokens = with_names_of_digits(tokens);
     for token in &mut tokens {
         if let Token::HexStringLiteral(digits) = &token.token {
-            let columns = token.span.end.column - token.span.start.column;
-            let is_quoted = columns == digits.len() as u64 + 3;
+            let is_quoted = is_quoted(digits, token.span);
             let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
             if !is_hexadecimal || is_quoted && digits.len() % 2 == 1 {
                 return Err(TokenizerError {
@@ -37,6 +41,49 @@ pub(super) fn as_hexadecimal(
         }
     }
     Ok(tokens)
+}
+
+/// Whether a hexadecimal literal is written as `X'...'`, not as `0x...`.
+fn is_quoted(digits: &str, span: Span) -> bool {
+    span.end.column - span.start.column == digits.len() as u64 + 3
+}
+
+/// Names that begin with `0x` are one word each.
+fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut at = 0;
+    while at < tokens.len() {
+        let rest = match &tokens[at].token {
+            Token::HexStringLiteral(digits) if !is_quoted(digits, tokens[at].span) => {
+                let rest = tokens.get(at + 1).and_then(|next| match &next.token {
+                    Token::Word(word)
+                        if word.quote_style.is_none()
+                            && next.span.start == tokens[at].span.end
+                            && !word.value.starts_with('@') =>
+                    {
+                        Some((word.value.clone(), next.span.end))
+                    }
+                    _ => None,
+                });
+                let is_name = digits.is_empty() || rest.is_some();
+                is_name.then(|| (format!("0x{digits}"), rest))
+            }
+            _ => None,
+        };
+        if let Some((mut value, rest)) = rest {
+            if let Some((rest, end)) = rest {
+                value.push_str(&rest);
+                tokens[at].span.end = end;
+                tokens.remove(at + 1);
+            }
+            tokens[at].token = Token::Word(Word {
+                value,
+                quote_style: None,
+                keyword: Keyword::NoKeyword,
+            });
+        }
+        at += 1;
+    }
+    tokens
 }
 
 /// Of the bytes that have these bits, the first one filled up with zeros; `None` for what is no bits.
@@ -95,6 +142,22 @@ mod tests {
         }
         for text in ["0x1", "x''", "x'4D'", "select 0x123, x'00'"] {
             assert!(tokens_of(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_may_begin_with_digits() {
+        for name in ["0x", "0xfg", "0xff_a", "0x_1", "0xé"] {
+            let word = Token::Word(Word {
+                value: name.to_owned(),
+                quote_style: None,
+                keyword: Keyword::NoKeyword,
+            });
+            assert_eq!(read(name), [word], "{name}");
+        }
+        for text in ["0xff g", "0xff`g`", "x'ff'g"] {
+            let is_bytes = |token: &Token| matches!(token, Token::HexStringLiteral(_));
+            assert!(read(text).iter().any(is_bytes), "{text}");
         }
     }
 

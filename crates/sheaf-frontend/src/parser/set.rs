@@ -67,9 +67,9 @@ impl StatementParser<'_> {
             };
             return Ok(Assignment::CharacterSet(name));
         }
-        if let Some(word) =
-            self.accept_one_of(&["GLOBAL", "SESSION", "LOCAL", "PERSIST_ONLY", "PERSIST"])
-        {
+        let word = self.accept_one_of(&["GLOBAL", "SESSION", "LOCAL", "PERSIST_ONLY", "PERSIST"]);
+        let has_scope = word.is_some();
+        if let Some(word) = word {
             *scope = match word {
                 "SESSION" | "LOCAL" => Scope::Session,
                 _ => Scope::Global,
@@ -78,6 +78,10 @@ impl StatementParser<'_> {
         let Token::Word(word) = &self.tokens.peek_token_ref().token else {
             return self.unexpected("a variable");
         };
+        // GLOBAL and its like stand only in front of a plain name.
+        if has_scope && word.quote_style.is_none() && word.value.starts_with('@') {
+            return self.unexpected("a system variable");
+        }
         if word.value.starts_with('@') && !word.value.starts_with("@@") {
             let name = self.user_variable()?;
             self.assignment_operator()?;
