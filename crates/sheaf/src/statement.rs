@@ -66,7 +66,7 @@ impl Connection {
     /// Prepares a statement, with `?` for values. It is kept until it is dropped or the connection ends.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement> {
         self.close_dropped();
-        let prepared = self.session.prepare(sql)?;
+        let prepared = self.session.prepare(&self.session.text_by_mode(sql))?;
         Ok(Statement {
             id: prepared.id,
             parameters: prepared.parameters.len(),

@@ -1,6 +1,6 @@
 //! Operators between operands that sqlparser reads in another way, or not at all.
 
-use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::ast::{BinaryOperator, Expr, Value, ValueWithSpan};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -69,6 +69,58 @@ pub(super) fn parse_regexp(
         expr: Box::new(left.clone()),
         pattern: Box::new(parser.parse_subexpr(binding::PREDICATE)?),
         regexp,
+    })
+}
+
+/// How [`Expr::Like`] holds an escape character that is no literal text: as an operator between the pattern and it.
+pub const ESCAPE: &str = "ESCAPE";
+
+pub(super) fn is_pattern(parser: &Parser) -> Option<bool> {
+    comes(parser, &[Keyword::LIKE])
+}
+
+/// `a LIKE b ESCAPE c`: sqlparser reads no expression as the escape character. `default` is the one where none is
+/// written, if it is no backslash.
+pub(super) fn parse_like(
+    parser: &mut Parser,
+    left: &Expr,
+    negated: bool,
+    default: Option<&str>,
+) -> Result<Expr, ParserError> {
+    if negated {
+        parser.advance_token();
+    }
+    parser.expect_keyword_is(Keyword::LIKE)?;
+    let any = parser.parse_keyword(Keyword::ANY);
+    let mut pattern = Box::new(parser.parse_subexpr(binding::PREDICATE)?);
+    let text = |text: &str| Value::SingleQuotedString(text.to_string()).into();
+    let mut escape_char: Option<ValueWithSpan> = default.map(text);
+    if parser.parse_keyword(Keyword::ESCAPE) {
+        match parser.parse_subexpr(binding::PREDICATE)? {
+            Expr::Value(value)
+                if matches!(
+                    value.value,
+                    Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)
+                ) =>
+            {
+                escape_char = Some(value);
+            }
+            escape => {
+                escape_char = None;
+                pattern = Box::new(Expr::BinaryOp {
+                    left: pattern,
+                    op: BinaryOperator::Custom(ESCAPE.to_string()),
+                    right: Box::new(escape),
+                });
+            }
+        }
+    }
+    Ok(Expr::Like {
+        negated,
+        any,
+        expr: Box::new(left.clone()),
+        pattern,
+        escape_char,
     })
 }
 

@@ -38,9 +38,10 @@ use crate::function_names::missing_function;
 use crate::reserved::is_reserved;
 use crate::syntax::chain;
 use cast::{parse_binary, parse_cast, parse_char, parse_convert};
+pub(crate) use infix::ESCAPE;
 use infix::{
-    is_between, is_like, is_mod, is_null, is_regexp, is_sounds, parse_between, parse_in_list,
-    parse_regexp, parse_sounds_like,
+    is_between, is_like, is_mod, is_null, is_pattern, is_regexp, is_sounds, parse_between,
+    parse_in_list, parse_like, parse_regexp, parse_sounds_like,
 };
 use interval::{is_interval, parse_interval, parse_moved_by_interval};
 use json_value::parse_json_value;
@@ -67,6 +68,7 @@ mod binding {
     pub const SUM: u8 = 100;
     pub const PRODUCT: u8 = 110;
     pub const BIT_XOR: u8 = 120;
+    pub const CONCAT: u8 = 125;
     pub const UNARY: u8 = 130;
     pub const BANG: u8 = 140;
     pub const COLLATE: u8 = 150;
@@ -82,6 +84,9 @@ pub struct SheafDialect {
     pub ansi_quotes: bool,
     /// `NOT a` binds like `!` (sql_mode HIGH_NOT_PRECEDENCE).
     pub high_not_precedence: bool,
+    /// LIKE and files have no escape character where none is written (sql_mode NO_BACKSLASH_ESCAPES). The backslashes
+    /// of strings are escaped before a text is read: see `with_escaped_backslashes` in `parser/scan.rs`.
+    pub no_backslash_escapes: bool,
     /// `COUNT (*)` is a call (sql_mode IGNORE_SPACE).
     pub spaces_of_functions: SpacesOfFunctions,
 }
@@ -229,7 +234,7 @@ impl Dialect for SheafDialect {
             return Some(Err(ParserError::ParserError(cancelled.to_string())));
         }
         let precedence = match &parser.peek_token_ref().token {
-            Token::StringConcat if self.pipes_as_concat => binding::UNARY,
+            Token::StringConcat if self.pipes_as_concat => binding::CONCAT,
             Token::StringConcat => binding::OR,
             Token::Overlap => binding::AND,
             Token::ShiftLeft | Token::ShiftRight => binding::SHIFT,
@@ -273,6 +278,10 @@ impl Dialect for SheafDialect {
         }
         if let Some(negated) = is_between(parser) {
             return Some(parse_between(parser, left, negated));
+        }
+        if let Some(negated) = is_pattern(parser) {
+            let default = self.no_backslash_escapes.then_some("");
+            return Some(parse_like(parser, left, negated, default));
         }
         if let Some(negated) = is_regexp(parser) {
             return Some(parse_regexp(parser, left, negated));

@@ -43,6 +43,7 @@ pub(super) fn rewritten(
             parser: StatementParser {
                 tokens: Parser::new(dialect).with_tokens_with_locations(own),
                 view_end: ViewEnd::default(),
+                escapes_in_files: true,
             },
             edits: Vec::new(),
         };

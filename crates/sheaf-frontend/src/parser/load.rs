@@ -96,6 +96,9 @@ impl StatementParser<'_> {
 
     fn file_format(&mut self) -> ParseResult<FileFormat> {
         let mut format = FileFormat::default();
+        if !self.escapes_in_files {
+            format.escaped_by = None;
+        }
         if self.accept_one_of(&["FIELDS", "COLUMNS"]).is_some() {
             let mut any = false;
             loop {

@@ -140,6 +140,7 @@ pub fn parse_with_parameters(
             .with_recursion_limit(RECURSION_LIMIT)
             .with_tokens_with_locations(tokens),
         view_end,
+        escapes_in_files: !dialect.no_backslash_escapes,
     };
     let parsed = parser.statement_to_the_end();
     // What has gone wrong then is that.
@@ -184,6 +185,7 @@ fn assignments_in_front(
             .with_recursion_limit(RECURSION_LIMIT)
             .with_tokens_with_locations(tokens),
         view_end: ViewEnd::default(),
+        escapes_in_files: true,
     };
     let assignments = parser.assignments_for_statement();
     assignments.map_err(|failure| parser.error(text, failure))
@@ -201,6 +203,7 @@ fn into_target(tokens: Vec<TokenWithSpan>, dialect: &SheafDialect) -> Result<Opt
     let mut parser = StatementParser {
         tokens: Parser::new(dialect).with_tokens_with_locations(tokens),
         view_end: ViewEnd::default(),
+        escapes_in_files: !dialect.no_backslash_escapes,
     };
     match parser.target_of_into() {
         Ok(target) if parser.at_end() => Ok(Some(target)),
@@ -244,6 +247,8 @@ struct StatementParser<'a> {
     tokens: Parser<'a>,
     /// Where the query of a view ends. WITH CHECK OPTION behind it is no longer among the tokens.
     view_end: ViewEnd,
+    /// Whether files have a backslash as their escape character where none is written.
+    escapes_in_files: bool,
 }
 
 /// The statements.

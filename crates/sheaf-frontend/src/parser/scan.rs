@@ -50,6 +50,8 @@ pub(super) enum Piece {
 pub(super) struct Pieces<'a> {
     bytes: &'a [u8],
     position: usize,
+    /// Whether a backslash in a string is an escape.
+    has_escapes: bool,
 }
 
 impl<'a> Pieces<'a> {
@@ -57,6 +59,7 @@ impl<'a> Pieces<'a> {
         Pieces {
             bytes: text.as_ref(),
             position: 0,
+            has_escapes: true,
         }
     }
 
@@ -80,7 +83,7 @@ impl<'a> Pieces<'a> {
         let bytes = self.bytes;
         let mut at = from + 1;
         while at < bytes.len() {
-            if bytes[at] == b'\\' && quote != b'`' {
+            if bytes[at] == b'\\' && quote != b'`' && self.has_escapes {
                 at += 2;
             } else if bytes[at] == quote {
                 if bytes.get(at + 1) == Some(&quote) {
@@ -164,6 +167,40 @@ impl Iterator for Pieces<'_> {
         self.position = end;
         Some((piece, start..end))
     }
+}
+
+/// A text in which a backslash in a string is a character (sql_mode NO_BACKSLASH_ESCAPES) as one in which it is an
+/// escape. So nothing behind has to know the mode, and what is kept of a text reads the same under every mode.
+///
+/// ```text
+///   SELECT 'a\n', '\'     -->   SELECT 'a\\n', '\\'
+/// ```
+pub fn with_escaped_backslashes(text: &[u8], has_ansi_quotes: bool) -> Cow<'_, [u8]> {
+    if !text.contains(&b'\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = Vec::with_capacity(text.len() + text.len() / 8);
+    let mut pieces = Pieces::new(text);
+    pieces.has_escapes = false;
+    for (piece, range) in pieces {
+        let bytes = &text[range];
+        let is_string = match bytes.first() {
+            Some(b'\'') => true,
+            Some(b'"') => !has_ansi_quotes,
+            _ => false,
+        };
+        if piece != Piece::Quoted || !is_string {
+            escaped.extend_from_slice(bytes);
+            continue;
+        }
+        for byte in bytes {
+            escaped.push(*byte);
+            if *byte == b'\\' {
+                escaped.push(b'\\');
+            }
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 /// Makes executable comments code or blanks, by their version. Positions in the text stay as they are, so that

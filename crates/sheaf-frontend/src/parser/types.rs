@@ -63,6 +63,7 @@ pub fn column_type(text: &str, column: &str) -> Result<TypeName> {
     let mut parser = StatementParser {
         tokens: Parser::new(&dialect).with_tokens_with_locations(tokens_of(text, &dialect, 0)?),
         view_end: ViewEnd::default(),
+        escapes_in_files: true,
     };
     match parser.type_of_json_column(column) {
         Ok(type_name) if parser.at_end() => Ok(type_name),

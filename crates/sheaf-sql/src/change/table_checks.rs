@@ -305,9 +305,13 @@ impl Session {
     /// written under one that gives it another meaning.
     pub(crate) fn check_meaning(&self, what: &str, text: &str) -> Result<()> {
         let dialect = self.dialect();
-        match dialect.pipes_as_concat && text.contains("||") || dialect.high_not_precedence {
+        let has_pattern = || text.contains('\\') && text.to_ascii_lowercase().contains("like");
+        match dialect.pipes_as_concat && text.contains("||")
+            || dialect.high_not_precedence
+            || dialect.no_backslash_escapes && has_pattern()
+        {
             true => Err(SqlError::not_supported_yet(format!(
-                "{what} under the SQL modes PIPES_AS_CONCAT and HIGH_NOT_PRECEDENCE"
+                "{what} under the SQL modes PIPES_AS_CONCAT, HIGH_NOT_PRECEDENCE and NO_BACKSLASH_ESCAPES"
             ))),
             false => Ok(()),
         }

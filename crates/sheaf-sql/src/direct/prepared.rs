@@ -334,7 +334,7 @@ impl Session {
         if let Some(old) = self.prepared.names.remove(name) {
             self.close_prepared(old);
         }
-        let (id, _) = self.add_prepared(&sql)?;
+        let (id, _) = self.add_prepared(&self.text_by_mode(&sql))?;
         self.prepared.names.insert(name.to_string(), id);
         self.ok(sink, 0, "Statement prepared".to_string())
     }

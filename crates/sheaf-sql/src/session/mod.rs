@@ -27,8 +27,9 @@
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`] |
 //!
-//! Beside them: [`result`] is what a statement returns, [`set`] is SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW
-//! STATUS lists (docs/status.md is written from `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
+//! Beside them: [`request_text`] is how the bytes of a request become text, [`result`] what a statement returns, [`set`]
+//! SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW STATUS lists (docs/status.md is written from
+//! `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
 
 pub(crate) mod circumstances;
 mod diagnostics;
@@ -41,6 +42,7 @@ pub(crate) mod prepared;
 pub(crate) mod present_circumstances;
 pub(crate) mod progress;
 pub(crate) mod request_memory;
+mod request_text;
 pub mod result;
 pub(crate) mod running;
 pub(crate) mod searched;
@@ -59,7 +61,6 @@ pub(crate) mod warnings;
 pub(crate) mod workers;
 
 use std::any::Any;
-use std::borrow::Cow;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -83,7 +84,6 @@ use crate::error::{Result, SqlError};
 use crate::isolation::locked_tables::TableLocks;
 use crate::isolation::transaction::Transactions;
 pub use crate::isolation::transaction::UnfinishedCommit;
-use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
@@ -302,7 +302,7 @@ impl Session {
         if sql.len() > self.variables.max_allowed_packet() {
             return Err(SqlError::net_packet_too_large());
         }
-        self.execute_text(sql, sink)
+        self.execute_text(&self.text_by_mode(sql), sink)
     }
 
     /// Runs a request as it came from a client: bytes in `character_set_client`.
@@ -312,13 +312,6 @@ impl Session {
         }
         let text = self.statement_text(request)?;
         self.execute_text(&text, sink)
-    }
-
-    /// The text of a request in `character_set_client`. Error 1300 if it has bytes that are no text outside of
-    /// literals.
-    pub fn statement_text<'r>(&self, request: &'r [u8]) -> Result<Cow<'r, str>> {
-        let has_ansi_quotes = || self.variables.sql_mode().contains("ANSI_QUOTES");
-        statement_text(request, self.variables.client_encoding(), has_ansi_quotes)
     }
 
     /// How the client writes texts (`character_set_client`).
@@ -358,6 +351,13 @@ impl Session {
         let text = scan::resolve_executable_comments(sql);
         let mut rest: &str = &text;
         let mut any = false;
+        let has_escapes = |session: &Session| {
+            !session
+                .variables
+                .sql_mode()
+                .contains("NO_BACKSLASH_ESCAPES")
+        };
+        let had_escapes = has_escapes(self);
         while let Some((range, next)) = scan::first_statement(rest) {
             let (statement, following) = (&rest[range], &rest[next..]);
             self.request.has_more = scan::first_statement(following).is_some();
@@ -366,6 +366,11 @@ impl Session {
                 return Err(SqlError::parse_error(following.trim_start(), line));
             }
             self.request.is_alone = !any && !self.request.has_more;
+            if any && has_escapes(self) != had_escapes && statement.contains('\\') {
+                return Err(SqlError::not_supported_yet(
+                    "a backslash behind a change of NO_BACKSLASH_ESCAPES in one request",
+                ));
+            }
             any = true;
             let rewritten = self.rewrite(statement);
             let statement = rewritten.as_deref().unwrap_or(statement);
@@ -383,7 +388,7 @@ impl Session {
 
     /// Runs a statement of the engine's own, whatever it returns.
     pub(crate) fn run_own(&mut self, sql: &str) -> Result<()> {
-        self.execute(sql, &mut IgnoredResult)
+        self.execute_text(sql, &mut IgnoredResult)
     }
 
     /// Runs one statement with everything around it: counters, warnings, stack, panics.
@@ -541,6 +546,7 @@ impl Session {
             pipes_as_concat: mode.contains("PIPES_AS_CONCAT"),
             ansi_quotes: mode.contains("ANSI_QUOTES"),
             high_not_precedence: mode.contains("HIGH_NOT_PRECEDENCE"),
+            no_backslash_escapes: mode.contains("NO_BACKSLASH_ESCAPES"),
             spaces_of_functions: match mode.contains("IGNORE_SPACE") {
                 true => SpacesOfFunctions::Ignored,
                 false => SpacesOfFunctions::Separate,

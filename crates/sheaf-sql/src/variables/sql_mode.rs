@@ -52,11 +52,9 @@ const OBSOLETE: [&str; 11] = [
     "MAXDB",
 ];
 
-/// Modes that are not to be accepted and ignored: strings would be read, or values computed, shown or stored otherwise
-/// than was asked for.
-const REFUSED: [&str; 4] = [
+/// Modes that are not to be accepted and ignored: values would be computed, shown or stored otherwise than was asked for.
+const REFUSED: [&str; 3] = [
     "ALLOW_INVALID_DATES",
-    "NO_BACKSLASH_ESCAPES",
     "PAD_CHAR_TO_FULL_LENGTH",
     "TIME_TRUNCATE_FRACTIONAL",
 ];

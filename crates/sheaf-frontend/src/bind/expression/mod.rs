@@ -300,14 +300,7 @@ impl Binder<'_> {
                 escape_char,
                 any: false,
             } => {
-                let escape = match escape_char.as_ref().map(|escape| &escape.value) {
-                    Some(
-                        Literal::SingleQuotedString(escape) | Literal::DoubleQuotedString(escape),
-                    ) => escape.clone(),
-                    _ => "\\".to_string(),
-                };
-                let mut arguments = self.values([&**expr, &**pattern])?;
-                arguments.push(self.text(escape)?);
+                let arguments = self.operands_of_like(expr, pattern, escape_char.as_ref())?;
                 Ok(Self::negate_if(*negated, self.call("$like", arguments)?))
             }
             Expr::RLike {

@@ -1,8 +1,8 @@
 //! Operators with one operand or two.
 
 use datafusion_common::ScalarValue;
-use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::Comparison;
+use sheaf_algebra::{ColumnSet, Scalar};
 use sheaf_exec::functions::arithmetic::DIV_PRECISION_INCREMENT;
 use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::{
@@ -13,8 +13,48 @@ use super::row::{width, with_row};
 use crate::bind::arguments::unit_name;
 use crate::bind::subquery::operand_columns;
 use crate::bind::{Binder, Bound, unsupported};
+use crate::dialect::ESCAPE;
+use crate::error::SqlError;
+use crate::syntax::inside;
 
 impl Binder<'_> {
+    /// What LIKE compares, and its escape character. Error 1210 for one that is not the same for all rows.
+    pub(super) fn operands_of_like(
+        &mut self,
+        text: &Expr,
+        pattern: &Expr,
+        escape: Option<&ValueWithSpan>,
+    ) -> Bound<Vec<Scalar>> {
+        const DEFAULT: &str = "\\";
+        if let Expr::BinaryOp {
+            left: pattern,
+            op: BinaryOperator::Custom(operator),
+            right: escape,
+        } = pattern
+            && operator == ESCAPE
+        {
+            let mut operands = self.values([text, &**pattern])?;
+            let is_query = matches!(inside(escape), Expr::Subquery(_) | Expr::InSubquery { .. });
+            let escape = self.value(escape)?;
+            if !is_query && (escape.columns() != ColumnSet::new() || escape.varies()) {
+                return Err(SqlError::wrong_arguments(ESCAPE));
+            }
+            let escape = self.call("$cast_char", vec![escape])?;
+            let default = self.text(DEFAULT)?;
+            operands.push(self.call("coalesce", vec![escape, default])?);
+            return Ok(operands);
+        }
+        let escape = match escape.map(|escape| &escape.value) {
+            Some(Literal::SingleQuotedString(escape) | Literal::DoubleQuotedString(escape)) => {
+                escape.clone()
+            }
+            _ => DEFAULT.to_string(),
+        };
+        let mut operands = self.values([text, pattern])?;
+        operands.push(self.text(escape)?);
+        Ok(operands)
+    }
+
     pub(super) fn binary_operator(
         &mut self,
         left: &Expr,
