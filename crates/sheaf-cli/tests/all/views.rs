@@ -389,14 +389,22 @@ fn names_are_kept_for_other_databases_and_modes() {
         ["7\t1\tsheaf\t10"]
     );
     run(&mut root, &["SET sql_mode = 'PIPES_AS_CONCAT'"]);
+    run(
+        &mut root,
+        &["CREATE VIEW piped AS SELECT id || 'x' FROM near"],
+    );
     assert_eq!(
-        code(&mut root, "CREATE VIEW piped AS SELECT id || 'x' FROM near"),
-        1235
+        query_text(&mut root, &query("piped")),
+        ["SELECT concat(id, 'x') FROM near"]
     );
     run(&mut root, &["SET sql_mode = 'HIGH_NOT_PRECEDENCE'"]);
+    run(
+        &mut root,
+        &["CREATE VIEW high AS SELECT NOT id = 1 FROM near"],
+    );
     assert_eq!(
-        code(&mut root, "CREATE VIEW high AS SELECT NOT id = 1 FROM near"),
-        1235
+        query_text(&mut root, &query("high")),
+        ["SELECT (NOT (id)) = 1 FROM near"]
     );
 }
 

@@ -9,6 +9,7 @@
 //! | [`databases`] | databases |
 //! | [`views`] | views |
 //! | [`view_names`] | names of their columns |
+//! | [`standard_text`] | their queries, for every `sql_mode` |
 //! | [`temporary_tables`] | temporary tables |
 //! | [`key_expressions`] | parts of keys that are expressions |
 //! | [`replaced_table`] | CREATE OR REPLACE TABLE |
@@ -26,6 +27,7 @@ pub(crate) mod key_expressions;
 pub(crate) mod made_columns;
 pub(crate) mod maintain;
 mod replaced_table;
+mod standard_text;
 pub(crate) mod temporary_tables;
 mod view_names;
 pub(crate) mod views;

@@ -28,6 +28,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::ops::{ControlFlow, Range};
 
+use crate::definition::standard_text::standard_text;
 use crate::definition::view_names::{MAX_NAME_CHARACTERS, make_names, named_by_text};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
@@ -116,8 +117,9 @@ impl Session {
         let columns = self.columns_of_view((&create.query, &bound), &create.columns)?;
         let mut edits = notes.edits.into_inner();
         edits.extend(edits_of_columns(&create.query, &database));
-        edits.extend(edits_of_dialect(text, &create.place, self.dialect())?);
-        let query = edited(text, create.place.clone(), edits);
+        let dialect = self.dialect();
+        edits.extend(edits_of_dialect(text, &create.place, dialect));
+        let query = standard_text(edited(text, create.place.clone(), edits), dialect)?;
         // What is kept is read again without the statement around it.
         let parsed = parse_with_parameters(&query, &SheafDialect::default(), Parameters::Unknown);
         match parsed? {
@@ -448,14 +450,11 @@ fn edits_of_columns(query: &ast::Query, database: &str) -> Vec<Edit> {
     .collect()
 }
 
-/// What has to be written in another way where `sql_mode` is not that of the view's user. Error 1235 for operators.
-fn edits_of_dialect(
-    text: &str,
-    place: &Range<Location>,
-    dialect: SheafDialect,
-) -> Result<Vec<Edit>> {
+/// What has to be written in another way where `sql_mode` is not that of the view's user. Of operators this is
+/// [`standard_text`].
+fn edits_of_dialect(text: &str, place: &Range<Location>, dialect: SheafDialect) -> Vec<Edit> {
     if dialect == SheafDialect::default() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
     let tokens = tokens.unwrap_or_default();
@@ -469,18 +468,6 @@ fn edits_of_dialect(
                 place: token.span.start..token.span.end,
                 words: quoted_name(&word.value),
             }),
-            Token::StringConcat if dialect.pipes_as_concat => {
-                return Err(SqlError::not_supported_yet(
-                    "CREATE VIEW with || while sql_mode has PIPES_AS_CONCAT",
-                ));
-            }
-            Token::Word(word)
-                if dialect.high_not_precedence && word.value.eq_ignore_ascii_case("not") =>
-            {
-                return Err(SqlError::not_supported_yet(
-                    "CREATE VIEW with NOT while sql_mode has HIGH_NOT_PRECEDENCE",
-                ));
-            }
             // Elsewhere the name of a function has its parenthesis next to it.
             Token::Word(word)
                 if dialect.spaces_of_functions == SpacesOfFunctions::Ignored
@@ -499,5 +486,5 @@ fn edits_of_dialect(
             _ => {}
         }
     }
-    Ok(edits)
+    edits
 }
