@@ -363,8 +363,9 @@ impl StatementParser<'_> {
             "REVOKE" => self.revoke(),
             "GET" => self.get_diagnostics(),
             "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
-            | "CLONE" | "SIGNAL" | "RESIGNAL" | "BINLOG" | "CHECKSUM" | "HELP"
-            | "RESTART" => self.unsupported(&first),
+            | "CLONE" | "SIGNAL" | "RESIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" | "RESTART" => {
+                self.unsupported(&first)
+            }
             _ => self.unexpected("a statement"),
         }
     }

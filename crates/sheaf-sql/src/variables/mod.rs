@@ -309,7 +309,10 @@ impl Definition {
             }
             Kind::SqlMode => match new {
                 NewValue::Text(text) => VariableValue::Text(SqlMode::parse(text)?.to_string()),
-                NewValue::Integer(0) => VariableValue::Text(String::new()),
+                NewValue::Integer(number) => match SqlMode::words_of_number(*number) {
+                    Some(words) => VariableValue::Text(SqlMode::parse(&words)?.to_string()),
+                    None => return Err(self.wrong_value(new)),
+                },
                 _ => return Err(self.wrong_value(new)),
             },
             Kind::CharacterSet => match new {

@@ -28,6 +28,31 @@ const FLAGS: [&str; 20] = [
     "PAD_CHAR_TO_FULL_LENGTH",
 ];
 
+/// The bits of flags in a mode that is given as a number, as MySQL's header files have them.
+const BITS: [(u32, &str); 21] = [
+    (0, "REAL_AS_FLOAT"),
+    (1, "PIPES_AS_CONCAT"),
+    (2, "ANSI_QUOTES"),
+    (3, "IGNORE_SPACE"),
+    (5, "ONLY_FULL_GROUP_BY"),
+    (6, "NO_UNSIGNED_SUBTRACTION"),
+    (7, "NO_DIR_IN_CREATE"),
+    (18, "ANSI"),
+    (19, "NO_AUTO_VALUE_ON_ZERO"),
+    (20, "NO_BACKSLASH_ESCAPES"),
+    (21, "STRICT_TRANS_TABLES"),
+    (22, "STRICT_ALL_TABLES"),
+    (23, "NO_ZERO_IN_DATE"),
+    (24, "NO_ZERO_DATE"),
+    (25, "ALLOW_INVALID_DATES"),
+    (26, "ERROR_FOR_DIVISION_BY_ZERO"),
+    (27, "TRADITIONAL"),
+    (29, "HIGH_NOT_PRECEDENCE"),
+    (30, "NO_ENGINE_SUBSTITUTION"),
+    (31, "PAD_CHAR_TO_FULL_LENGTH"),
+    (32, "TIME_TRUNCATE_FRACTIONAL"),
+];
+
 /// Flags that stand for several.
 const ANSI: &str = "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI";
 const TRADITIONAL: &str = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
@@ -95,6 +120,14 @@ impl SqlMode {
         Ok(mode)
     }
 
+    /// The modes whose bits a number has, in words. `None` if it has another one.
+    pub(super) fn words_of_number(number: i128) -> Option<String> {
+        let known = BITS.iter().filter(|(bit, _)| number >> bit & 1 == 1);
+        let named: i128 = known.clone().map(|(bit, _)| 1_i128 << bit).sum();
+        let words: Vec<&str> = known.map(|(_, word)| *word).collect();
+        (named == number).then(|| words.join(","))
+    }
+
     fn add_all(&mut self, words: &str) {
         for word in words.split(',') {
             if let Some(position) = FLAGS.iter().position(|flag| *flag == word) {
@@ -137,6 +170,17 @@ impl fmt::Display for SqlMode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_sets_of_bits() {
+        let words = SqlMode::words_of_number;
+        assert_eq!(words(0).as_deref(), Some(""));
+        let both = "PIPES_AS_CONCAT,STRICT_ALL_TABLES";
+        assert_eq!(words((1 << 22) + 2).as_deref(), Some(both));
+        for wrong in [-1, 16, 1 << 14, 1 << 40] {
+            assert_eq!(words(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn modes_are_read_and_shown_in_mysqls_order() {
