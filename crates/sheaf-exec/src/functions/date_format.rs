@@ -1,5 +1,5 @@
-//! DATE_FORMAT and TIME_FORMAT, and STR_TO_DATE, which is their inverse. DATE_FORMAT writes [names](super::date_names) of a
-//! locale; those that are read are English.
+//! DATE_FORMAT and TIME_FORMAT, and STR_TO_DATE, which is their inverse. DATE_FORMAT writes [names](super::date_names)
+//! of a locale; those that are read are English.
 //!
 //! Both directions go through a format from the left, one specifier after the other. Formatting appends to the text.
 //! Parsing collects what it reads in [`Fields`] and makes a date of them at the end, because a year and a week may

@@ -1,7 +1,7 @@
 //! The locales of `lc_time_names`, and how they name days and months.
 //!
-//! A locale is a language and a country, `de_AT`. The names are those that MySQL gives, with the capital letters and the
-//! short forms that it has. Locales whose names are not here cannot be set.
+//! A locale is a language and a country, `de_AT`. The names are those that MySQL gives, with the capital letters and
+//! the short forms that it has. Locales whose names are not here cannot be set.
 //!
 //! Reference: MySQL manual, "MySQL Server Locale Support".
 

@@ -28,8 +28,8 @@ impl Binder<'_> {
         self.value(value).map(Some)
     }
 
-    /// DAYNAME, MONTHNAME and DATE_FORMAT, which have the locale as one more argument. `None`: it is another function, or
-    /// the names are English.
+    /// DAYNAME, MONTHNAME and DATE_FORMAT, which have the locale as one more argument. `None`: it is another function,
+    /// or the names are English.
     pub(super) fn names_of_dates(
         &mut self,
         function: &str,

@@ -1,7 +1,8 @@
 //! Functions that tell of a value what is known before there is one: CHARSET, COLLATION, COERCIBILITY, GET_FORMAT.
 //!
-//! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`. What the server says
-//! of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET and COLLATION alone.
+//! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`. What the server
+//! says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET and
+//! COLLATION alone.
 
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::SqlType;
@@ -78,7 +79,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Whether a text is what the server says of itself, or put together of such texts and of others that yield to them.
+    /// Whether a text is what the server says of itself, or put together of such texts and of others that yield to
+    /// them.
     fn is_of_system(&mut self, operand: &Expr) -> Bound<bool> {
         if is_system_constant(operand) {
             return Ok(true);

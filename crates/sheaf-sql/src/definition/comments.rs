@@ -19,8 +19,8 @@ pub(super) enum Commented<'a> {
 }
 
 impl Session {
-    /// The comment as it is kept. One that is too long is an error (1628, 1629, 1688), or cut with a warning if the mode
-    /// is not strict.
+    /// The comment as it is kept. One that is too long is an error (1628, 1629, 1688), or cut with a warning if the
+    /// mode is not strict.
     pub(super) fn kept_comment(&mut self, comment: &str, of: Commented<'_>) -> Result<String> {
         let limit = match of {
             Commented::Table(_) => MAX_TABLE_COMMENT,

@@ -25,10 +25,11 @@
 //! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
-//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`] |
+//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`]
+//! |
 //!
-//! Beside them: [`request_text`] is how the bytes of a request become text, [`result`] what a statement returns, [`set`]
-//! SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW STATUS lists (docs/status.md is written from
+//! Beside them: [`request_text`] is how the bytes of a request become text, [`result`] what a statement returns,
+//! [`set`] SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW STATUS lists (docs/status.md is written from
 //! `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
 
 pub(crate) mod circumstances;

@@ -77,7 +77,8 @@ const OBSOLETE: [&str; 11] = [
     "MAXDB",
 ];
 
-/// Modes that are not to be accepted and ignored: values would be computed, shown or stored otherwise than was asked for.
+/// Modes that are not to be accepted and ignored: values would be computed, shown or stored otherwise than was asked
+/// for.
 const REFUSED: [&str; 3] = [
     "ALLOW_INVALID_DATES",
     "PAD_CHAR_TO_FULL_LENGTH",

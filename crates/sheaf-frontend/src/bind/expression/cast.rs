@@ -153,8 +153,8 @@ const MAX_FLOAT_BITS: u64 = 53;
 /// The digits of a type are as many as it can have.
 ///
 /// # Errors
-/// 1426, 1425 for too many of them behind the point, and 1427 for more of them there than there are; 1064 for digits that
-/// only columns can have.
+/// 1426, 1425 for too many of them behind the point, and 1427 for more of them there than there are; 1064 for digits
+/// that only columns can have.
 fn check_digits(data_type: &DataType) -> Bound<()> {
     let most_scale = i64::from(MAX_DECIMAL_SCALE);
     let (digits, most) = match data_type {

@@ -162,8 +162,8 @@ pub(super) fn is_row(expr: &Expr) -> bool {
     matches!(with_row(expr).as_ref(), Expr::Tuple(_))
 }
 
-/// The values of two rows that may have rows in them, in the same places: `(a, (b, c))` as `(a, b, c)`. Any comparison of
-/// the one is that of the other.
+/// The values of two rows that may have rows in them, in the same places: `(a, (b, c))` as `(a, b, c)`. Any comparison
+/// of the one is that of the other.
 ///
 /// # Errors
 /// 1241 for rows of different shapes.
