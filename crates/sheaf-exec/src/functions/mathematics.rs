@@ -386,6 +386,15 @@ fn cut(value: i128, digits: u8, to_nearest: bool) -> i128 {
     }
 }
 
+/// The nearest double. Beyond 10^22 `powi` is not.
+fn power_of_ten_as_double(exponent: u64) -> f64 {
+    const EXACT: u64 = 22;
+    match exponent {
+        0..=EXACT => 10f64.powi(exponent as i32),
+        _ => format!("1e{exponent}").parse().unwrap_or(f64::INFINITY),
+    }
+}
+
 pub(super) fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
     let whole = |value: f64| {
         if to_nearest {
@@ -395,10 +404,12 @@ pub(super) fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
         }
     };
     // No double has as many digits.
-    if places < -308 {
-        return 0.0;
+    match places {
+        ..-308 => return 0.0,
+        309.. => return value,
+        _ => {}
     }
-    let power = 10f64.powi(places.unsigned_abs().min(308) as i32);
+    let power = power_of_ten_as_double(places.unsigned_abs());
     let rounded = if places < 0 {
         whole(value / power) * power
     } else {
