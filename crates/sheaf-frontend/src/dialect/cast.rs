@@ -83,15 +83,17 @@ fn parse_binary_of_type(
     if !is_characters || !parser.parse_keyword(Keyword::BINARY) {
         return Ok((charset, None));
     }
-    let has_set = charset.is_none()
-        && (parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
-            || parser.parse_keyword(Keyword::CHARSET));
-    let charset = match has_set {
-        true => Some(parser.parse_object_name(false)?),
-        false => charset,
+    let charset = match charset {
+        Some(charset) => Some(charset),
+        None => parse_charset(parser)?,
     };
-    let name = charset.as_ref().map(ToString::to_string);
-    let collation = format!("{}_bin", name.as_deref().unwrap_or("utf8mb4"));
+    let name = charset.as_ref().map(|name| name.to_string().to_lowercase());
+    let collation = match name.as_deref() {
+        // Their texts are kept as UTF-8.
+        None | Some("latin1" | "ascii") => "utf8mb4_bin".to_string(),
+        Some("binary") => return Ok((charset, None)),
+        Some(name) => format!("{name}_bin"),
+    };
     let collation = ObjectName::from(vec![Ident::new(collation)]);
     Ok((charset, Some(collation)))
 }
@@ -130,14 +132,28 @@ pub(super) fn parse_type_of_cast(
         Token::Word(word) if matches!(word.keyword, Keyword::CHAR | Keyword::CHARACTER)
     );
     let data_type = parser.parse_data_type()?;
-    let has_set = is_characters
-        && (parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
-            || parser.parse_keyword(Keyword::CHARSET));
-    let charset = match has_set {
-        true => Some(parser.parse_object_name(false)?),
+    let charset = match is_characters {
+        true => parse_charset(parser)?,
         false => None,
     };
     Ok((data_type, charset))
+}
+
+/// `CHARACTER SET name`, or ASCII, which is latin1.
+fn parse_charset(parser: &mut Parser) -> Result<Option<ObjectName>, ParserError> {
+    if parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
+        || parser.parse_keyword(Keyword::CHARSET)
+    {
+        return Ok(Some(parser.parse_object_name(false)?));
+    }
+    let is_ascii = matches!(
+        &parser.peek_token_ref().token,
+        Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("ascii")
+    );
+    if is_ascii {
+        parser.advance_token();
+    }
+    Ok(is_ascii.then(|| ObjectName::from(vec![Ident::new("latin1")])))
 }
 
 /// `CHAR(n, ...)` and `CHAR(n, ... USING charset)`.
