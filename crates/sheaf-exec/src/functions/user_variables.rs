@@ -95,6 +95,10 @@ fn read_as(assigned: &ArrayRef, data_type: &DataType) -> Result<ScalarValue> {
     let value = ScalarValue::try_from_array(assigned, 0)?;
     match data_type {
         DataType::Int64 => {
+            // What is too large is the number of the same bits.
+            if let ScalarValue::UInt64(Some(unsigned)) = value {
+                return Ok(ScalarValue::Int64(Some(unsigned as i64)));
+            }
             if let Some(integer) = integer_of(&value) {
                 let limits = (i128::from(i64::MIN), i128::from(i64::MAX));
                 let integer = integer.clamp(limits.0, limits.1) as i64;
@@ -102,6 +106,9 @@ fn read_as(assigned: &ArrayRef, data_type: &DataType) -> Result<ScalarValue> {
             }
         }
         DataType::UInt64 => {
+            if let ScalarValue::Int64(Some(signed)) = value {
+                return Ok(ScalarValue::UInt64(Some(signed as u64)));
+            }
             if let Some(integer) = integer_of(&value) {
                 // A negative number is the one of the same bits.
                 let integer = match i64::try_from(integer) {
@@ -259,7 +266,8 @@ mod tests {
                 ScalarValue::Utf8(Some(as_text.to_string()))
             );
             let bits = ScalarValue::UInt64(Some(as_integer as u64));
-            if assigned.data_type() != &DataType::Int64 && as_text != "99999999999999999999" {
+            // What is too large is so for each of them.
+            if as_integer != i64::MAX {
                 assert_eq!(read(DataType::UInt64), bits);
             }
         }

@@ -545,7 +545,11 @@ impl Binder<'_> {
 
     fn item<'s>(&mut self, expr: &'s Expr, name: String) -> Bound<BoundItem<'s>> {
         self.keeps_digits = self.block()?.keeps_digits && matches!(inside(expr), Expr::Subquery(_));
-        let value = self.whole_value(expr);
+        let value = match self.integer_variable(expr) {
+            Ok(None) => self.whole_value(expr),
+            Ok(Some(variable)) => Ok(variable),
+            Err(error) => Err(error),
+        };
         self.keeps_digits = false;
         let mut value = value?;
         let is_plain = is_plain_column(expr).is_some();

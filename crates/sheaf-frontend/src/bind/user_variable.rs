@@ -1,9 +1,15 @@
 //! `@name := value`, and `@name` in a statement that has such.
 //!
-//! A variable has one type in a statement, which is that of its value before. An integer stays one whatever is
-//! assigned, and a variable that was never set, or is NULL, is a text. The text of a decimal or a double is shown as it
-//! was assigned. So these have the type that all values fit in, what is before and what the statement assigns. Since
-//! `@n := @n + 1` has a type by that of `@n`, the statement is bound again until no type changes, a few times at most.
+//! A variable is computed with in one type, that all its values fit in: what it is before, and whatever the statement
+//! assigns. Since `@n := @n + 1` has a type by that of `@n`, the statement is bound again until no type changes, a few
+//! times at most.
+//!
+//! A variable that is an integer before is shown as one, and compared as one with integers, whatever is assigned:
+//!
+//! ```text
+//!   SET @a = 0, @b = 0;
+//!   SELECT @a := '10', @b := '2', @a > @b, @m := @a + 1.5, @a    -->   10, 2, 1, 11.5, 10
+//! ```
 //!
 //! An assignment itself has the type of its value, and leaves a value of that type.
 
@@ -40,6 +46,8 @@ enum Kind {
 #[derive(Clone, Default)]
 pub(super) struct Variables {
     kinds: BTreeMap<String, Kind>,
+    /// Those that are integers before.
+    integers: BTreeMap<String, Kind>,
     /// What is assigned, as far as it was bound.
     assigned: BTreeMap<String, Kind>,
     attempts: usize,
@@ -58,6 +66,9 @@ impl Variables {
             }
             let name = before[stem.len()..].to_lowercase();
             let kind = Kind::of_value(&context.session.user_variable(&name));
+            if matches!(kind, Kind::Integer | Kind::Unsigned) {
+                variables.integers.insert(name.clone(), kind);
+            }
             variables.kinds.insert(name, kind);
         }
         variables
@@ -67,15 +78,8 @@ impl Variables {
     pub fn grown(&self) -> Option<Variables> {
         let mut kinds = self.kinds.clone();
         for (name, assigned) in &self.assigned {
-            if let Some(kind) = kinds.get_mut(name)
-                && !matches!(kind, Kind::Integer | Kind::Unsigned)
-            {
-                *kind = match (*kind, *assigned) {
-                    (Kind::Null, assigned @ (Kind::Null | Kind::Bytes)) => assigned,
-                    // What was nothing is a text.
-                    (Kind::Null, _) => Kind::Text,
-                    (before, assigned) => before.and(assigned),
-                };
+            if let Some(kind) = kinds.get_mut(name) {
+                *kind = kind.and(*assigned);
                 if self.attempts + 1 >= MAX_ATTEMPTS && matches!(kind, Kind::Decimal { .. }) {
                     *kind = Kind::Double;
                 }
@@ -83,6 +87,7 @@ impl Variables {
         }
         (kinds != self.kinds && self.attempts < MAX_ATTEMPTS).then(|| Variables {
             kinds,
+            integers: self.integers.clone(),
             assigned: BTreeMap::new(),
             attempts: self.attempts + 1,
         })
@@ -139,18 +144,52 @@ impl Binder<'_> {
     /// `@name`; `None` if the statement does not assign it.
     pub(super) fn assigned_variable(&self, name: &str) -> Bound<Option<Scalar>> {
         let name = name.to_lowercase();
-        let Some(kind) = self.variables.kinds.get(&name).copied() else {
+        match self.variables.kinds.get(&name).copied() {
+            Some(kind) => self.variable_of_kind(&name, kind).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A variable that is an integer before, and is shown, or compared with integers. `None` of all else.
+    pub(super) fn integer_variable(&self, expr: &Expr) -> Bound<Option<Scalar>> {
+        let Some(name) = name_of(expr) else {
             return Ok(None);
         };
-        let before = value_literal(&self.context.session.user_variable(&name));
+        match self.variables.integers.get(&name).copied() {
+            Some(kind) => self.variable_of_kind(&name, kind).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The sides of a comparison: variables that are integers before are, where the other side is one.
+    pub(super) fn integers_compared(
+        &self,
+        (one, left): (&Expr, Scalar),
+        (other, right): (&Expr, Scalar),
+    ) -> Bound<(Scalar, Scalar)> {
+        if self.variables.integers.is_empty() {
+            return Ok((left, right));
+        }
+        let variables = (self.integer_variable(one)?, self.integer_variable(other)?);
+        let is_integer = |variable: &Option<Scalar>, side: &Scalar| {
+            variable.is_some() || side.sql_type().is_integer()
+        };
+        if !is_integer(&variables.0, &left) || !is_integer(&variables.1, &right) {
+            return Ok((left, right));
+        }
+        Ok((variables.0.unwrap_or(left), variables.1.unwrap_or(right)))
+    }
+
+    fn variable_of_kind(&self, name: &str, kind: Kind) -> Bound<Scalar> {
+        let before = value_literal(&self.context.session.user_variable(name));
         let before = self.of_kind(self.internal(&before)?, kind)?;
         if kind == Kind::Null {
-            return Ok(Some(before));
+            return Ok(before);
         }
         let field = before.field().as_ref().clone().with_nullable(true).into();
         let function = self.context.session.assigned_variables();
-        let function = function.read(&name, field);
-        Ok(Some(self.typing().call_function(function, vec![before])?))
+        let function = function.read(name, field);
+        Ok(self.typing().call_function(function, vec![before])?)
     }
 
     /// `@name := value`.

@@ -86,6 +86,7 @@ impl Binder<'_> {
                 }
                 (one, other) => {
                     let (left, right) = (self.value(one)?, self.value(other)?);
+                    let (left, right) = self.integers_compared((one, left), (other, right))?;
                     let is_json = |side: &Scalar| side.sql_type() == SqlType::Json;
                     let (left, right) = match (is_json(&left), is_json(&right)) {
                         (true, false) => (left, self.value_in_json(right, other)?),
