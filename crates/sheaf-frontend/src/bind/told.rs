@@ -62,6 +62,7 @@ impl Binder<'_> {
         let ty = self.value(operand)?.sql_type();
         Ok(match (collation_of(&ty), ty) {
             _ if is_system_constant(operand) => 3,
+            (Some(_), _) if makes_bytes(operand) => 4,
             (Some((_, Coercibility::Explicit)), _) => 0,
             (Some((_, Coercibility::Mixed)), _) => 1,
             (Some((_, Coercibility::Implicit)), _) => 2,
