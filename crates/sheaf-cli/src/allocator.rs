@@ -2,19 +2,61 @@
 //!
 //! It counts what each thread allocates and frees. Reading the counts of the own thread costs two loads, so nothing is
 //! lost by looking often.
+//!
+//! Libraries allocate buffers of megabytes, which they double as they grow, without a word to anybody. So the allocator
+//! itself says so before it hands out a long block ([`sheaf_memory::will_allocate`]): what is free is given back, and
+//! caches make room, before the block is written to and not when it is too late.
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr;
 
-use sheaf_memory::{Allocator, set_allocator};
+use sheaf_memory::{Allocator, set_allocator, will_allocate};
 use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
 use tikv_jemallocator::Jemalloc;
 
 /// Statements are prepared on one thread and end on another, and allocate a little on each: glibc's allocator takes a
 /// lock for that. A program that has the library inside chooses its own.
 #[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
+static ALLOCATOR: Announced = Announced;
+
+/// jemalloc, which makes room for long blocks.
+struct Announced;
+
+// SAFETY: jemalloc does all of it. What is called before allocates only short blocks, for which it is not called again,
+// and does not unwind.
+unsafe impl GlobalAlloc for Announced {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        will_allocate(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { Jemalloc.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        will_allocate(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { Jemalloc.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { Jemalloc.dealloc(block, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_bytes: usize) -> *mut u8 {
+        if new_bytes > layout.size() {
+            // The block and its longer copy are there at the same time.
+            will_allocate(new_bytes);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Jemalloc.realloc(block, layout, new_bytes) }
+    }
+}
 
 /// Memory that was freed goes back to the system half a second later, by a thread that does nothing else, or at once
 /// when the process has too much. So the process takes about what it has allocated, but memory that one statement has

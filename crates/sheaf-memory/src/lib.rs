@@ -22,8 +22,9 @@
 //! 4. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
 //!    safe point.
 //!
-//! Code that is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Threads that wait
-//! give back what they keep for their next work ([`release_if_pressed`]).
+//! Code that is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Libraries do not ask:
+//! for them the program's allocator says what it is about to hand out ([`will_allocate`]). Threads that wait give back
+//! what they keep for their next work ([`release_if_pressed`]).
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.
@@ -41,7 +42,7 @@ mod watch;
 pub use budget::{Budget, Share};
 pub use statement::{
     LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_go_on,
-    of_this_statement, safe_point, shall_stop, waits_for_lock,
+    of_this_statement, safe_point, shall_stop, waits_for_lock, will_allocate,
 };
 pub use stop_flag::{Sleeper, StopFlag};
 pub use thread_memory::{release_if_pressed, release_thread_memory};

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Instant;
 
 use crate::ALLOCATOR;
+use crate::statement::making_room;
 
 /// How long a look at the system's count serves.
 const LOOK_MICROS: u64 = 2_000;
@@ -249,7 +250,7 @@ fn borrow(limit: usize, ahead: usize) -> bool {
     wanted += limit / LENT_SHARE;
     let mut lent = 0;
     for lender in lenders {
-        lent += lender.lend(wanted.saturating_sub(lent));
+        lent += making_room(|| lender.lend(wanted.saturating_sub(lent)));
     }
     if lent < wanted {
         SHORT.store(now().max(1), Ordering::Relaxed);

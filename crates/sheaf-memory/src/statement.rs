@@ -34,6 +34,9 @@ pub const LONG_VALUE_BYTES: usize = 1 << 20;
 /// Where there is no room for a long value, a statement that has so much with it is stopped. One that has less goes on,
 /// and those that hold most are stopped.
 const MUCH_BYTES: usize = 4 << 20;
+/// How often, and how far apart, an allocation looks whether there is room, before statements are stopped for it.
+const BLOCK_LOOKS: usize = 5;
+const BLOCK_LOOK: Duration = Duration::from_millis(2);
 /// So long a stopped statement may take to let go.
 const LETTING_GO: Duration = Duration::from_millis(100);
 
@@ -77,6 +80,8 @@ thread_local! {
     static COUNTED: Cell<i64> = const { Cell::new(0) };
     /// Bytes that the thread was given room for, and that are not counted yet.
     static AHEAD: Cell<usize> = const { Cell::new(0) };
+    /// The thread makes room: what it allocates for that is not asked for.
+    static MAKES_ROOM: Cell<bool> = const { Cell::new(false) };
 }
 
 /// All statements' accounts, and those of them that were stopped lately.
@@ -393,6 +398,49 @@ pub fn has_room_for_value(bytes: usize) -> bool {
     bytes < LONG_VALUE_BYTES || has_room_for(bytes)
 }
 
+/// The program's allocator is about to hand out a block of so many bytes, by whoever it is wanted. Where the process has
+/// no room for a long one, the statement is told to stop. It gets the block all the same: an allocation cannot be
+/// refused.
+#[inline]
+pub fn will_allocate(bytes: usize) {
+    if bytes >= LONG_VALUE_BYTES {
+        make_room_for_block(bytes);
+    }
+}
+
+#[cold]
+fn make_room_for_block(bytes: usize) {
+    // A thread that comes to its end has no account any more.
+    let is_of_statement = || {
+        CURRENT.try_with(|account| account.try_borrow().is_ok_and(|account| account.is_some()))
+    };
+    if process::limit().is_none() || MAKES_ROOM.get() || is_of_statement() != Ok(true) {
+        return;
+    }
+    making_room(|| {
+        for _ in 0..BLOCK_LOOKS {
+            process::note_taken(settle());
+            if process::will_take(bytes) {
+                return AHEAD.set(bytes);
+            }
+            if shall_stop() {
+                return;
+            }
+            // Another thread has a block and its longer copy, maybe, or is about to let go what it has.
+            std::thread::sleep(BLOCK_LOOK);
+        }
+        has_room_for(bytes);
+    });
+}
+
+/// Does `work`, which makes room.
+pub(crate) fn making_room<T>(work: impl FnOnce() -> T) -> T {
+    let before = MAKES_ROOM.replace(true);
+    let done = work();
+    MAKES_ROOM.set(before);
+    done
+}
+
 #[cold]
 fn settle_and_check() {
     process::note_taken(settle());
@@ -467,6 +515,15 @@ mod tests {
     fn account() -> Arc<StatementMemory> {
         count();
         StatementMemory::new(Arc::default())
+    }
+
+    #[test]
+    fn who_makes_room_asks_for_none() {
+        let account = account();
+        account.begin();
+        account.during(|| making_room(|| will_allocate(usize::MAX)));
+        assert!(!MAKES_ROOM.get() && !account.shall_stop());
+        account.end();
     }
 
     fn near(bytes: usize, expected: usize) -> bool {
