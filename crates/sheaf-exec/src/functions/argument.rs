@@ -118,6 +118,8 @@ impl Argument<TimestampMicrosecondArray> {
 pub struct Call<'a> {
     pub args: &'a ScalarFunctionArgs,
     name: &'static str,
+    /// The function makes long texts of short ones.
+    growing: bool,
     limits: &'a ResultLimits,
     /// Every argument is constant: one row is computed for all.
     constant: bool,
@@ -144,6 +146,7 @@ impl<'a> Call<'a> {
         Call {
             args,
             name: function.name,
+            growing: function.growing,
             limits: limits.unwrap_or(&limits::FOLDED),
             constant,
             bytewise,
@@ -161,11 +164,12 @@ impl<'a> Call<'a> {
         let is_nullable = self.args.return_field.is_nullable();
         let account = Account::new(self.limits, name, self.bytewise, is_nullable);
         match self.name {
-            HEX_OF_KEY => account.of_keys(),
+            HEX_OF_KEY => account.of_keys().of_lengthened(),
             // What is made of documents to compare or collect them.
             "$json_ordered" | "$json_key" | "$json_element" | "$json_member" => {
                 account.of_documents()
             }
+            _ if self.growing => account.of_lengthened(),
             _ => account,
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   one value     longer than max_allowed_packet: NULL, and warning 1301; error 1301 if NULL cannot be
-//!   all values    of a batch, more than a share of the query memory: error 1041
+//!   all values    of a batch, more than a share of the query memory: error 1041, or fewer rows at a time
 //!   KILL          looked at before each call, between its rows, and within a long value
 //! ```
 //!
@@ -56,11 +56,22 @@ pub struct ResultLimits {
 
 /// A single row may take this many times what a batch is to take.
 pub(crate) const PARTS_OF_ROW: usize = 4;
+/// Functions that make long texts of short ones make this part of it at a time, and at least so many bytes. They are
+/// evaluated for fewer rows then. Each call of a statement makes its texts, in each worker, and with half of all query
+/// memory for each of them the process took more than it may before anybody had a row.
+const LENGTHENED_PART: usize = 8;
+const LEAST_LENGTHENED_BYTES: usize = 1 << 20;
 
 impl ResultLimits {
     /// What a single row may take, in bytes.
     pub(crate) fn row_bytes(&self) -> usize {
         self.batch_bytes.saturating_mul(PARTS_OF_ROW)
+    }
+
+    /// What a function that makes long texts of short ones may make of several rows, in bytes.
+    fn lengthened_bytes(&self) -> usize {
+        let part = self.batch_bytes / LENGTHENED_PART;
+        part.max(LEAST_LENGTHENED_BYTES.min(self.batch_bytes))
     }
 
     /// A warning in every mode. Where there is no statement that could have it, nothing happens.
@@ -226,6 +237,8 @@ pub(super) struct Account<'l> {
     limits: &'l ResultLimits,
     function: &'static str,
     value_bytes: usize,
+    /// What several values may take.
+    batch_bytes: usize,
     /// A result may be NULL.
     nullable: bool,
     made_bytes: usize,
@@ -244,6 +257,7 @@ impl<'l> Account<'l> {
             limits,
             function,
             value_bytes: limits.value_bytes.saturating_mul(bytes_of_character),
+            batch_bytes: limits.batch_bytes,
             nullable,
             made_bytes: 0,
         }
@@ -255,6 +269,14 @@ impl<'l> Account<'l> {
         Account {
             value_bytes: self.limits.row_bytes(),
             nullable: false,
+            ..self
+        }
+    }
+
+    /// Of texts that may be many times as long as what they are made of.
+    pub(super) fn of_lengthened(self) -> Account<'l> {
+        Account {
+            batch_bytes: self.limits.lengthened_bytes(),
             ..self
         }
     }
@@ -299,7 +321,7 @@ impl<'l> Account<'l> {
         }
         let most = match rows {
             1 => self.limits.row_bytes(),
-            _ => self.limits.batch_bytes,
+            _ => self.batch_bytes,
         };
         match bytes <= most {
             true => Ok(()),
@@ -324,14 +346,14 @@ impl<'l> Account<'l> {
         let most = match self.made_bytes {
             // Less than one value cannot be made at a time.
             0 => self.limits.row_bytes(),
-            _ => self.limits.batch_bytes,
+            _ => self.batch_bytes,
         };
         if !sheaf_memory::has_room_for_value(bytes) {
             self.check()?;
         }
         self.made_bytes = self.made_bytes.saturating_add(bytes);
         if self.made_bytes > most {
-            let limit = self.limits.batch_bytes;
+            let limit = self.batch_bytes;
             return Err(EvaluationError::batch_too_large(self.function, limit).into());
         }
         Ok(true)
@@ -603,6 +625,25 @@ mod tests {
         let mut account = Account::new(&limits, "repeat", false, true);
         assert!(account.book(10).unwrap() && account.book(10).unwrap());
         assert_eq!(code_of(account.book(10)), Some(1041));
+    }
+
+    #[test]
+    fn functions_that_lengthen_make_less_at_a_time() {
+        let limits = ResultLimits {
+            value_bytes: 40 << 20,
+            batch_bytes: 16 << 20,
+            ..limits()
+        };
+        let of = |bytes| {
+            let mut account = Account::new(&limits, "repeat", false, true).of_lengthened();
+            account.book(bytes).and_then(|_| account.book(bytes))
+        };
+        assert!(of(1 << 20).unwrap());
+        assert_eq!(code_of(of((1 << 20) + 1)), Some(1041));
+        // One value may be long.
+        let mut account = Account::new(&limits, "repeat", false, true).of_lengthened();
+        assert!(account.book(40 << 20).unwrap());
+        assert_eq!(self::limits().lengthened_bytes(), 25);
     }
 
     #[test]

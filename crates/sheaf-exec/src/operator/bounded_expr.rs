@@ -22,12 +22,12 @@ use datafusion_physical_expr::expressions::{BinaryExpr, Literal};
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::functions::closed::is_or_calls;
-use crate::functions::limits::ResultLimits;
+use crate::functions::limits::{ResultLimits, ask_for};
 use crate::functions::{EvaluationError, Function};
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
-/// The results of an expression may take this many times what one function may make of them at a time.
-const PARTS: usize = 4;
+/// The results of an expression may take this many times what a function makes of them.
+const PARTS: usize = 2;
 
 /// A constant of more bytes is a long one.
 const LONG_CONSTANT_BYTES: usize = 4 << 10;
@@ -125,6 +125,8 @@ impl PhysicalExpr for BoundedExpr {
             }
             halves.push(array);
         }
+        // They are there twice while they are put together.
+        ask_for(bytes)?;
         let halves: Vec<_> = halves.iter().map(|half| half.as_ref()).collect();
         Ok(ColumnarValue::Array(concat(&halves)?))
     }
