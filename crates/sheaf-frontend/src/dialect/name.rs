@@ -1,6 +1,6 @@
 //! Names of columns and calls, and literals, read without a try of what else they could be.
 
-use sqlparser::ast::{Expr, ObjectName};
+use sqlparser::ast::{Expr, FunctionArguments, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -65,6 +65,18 @@ pub(super) fn is_plain_name(keyword: Keyword) -> bool {
     )
 }
 
+/// A call whose lists have no room for more: most have one member or two, and room for four, of hundreds of bytes each.
+/// The rows of an INSERT have tens of thousands of calls, which are all there until the last one is read.
+fn without_room(mut call: Expr) -> Expr {
+    if let Expr::Function(function) = &mut call {
+        function.name.0.shrink_to_fit();
+        if let FunctionArguments::List(list) = &mut function.args {
+            list.args.shrink_to_fit();
+        }
+    }
+    call
+}
+
 /// A column or a call by a name that means nothing else. sqlparser would first try whether it is a type in front of a
 /// string, and put together what is wrong with that. `None` of all that is more than a name.
 pub(super) fn parse_name(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
@@ -77,7 +89,7 @@ pub(super) fn parse_name(parser: &mut Parser) -> Option<Result<Expr, ParserError
                 return None;
             };
             let name = ObjectName::from(vec![word.into_ident(name.span)]);
-            let call = parser.parse_function(name);
+            let call = parser.parse_function(name).map(without_room);
             Some(call.and_then(|call| parse_collation_of(parser, call)))
         }
         Token::Period => {
