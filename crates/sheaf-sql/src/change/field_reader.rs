@@ -11,6 +11,7 @@
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 
+use sheaf_access::AccessError;
 use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
@@ -56,6 +57,20 @@ impl Record {
     /// The bytes of all fields, one after the other.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Appends a part of the current field.
+    ///
+    /// # Errors
+    /// The process has no room for a record that is this long.
+    fn push(&mut self, part: &[u8]) -> Result<()> {
+        let bytes = self.bytes.len() + part.len();
+        let grows = bytes > self.bytes.capacity();
+        if grows && !sheaf_memory::has_room_for_value(bytes.max(2 * self.bytes.capacity())) {
+            return Err(AccessError::Cancelled.into());
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(())
     }
 
     fn field_start(&self) -> usize {
@@ -228,11 +243,11 @@ impl<R: Read> FieldReader<R> {
                 }
             };
             let Some(plain) = plain else {
-                record.bytes.extend_from_slice(unread);
+                record.push(unread)?;
                 self.start = self.end;
                 continue;
             };
-            record.bytes.extend_from_slice(&unread[..plain]);
+            record.push(&unread[..plain])?;
             let byte = unread[plain];
             self.start += plain;
             // A terminator may begin with the escape's byte, and the line's with the field's: the line's is tried
@@ -312,11 +327,11 @@ impl<R: Read> FieldReader<R> {
                 None => memchr::memchr(quote, unread),
             };
             let Some(special) = special else {
-                record.bytes.extend_from_slice(unread);
+                record.push(unread)?;
                 self.start = self.end;
                 continue;
             };
-            record.bytes.extend_from_slice(&unread[..special]);
+            record.push(&unread[..special])?;
             let byte = unread[special];
             self.start += special + 1;
             if byte == quote {

@@ -1,7 +1,9 @@
 //! The values of INSERT and REPLACE ... VALUES and SET.
 //!
-//! All are computed before the first row is written, but for those that name columns of their row
-//! (`values_before.rs`): these are computed when the values in front of them are in the row.
+//! They are computed before the first row is written, but for those that name columns of their row
+//! (`values_before.rs`): these are computed when the values in front of them are in the row. Of a long list without
+//! queries the first rows are computed, and the others as those before them are written: values may take much more
+//! memory than what they are computed from.
 //!
 //! A name in a subquery is first one of the subquery's tables. Only if it is none of these, the row is put around the
 //! value (`values_around.rs`).
@@ -21,8 +23,18 @@ use crate::change::values_around::row_around_values;
 use crate::change::values_before::{LaterValue, RowSoFar, take_later_values};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::query::values::{hybrid_number, shown_in};
+use crate::query::values::{has_subquery, hybrid_number, shown_in};
 use crate::session::Session;
+
+/// Rows that are computed at a time, where no query in them has to see the same rows as the others.
+const ROWS_AT_A_TIME: usize = 256;
+
+/// The rows of VALUES.
+pub(crate) struct RowsToInsert {
+    computed: Vec<Vec<Source>>,
+    /// Those that follow.
+    others: Vec<Vec<ast::Expr>>,
+}
 
 /// One place in VALUES.
 pub(crate) enum Source {
@@ -40,7 +52,7 @@ impl Session {
         destination: &mut Destination,
         mut rows: Vec<Vec<ast::Expr>>,
         text: &str,
-    ) -> Result<(Vec<usize>, Vec<Vec<Source>>)> {
+    ) -> Result<(Vec<usize>, RowsToInsert)> {
         // `INSERT INTO t () VALUES ()` gives no column a value.
         let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
         let targets = if all_default {
@@ -50,6 +62,11 @@ impl Session {
         };
         check_value_counts(&rows, targets.len())?;
         self.compute_subqueries(&mut destination.assignments, text)?;
+        let has_query = |row: &mut Vec<ast::Expr>| row.iter_mut().any(has_subquery);
+        let others = match rows.len() > ROWS_AT_A_TIME && !rows.iter_mut().any(has_query) {
+            true => rows.split_off(ROWS_AT_A_TIME),
+            false => Vec::new(),
+        };
         let now = self.local_now_micros();
         let of_row = (&**table, targets.as_slice(), now);
         let with_row = row_around_values(of_row, &mut rows);
@@ -63,7 +80,8 @@ impl Session {
             }
             (values, _) => values?,
         };
-        Ok((targets, values))
+        let computed = values;
+        Ok((targets, RowsToInsert { computed, others }))
     }
 
     /// The values of rows for these columns.
@@ -138,20 +156,33 @@ impl Session {
         &mut self,
         writer: &mut TableWriter,
         targets: Vec<usize>,
-        rows: Parsed<'_, Vec<Vec<Source>>>,
+        rows: Parsed<'_, RowsToInsert>,
     ) -> Result<()> {
         let Parsed { ast: rows, text } = rows;
+        let RowsToInsert { computed, others } = rows;
+        let count = computed.len() + others.len();
         let now = self.local_now_micros();
         let (table, options) = (writer.table(), writer.options());
         let defaults = self.computed_defaults(&table.definition)?;
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
         let mut shape = shape.with_defaults(defaults);
-        let is_only_row = rows.len() == 1 && !options.ignore;
+        let is_only_row = count == 1 && !options.ignore;
         if is_only_row {
             writer.writes_only_row();
         }
-        writer.expect_rows(rows.len() as u64);
-        for (n, sources) in rows.into_iter().enumerate() {
+        writer.expect_rows(count as u64);
+        let mut others = others.into_iter();
+        let mut next = computed.into_iter();
+        for n in 0..count {
+            if next.len() == 0 {
+                let some: Vec<_> = others.by_ref().take(ROWS_AT_A_TIME).collect();
+                let table = Arc::clone(writer.table());
+                next = self
+                    .values_of_rows(&table, &targets, Parsed::new(some, text))?
+                    .into_iter();
+                self.transactions.has_read_for_change();
+            }
+            let Some(sources) = next.next() else { break };
             let mut row = shape.new_row();
             let is_later = |source: &Source| matches!(source, Source::Later(_));
             let mut so_far = sources

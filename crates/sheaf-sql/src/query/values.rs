@@ -416,8 +416,8 @@ pub(crate) fn number(digits: &str) -> Option<Value> {
 const MAX_SHORT_DIGITS: usize = 18;
 
 /// Expressions that are planned as one query. A plan takes about eight kilobytes for each, and lists of rows have tens
-/// of thousands.
-const EXPRESSIONS_OF_A_QUERY: usize = 256;
+/// of thousands. What is folded stands in it several times, with up to 64 KiB each.
+const EXPRESSIONS_OF_A_QUERY: usize = 64;
 
 /// The number that two rows of digits are together; `None` if there are none, or something else is among them.
 fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
@@ -489,6 +489,9 @@ impl Session {
             {
                 while values.get(slot).is_some_and(Option::is_some) {
                     slot += 1;
+                }
+                if !sheaf_memory::may_go_on() {
+                    self.handle.cancel_flag().check()?;
                 }
                 if let Some(place) = values.get_mut(slot) {
                     *place = Some(match types.get(slot) {

@@ -2,6 +2,7 @@
 //! statements that need much wait for one another.
 
 mod crowds;
+mod long_values;
 mod operators;
 mod statements;
 
@@ -20,6 +21,7 @@ use tempfile::TempDir;
 use crate::command_line::{connect, serve_in, serve_with, terminate};
 use crate::harness::{error_of, text_rows};
 use crate::memory::crowds::write_at_the_same_time;
+use crate::memory::long_values::{LENGTHENING, fill_short};
 use crate::memory::statements::take_much_at_once;
 
 /// The servers' `--memory`.
@@ -300,6 +302,13 @@ fn a_quarter_more_than_its_memory_is_enough_for_the_process() {
             assert_eq!(error_of::<()>(Err(error)).0, 1041, "{}", &sql[..sql.len().min(100)]);
         }
         assert_eq!(group.killed(), 0, "{}", &sql[..sql.len().min(100)]);
+    }
+    fill_short(&mut connection);
+    for sql in LENGTHENING {
+        if let Err(error) = connection.query_drop(sql) {
+            assert_eq!(error_of::<()>(Err(error)).0, 1041, "{sql}");
+        }
+        assert_eq!(group.killed(), 0, "{sql}");
     }
     take_much_at_once(&mut connection);
     assert_eq!(group.killed(), 0);

@@ -1,0 +1,110 @@
+//! Statements that make much of little: functions whose results are many times as long as their arguments, and long
+//! lists of calls.
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::command_line::terminate;
+use crate::harness::{error_of, wait_until};
+use crate::memory::{answer_of, empty, resident_mib, within_memory};
+
+/// Texts of 34 KB of short ones that are grouped, sorted, joined, put together and told apart: each statement makes
+/// several times as much as there is memory.
+pub(super) const LENGTHENING: [&str; 14] = [
+    "SELECT COUNT(*) FROM (SELECT REPEAT(s, 1000) AS r, COUNT(*) FROM d.short GROUP BY r) t",
+    "SELECT COUNT(*) FROM (SELECT REPEAT(s, 500) AS r, REPEAT(s, 400) AS q, COUNT(*) FROM d.short GROUP BY r, q) t",
+    "SELECT s, MAX(RPAD(s, 20000, s)) FROM d.short GROUP BY s",
+    "SELECT COUNT(DISTINCT REPEAT(s, 1000), REPEAT(s, 900)) FROM d.short",
+    "SELECT REPEAT(s, 1000) AS r FROM d.short ORDER BY r LIMIT 10",
+    "SELECT id, COUNT(*) OVER (PARTITION BY REPEAT(s, 1000)) FROM d.short",
+    "SELECT FIRST_VALUE(REPEAT(s, 1000)) OVER (PARTITION BY k ORDER BY id) FROM d.short",
+    "SELECT COUNT(*) FROM d.short x JOIN d.short y ON REPEAT(x.s, 1000) = REPEAT(y.s, 1000)",
+    "SELECT COUNT(*) FROM d.short WHERE REPEAT(s, 1000) IN (SELECT REPEAT(s, 1000) FROM d.short WHERE k > 5)",
+    "SELECT COUNT(*) FROM d.short WHERE REPEAT(s, 1000) NOT IN (SELECT REPEAT(s, 999) FROM d.short)",
+    "SELECT REPEAT(s, 1000) FROM d.short UNION SELECT REPEAT(s, 999) FROM d.short",
+    "SELECT k, LENGTH(JSON_ARRAYAGG(REPEAT(s, 1000))) FROM d.short GROUP BY k",
+    "WITH c AS (SELECT id, REPEAT(s, 1000) AS r FROM d.short) \
+     SELECT COUNT(*) FROM c x JOIN c y ON x.id = y.id WHERE x.r = y.r",
+    "SELECT LENGTH(REPEAT(s, 1000)), HEX(LPAD(s, 20000, 'x')) FROM d.short",
+];
+
+/// Fills a table with strings of 34 bytes.
+pub(super) fn fill_short(connection: &mut Conn) {
+    for sql in [
+        "CREATE TABLE d.short (id INT PRIMARY KEY, k INT, s VARCHAR(40) NOT NULL)",
+        "SET cte_max_recursion_depth = 10000",
+        "INSERT INTO d.short WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4000) \
+         SELECT n, n * 7919 % 100, CONCAT(MD5(n), 'xx') FROM r",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+}
+
+/// Each has its rows or is refused. The kernel of a small machine would have ended the server at the first of them.
+#[test]
+fn texts_that_functions_make_long_stay_within_memory() {
+    let (_directory, child, _, mut connection) = empty();
+    fill_short(&mut connection);
+    within_memory(child.id(), || {
+        for sql in LENGTHENING {
+            if let Err(error) = connection.query_drop(sql) {
+                assert_eq!(error_of::<()>(Err(error)).0, 1041, "{sql}");
+            }
+            assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
+        }
+    });
+    wait_until("the memory is given back", || {
+        resident_mib(child.id()) < 64
+    });
+    terminate(&child);
+}
+
+/// A list of rows whose values are calls. Its syntax tree is a hundred times its text.
+#[test]
+fn many_rows_of_calls_are_inserted() {
+    const COUNT: usize = 13_000;
+    let (_directory, child, _, mut connection) = empty();
+    connection
+        .query_drop("CREATE TABLE d.v (n INT PRIMARY KEY, a VARCHAR(20), u CHAR(36), t DATETIME)")
+        .expect("a table");
+    let rows: Vec<String> = (0..COUNT)
+        .map(|n| format!("({n}, CONCAT('a', {n}), UUID(), NOW())"))
+        .collect();
+    let sql = format!("INSERT INTO d.v VALUES {}", rows.join(","));
+    within_memory(child.id(), || {
+        connection.query_drop(&sql).expect("there is room for it");
+    });
+    assert_eq!(connection.affected_rows(), COUNT as u64);
+    let sql = "SELECT COUNT(*), SUM(a = CONCAT('a', n)), COUNT(DISTINCT u), COUNT(DISTINCT t) FROM d.v";
+    let expected = format!("{COUNT}\t{COUNT}\t{COUNT}\t1");
+    assert_eq!(answer_of(&mut connection, sql), [expected]);
+    terminate(&child);
+}
+
+/// Values that are longer than all memory together are computed as they are written. An error in one of the last takes
+/// the first ones back.
+#[test]
+fn values_are_computed_as_they_are_written() {
+    let (_directory, child, _, mut connection) = empty();
+    connection
+        .query_drop("CREATE TABLE d.v (n INT PRIMARY KEY, v LONGTEXT NOT NULL)")
+        .expect("a table");
+    let rows = |last: &str| {
+        let rows = (0..3000).map(|n| format!("({n}, REPEAT('abc', 10000 + {n}))"));
+        let rows: Vec<String> = rows.chain([last.to_string()]).collect();
+        format!("INSERT INTO d.v VALUES {}", rows.join(","))
+    };
+    let sum = "SELECT COUNT(*), SUM(LENGTH(v)) FROM d.v";
+    within_memory(child.id(), || {
+        let wrong = connection.query_drop(rows("(3000, CONCAT('a', x))"));
+        assert_eq!(error_of(wrong).0, 1054);
+        assert_eq!(answer_of(&mut connection, sum), ["0\tNULL"]);
+        let null = connection.query_drop(rows("(3000, CONCAT('a', NULL))"));
+        assert_eq!(error_of(null).0, 1048);
+        assert_eq!(answer_of(&mut connection, sum), ["0\tNULL"]);
+        let sql = rows("(3000, CONCAT('a', n + 1))");
+        connection.query_drop(&sql).expect("there is room for it");
+        assert_eq!(answer_of(&mut connection, sum), ["3001\t103495505"]);
+    });
+    terminate(&child);
+}
