@@ -28,7 +28,11 @@ impl StatementParser<'_> {
         }
         let name = self.table_name()?;
         let wait = self.lock_wait()?;
-        let changes = self.list(Self::table_changes)?.concat();
+        // Nothing may be changed, too.
+        let changes = match self.at_end() {
+            true => Vec::new(),
+            false => self.list(Self::table_changes)?.concat(),
+        };
         Ok(within(wait, Statement::AlterTable { name, changes }))
     }
 

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use sheaf_table::{
-    AlterOptions, AlterWork, Alteration, Altered, Catalog, CheckSpec, ColumnPlace, LockRequest,
-    NoProgress, TableDefinition, TableError,
+    AlterOptions, AlterWork, Alteration, Altered, Catalog, CheckSpec, ColumnPlace, GeneratedKind,
+    LockRequest, NoProgress, TableDefinition, TableError,
 };
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
@@ -37,7 +37,7 @@ impl Session {
         let mark = self.warnings.mark();
         for _ in 0..MAX_REPLANS {
             match self.alter_known(name, changes)? {
-                Some(altered) => return self.altered(&altered, sink),
+                Some(altered) => return self.altered(&altered, changes.ast, sink),
                 None => self.warnings.back_to(mark),
             }
         }
@@ -154,17 +154,20 @@ impl Session {
         Ok(())
     }
 
-    fn altered(&mut self, altered: &Altered, sink: &mut dyn ResultSink) -> Result<()> {
+    fn altered(
+        &mut self,
+        altered: &Altered,
+        changes: &[TableChange],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         self.findings.warn(&mut self.warnings);
         for issue in &altered.issues {
             self.warnings.add_issue(issue);
         }
         self.warnings.count_others(altered.more_issues);
-        // MySQL counts rows where it converts them.
-        let records = match altered.work {
-            AlterWork::Copy => altered.rows,
-            _ => 0,
-        };
+        // MySQL counts rows where it copies them, which is not everything that copies or tests them here.
+        let copies = altered.work == AlterWork::Copy || changes.iter().any(copies_in_mysql);
+        let records = if copies { altered.rows } else { 0 };
         let warnings = self.warnings.count();
         let info = format!("Records: {records}  Duplicates: 0  Warnings: {warnings}");
         self.ok(sink, records, info)
@@ -345,6 +348,21 @@ fn unless_changed(altered: sheaf_table::Result<Altered>) -> sheaf_table::Result<
     match altered {
         Err(TableError::DefinitionChanged) => Ok(None),
         altered => altered.map(Some),
+    }
+}
+
+/// Whether MySQL copies all rows for a change, be it that no value is converted.
+fn copies_in_mysql(change: &TableChange) -> bool {
+    match change {
+        TableChange::Algorithm(word) => word == "COPY",
+        TableChange::AddCheck(check) => check.enforced,
+        TableChange::EnforceCheck { enforced, .. } => *enforced,
+        TableChange::AddForeignKey(_) => true,
+        TableChange::AddColumn { column, .. } => {
+            let generated = column.generated.as_ref();
+            generated.is_some_and(|generated| generated.kind == GeneratedKind::Stored)
+        }
+        _ => false,
     }
 }
 

@@ -95,7 +95,7 @@ impl Default for AlterOptions {
 #[derive(Debug, Clone)]
 pub struct Altered {
     pub work: AlterWork,
-    /// Rows that were copied.
+    /// Rows that were copied, or tested for a CHECK or a foreign key.
     pub rows: u64,
     /// Values that were not quite kept.
     pub issues: Vec<ColumnIssue>,
@@ -182,8 +182,9 @@ impl Catalog {
             .make_trees(table, &mut altered, options, progress, &mut made, &mut done)
             .and_then(|state| {
                 let sharing = state.as_ref().unwrap_or(&table.state);
-                self.check_new_keys(&altered, sharing, progress)?;
-                self.check_each_row(&altered, sharing, options, progress)?;
+                let with_parents = self.check_new_keys(&altered, sharing, progress)?;
+                let tested = self.check_each_row(&altered, sharing, options, progress)?;
+                done.rows = done.rows.max(with_parents).max(tested);
                 let mut definition = altered.definition;
                 rename(&mut definition, changes);
                 let kept = trees_of(&definition);
@@ -373,15 +374,16 @@ impl Catalog {
         Ok(None)
     }
 
-    /// Whether the rows keep the new foreign keys, whose indexes are built.
+    /// Whether the rows keep the new foreign keys, whose indexes are built. Returns how many rows there are, if there are
+    /// such keys.
     fn check_new_keys(
         &self,
         altered: &AlteredDefinition,
         state: &Arc<TableState>,
         progress: &dyn Progress,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         if altered.to_check.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let (definition, state) = (altered.definition.clone(), Arc::clone(state));
         let child = Arc::new(Table::open(
@@ -390,23 +392,24 @@ impl Catalog {
             definition,
             state,
         )?);
+        let mut rows = 0;
         for key in &altered.to_check {
             let parent = self.check_foreign_key(key, &child.definition)?;
-            check_rows(&child, key, parent.as_ref(), progress)?;
+            rows = check_rows(&child, key, parent.as_ref(), progress)?;
         }
-        Ok(())
+        Ok(rows)
     }
 
-    /// Whether the rows pass the test of the options.
+    /// Whether the rows pass the test of the options. Returns how many rows there are, if there is a test.
     fn check_each_row(
         &self,
         altered: &AlteredDefinition,
         state: &Arc<TableState>,
         options: &AlterOptions,
         progress: &dyn Progress,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let Some(RowTest(test)) = &options.row_test else {
-            return Ok(());
+            return Ok(0);
         };
         let (definition, state) = (altered.definition.clone(), Arc::clone(state));
         let table = Table::open(self.storage(), self.memory(), definition, state)?;
@@ -415,15 +418,17 @@ impl Catalog {
         let mut rows = table
             .clustered
             .scan(KeyRange::all(), Direction::Forward, read_ahead);
+        let mut tested = 0;
         while let Some(leaf) = rows.next_leaf()? {
             if progress.is_cancelled() {
                 return Err(TableError::Interrupted);
             }
+            tested += leaf.len() as u64;
             for entry in 0..leaf.len() {
                 test(&table.decode_row(&table.view(leaf.value(entry))?)?)?;
             }
         }
-        Ok(())
+        Ok(tested)
     }
 
     /// Enters the new definition, and those of the tables that follow.

@@ -15,8 +15,8 @@ use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
 use crate::build::altered_generated::{check_alterations, computed_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
-    check_unique_prefixes, check_visibility, index_for, needs_overflow, resolve_index,
-    resolve_parts, resolve_prefix,
+    check_unique_prefixes, check_visibility, index_for, longest_string, needs_overflow,
+    resolve_index, resolve_parts, resolve_prefix,
 };
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
@@ -406,8 +406,8 @@ fn altered_columns(
     Ok(placed.into_iter().unzip())
 }
 
-/// Puts the columns in place. Parts of keys go with their columns, and keys without parts go too; foreign keys stay
-/// whole.
+/// Puts the columns in place. Parts of keys go with their columns, unless a new column of the same name takes the place
+/// of one. Keys without parts go too; foreign keys stay whole.
 fn follow_columns(
     old: &TableDefinition,
     next: &mut TableDefinition,
@@ -441,16 +441,33 @@ fn follow_columns(
             referenced.clone_from(&columns[position].name);
         }
     }
+    let successor_of = |before: &Column| {
+        let mut added = columns.iter().zip(sources);
+        let takes_its_name = |(column, source): (&Column, &Option<usize>)| {
+            source.is_none() && !before.hidden && same_name(&column.name, &before.name)
+        };
+        added.position(takes_its_name)
+    };
     let parts = |index: &mut Index| -> Result<()> {
         let mut kept = Vec::with_capacity(index.parts.len());
         for part in &index.parts {
-            if let Some(column) = position_of(part.column) {
-                kept.push(IndexPart {
-                    column,
-                    prefix_length: fitting_prefix(&columns[column], part.prefix_length)?,
-                    descending: part.descending,
-                });
-            }
+            let before = &old.columns[part.column];
+            let (column, prefix_length) = if let Some(column) = position_of(part.column) {
+                let prefix = fitting_prefix(&columns[column], part.prefix_length)?;
+                (column, prefix)
+            } else if let Some(column) = successor_of(before) {
+                let whole =
+                    longest_string(&before.ty).and_then(|length| u32::try_from(length).ok());
+                let length = part.prefix_length.or(whole);
+                (column, resolve_prefix(&columns[column], length)?)
+            } else {
+                continue;
+            };
+            kept.push(IndexPart {
+                column,
+                prefix_length,
+                descending: part.descending,
+            });
         }
         index.parts = kept;
         Ok(())
@@ -720,7 +737,10 @@ mod tests {
                 new: "b".into(),
             },
             add("m", ColumnPlace::After("n".into())),
-            add("a", ColumnPlace::After("C".into())),
+            Alteration::AddColumn {
+                column: column("a", "varchar(12)"),
+                place: ColumnPlace::After("C".into()),
+            },
         ];
         let altered = altered_definition(&table(), &changes, 1).unwrap();
         assert_eq!(columns(&altered), ["n", "m", "id", "c", "a", "b"]);
@@ -728,9 +748,10 @@ mod tests {
             altered.sources,
             [None, None, Some(0), Some(2), None, Some(3)]
         );
-        // The part of the index that is gone.
-        assert_eq!(altered.definition.secondary[0].parts.len(), 1);
-        assert_eq!(altered.definition.secondary[0].parts[0].column, 3);
+        // The new column takes the place of the one that is gone, with as many characters.
+        let parts = &altered.definition.secondary[0].parts;
+        let parts = parts.iter().map(|part| (part.column, part.prefix_length));
+        assert_eq!(parts.collect::<Vec<_>>(), [(4, Some(10)), (3, None)]);
         assert_eq!(altered.definition.primary.parts[0].column, 2);
     }
 
@@ -860,6 +881,7 @@ mod tests {
             (vec![add("B", ColumnPlace::Last)], 1060),
             (vec![drop("id"), drop("a"), drop("b"), drop("c")], 1090),
             (vec![change("a", column("a", "text"))], 1170),
+            (vec![drop("a"), add("a", ColumnPlace::Last)], 1089),
             (vec![rename("x", "y")], 1176),
             (vec![rename("ab", "B")], 1061),
             (vec![rename("ab", "primary")], 1280),

@@ -301,19 +301,24 @@ pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Res
             false => Ok(None),
         };
     };
-    let longest = match ty {
-        ColumnType::Char { length, .. }
-        | ColumnType::VarChar { length, .. }
-        | ColumnType::Binary { length }
-        | ColumnType::VarBinary { length } => u64::from(*length),
-        ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => *max_bytes,
-        _ => 0,
-    };
+    let longest = longest_string(ty).unwrap_or(0);
     if length == 0 || u64::from(length) > longest {
         return Err(TableError::IncorrectPrefix);
     }
     // A prefix as long as the column is no prefix.
     Ok(Some(length).filter(|length| ty.is_long() || u64::from(*length) < longest))
+}
+
+/// The most characters of a text, or bytes of a byte string; `None`: the type is none of these.
+pub(crate) fn longest_string(ty: &ColumnType) -> Option<u64> {
+    match ty {
+        ColumnType::Char { length, .. }
+        | ColumnType::VarChar { length, .. }
+        | ColumnType::Binary { length }
+        | ColumnType::VarBinary { length } => Some(u64::from(*length)),
+        ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
+        _ => None,
+    }
 }
 
 /// The key of a beginning does not tell accents and cases apart, although these collations do.

@@ -252,13 +252,14 @@ pub(crate) fn parents_of(
         .collect()
 }
 
-/// Error `NoParentRow` if a row of the child has no parent; `None`: the child is its own parent.
+/// Error `NoParentRow` if a row of the child has no parent; `None`: the child is its own parent. Returns the rows of the
+/// child.
 pub(crate) fn check_rows(
     child: &Arc<Table>,
     foreign_key: &ForeignKey,
     parent: Option<&Arc<Table>>,
     progress: &dyn Progress,
-) -> Result<()> {
+) -> Result<u64> {
     let parent = parent.unwrap_or(child);
     let columns = referenced_positions(foreign_key, &parent.definition).unwrap_or_default();
     let mut cursor = child.clustered.scan(
@@ -266,10 +267,12 @@ pub(crate) fn check_rows(
         Direction::Forward,
         ReadAhead::Pages(READ_AHEAD_PAGES),
     );
+    let mut rows = 0;
     while let Some(leaf) = cursor.next_leaf()? {
         if progress.is_cancelled() {
             return Err(TableError::Interrupted);
         }
+        rows += leaf.len() as u64;
         for entry in 0..leaf.len() {
             let row = child.decode_row(&child.view(leaf.value(entry))?)?;
             let values = foreign_key.columns.iter().map(|column| &row[*column]);
@@ -287,5 +290,5 @@ pub(crate) fn check_rows(
             }
         }
     }
-    Ok(())
+    Ok(rows)
 }
