@@ -47,6 +47,10 @@ pub(crate) struct Reference {
     /// How the view is changed, if it can be.
     pub(crate) changed_view: Option<Arc<ChangedView>>,
     database: String,
+    /// The statement gives it a name of its own.
+    has_alias: bool,
+    /// A table of another database has the same name here, so columns need the database, too.
+    shares_name: bool,
 }
 
 impl Reference {
@@ -59,7 +63,14 @@ impl Reference {
 
     /// The expression that delivers the row's clustered key.
     pub(crate) fn key(&self) -> ast::Expr {
-        ast::Expr::CompoundIdentifier(vec![quoted(&self.alias), quoted(CLUSTERED_KEY)])
+        self.column(CLUSTERED_KEY)
+    }
+
+    /// The name of a column, which means that of no other table.
+    pub(crate) fn column(&self, column: &str) -> ast::Expr {
+        let database = self.shares_name.then_some(self.database.as_str());
+        let parts = database.into_iter().chain([self.alias.as_str(), column]);
+        ast::Expr::CompoundIdentifier(parts.map(quoted).collect())
     }
 
     /// True if `name` means this reference.
@@ -96,10 +107,9 @@ impl References {
                 None => &reference.table.as_ref()?.definition.columns,
             };
             let columns = columns.iter().filter(|column| !column.invisible);
-            items.extend(columns.map(|column| {
-                let name = vec![quoted(&reference.alias), quoted(&column.name)];
-                ast::SelectItem::UnnamedExpr(ast::Expr::CompoundIdentifier(name))
-            }));
+            items.extend(
+                columns.map(|column| ast::SelectItem::UnnamedExpr(reference.column(&column.name))),
+            );
         }
         is_known.then_some(items)
     }
@@ -156,11 +166,23 @@ impl References {
         }
     }
 
-    /// The reference that a DELETE names. Error 1109 if there is none.
-    pub(crate) fn find(&self, name: &TableName) -> Result<usize> {
-        let found = self.0.iter().position(|known| known.is_called(name));
-        // The form DELETE d.t FROM d.t AS a names the table although it has an alias.
-        found.ok_or_else(|| SqlError::unknown_table_in(&name.table, "MULTI DELETE"))
+    /// The reference that a DELETE names: a table with an alias by that alone, another one by its own name, in
+    /// `database` if the DELETE names none. Errors 1109 if there is none, and 1066 if there are several.
+    pub(crate) fn find(&self, name: &TableName, database: Option<&str>) -> Result<usize> {
+        let written = name.database.as_deref();
+        let is_called = |known: &Reference| {
+            let is_there = match known.has_alias {
+                true => written.is_none(),
+                false => written.or(database) == Some(&known.database),
+            };
+            is_there && known.alias == name.table
+        };
+        let mut found = (0..self.0.len()).filter(|known| is_called(&self.0[*known]));
+        match (found.next(), found.next()) {
+            (Some(known), None) => Ok(known),
+            (Some(_), Some(_)) => Err(SqlError::non_unique_table(&name.table)),
+            (None, _) => Err(SqlError::unknown_table_in(&name.table, "MULTI DELETE")),
+        }
     }
 
     /// Reference and position of a column by its name. Errors 1054 and 1052.
@@ -236,6 +258,15 @@ impl Session {
         for table in tables {
             self.add_references(table, &mut references)?;
         }
+        let names: Vec<String> = references
+            .0
+            .iter()
+            .map(|known| known.alias.clone())
+            .collect();
+        for reference in &mut references.0 {
+            let mut same = names.iter().filter(|name| **name == reference.alias);
+            reference.shares_name = !reference.database.is_empty() && same.nth(1).is_some();
+        }
         Ok(references)
     }
 
@@ -273,6 +304,8 @@ impl Session {
                         view,
                         changed_view,
                         database,
+                        has_alias: alias.is_some(),
+                        shares_name: false,
                     });
                 }
                 ast::TableFactor::NestedJoin {
@@ -287,6 +320,8 @@ impl Session {
                     view: None,
                     changed_view: None,
                     database: String::new(),
+                    has_alias: true,
+                    shares_name: false,
                 }),
                 ast::TableFactor::JsonTable { alias, .. } => references.0.push(Reference {
                     alias: match alias {
@@ -297,6 +332,8 @@ impl Session {
                     view: None,
                     changed_view: None,
                     database: String::new(),
+                    has_alias: true,
+                    shares_name: false,
                 }),
                 other => return Err(SqlError::not_supported_yet(other)),
             }

@@ -222,7 +222,7 @@ fn targets_of(
     }
     let mut targets = Vec::new();
     for name in &delete.targets {
-        let target = references.find(name)?;
+        let target = references.find(name, database)?;
         references.0[target].changeable("DELETE")?;
         if targets.contains(&target) {
             return Err(SqlError::non_unique_table(&name.table));

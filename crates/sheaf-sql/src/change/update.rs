@@ -21,7 +21,7 @@ use sheaf_table::{ChangeSet, Privileges, Table};
 use sqlparser::ast;
 
 use crate::change::assigned::{as_stored, is_default};
-use crate::change::change_query::{ChangeQuery, References, key_of};
+use crate::change::change_query::{ChangeQuery, Reference, References, key_of};
 use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::generated_columns::value_not_allowed;
 use crate::change::later_values::{
@@ -480,8 +480,8 @@ fn assigned_columns(
                     true => match table.map(|table| &table.definition.columns[column]) {
                         Some(column) if column.default_expression().is_some() => {
                             let default = default_expression(column)?;
-                            let alias = &references.0[reference].alias;
-                            NewValue::Expression(Box::new(qualified(default, alias)))
+                            let default = qualified(default, &references.0[reference]);
+                            NewValue::Expression(Box::new(default))
                         }
                         _ => NewValue::Default,
                     },
@@ -505,18 +505,17 @@ fn is_generated(table: &Table, column: usize) -> bool {
 }
 
 /// An expression over the columns of one table, in a statement that has several.
-fn qualified(mut expression: ast::Expr, alias: &str) -> ast::Expr {
-    walk_expression(&mut expression, &mut Qualify(alias));
+fn qualified(mut expression: ast::Expr, reference: &Reference) -> ast::Expr {
+    walk_expression(&mut expression, &mut Qualify(reference));
     expression
 }
 
-struct Qualify<'a>(&'a str);
+struct Qualify<'a>(&'a Reference);
 
 impl ExpressionVisitor for Qualify<'_> {
     fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::Identifier(column) = expression {
-            let table = ast::Ident::with_quote('`', self.0);
-            *expression = ast::Expr::CompoundIdentifier(vec![table, column.clone()]);
+            *expression = self.0.column(&column.value);
         }
         ControlFlow::Continue(())
     }

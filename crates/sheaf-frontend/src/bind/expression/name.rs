@@ -87,10 +87,11 @@ impl Binder<'_> {
         {
             return Err(self.denied_column(&restricted.table, column));
         }
-        Err(SqlError::bad_field(
-            &qualified(table, column),
-            clause.name(),
-        ))
+        let mut name = qualified(table, column);
+        if let Some(database) = database {
+            name = format!("{database}.{name}");
+        }
+        Err(SqlError::bad_field(&name, clause.name()))
     }
 
     /// Tells the innermost aggregate that is open that a column of this block is named. What a subquery in an argument
