@@ -311,18 +311,15 @@ impl StatementParser<'_> {
         if self.tokens.peek_token_ref().token == Token::LParen {
             referenced = self.column_names()?;
         }
-        let (mut on_delete, mut on_update) = Default::default();
-        while let Some(clause) = self.accept_one_of(&[
-            "MATCH FULL",
-            "MATCH PARTIAL",
-            "MATCH SIMPLE",
-            "ON DELETE",
-            "ON UPDATE",
-        ]) {
-            match clause {
-                "ON DELETE" => on_delete = self.referential_action()?,
-                "ON UPDATE" => on_update = self.referential_action()?,
-                _ => {}
+        let _ = self.accept_one_of(&["MATCH FULL", "MATCH PARTIAL", "MATCH SIMPLE"]);
+        let (mut on_delete, mut on_update) = (None, None);
+        loop {
+            if on_delete.is_none() && self.accept("ON DELETE") {
+                on_delete = Some(self.referential_action()?);
+            } else if on_update.is_none() && self.accept("ON UPDATE") {
+                on_update = Some(self.referential_action()?);
+            } else {
+                break;
             }
         }
         Ok(ForeignKeyDefinition {
@@ -331,8 +328,8 @@ impl StatementParser<'_> {
             columns: Vec::new(),
             table,
             referenced,
-            on_delete,
-            on_update,
+            on_delete: on_delete.unwrap_or_default(),
+            on_update: on_update.unwrap_or_default(),
         })
     }
 

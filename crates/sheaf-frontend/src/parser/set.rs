@@ -156,7 +156,7 @@ impl StatementParser<'_> {
         let mut isolation = None;
         let mut read_only = None;
         loop {
-            if self.accept("ISOLATION LEVEL") {
+            if isolation.is_none() && self.accept("ISOLATION LEVEL") {
                 let Some(level) = self.accept_one_of(&[
                     "READ UNCOMMITTED",
                     "READ COMMITTED",
@@ -166,12 +166,12 @@ impl StatementParser<'_> {
                     return self.unexpected("an isolation level");
                 };
                 isolation = Some(level.replace(' ', "-"));
-            } else if self.accept("READ ONLY") {
-                read_only = Some(true);
-            } else if self.accept("READ WRITE") {
-                read_only = Some(false);
+            } else if read_only.is_none()
+                && let Some(mode) = self.accept_one_of(&["READ ONLY", "READ WRITE"])
+            {
+                read_only = Some(mode == "READ ONLY");
             } else {
-                return self.unexpected("ISOLATION LEVEL");
+                return self.unexpected("another characteristic of transactions");
             }
             if !self.accept_token(&Token::Comma) {
                 return Ok(Statement::SetTransaction {

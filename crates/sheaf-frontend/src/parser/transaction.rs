@@ -4,6 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::statement::{Statement, TransactionEnd};
 use super::{ParseResult, StatementParser};
+use crate::error::SqlError;
 
 impl StatementParser<'_> {
     /// `START TRANSACTION [WITH CONSISTENT SNAPSHOT | READ ONLY | READ WRITE, …]`
@@ -16,15 +17,24 @@ impl StatementParser<'_> {
         }
         self.expect("TRANSACTION")?;
         let (mut consistent_snapshot, mut read_only) = (false, None);
-        while let Some(characteristic) =
-            self.accept_one_of(&["WITH CONSISTENT SNAPSHOT", "READ ONLY", "READ WRITE"])
-        {
-            match characteristic {
-                "READ ONLY" => read_only = Some(true),
-                "READ WRITE" => read_only = Some(false),
-                _ => consistent_snapshot = true,
+        let mut expects_more = false;
+        loop {
+            let characteristics = ["WITH CONSISTENT SNAPSHOT", "READ ONLY", "READ WRITE"];
+            match self.accept_one_of(&characteristics) {
+                Some("WITH CONSISTENT SNAPSHOT") => consistent_snapshot = true,
+                Some(mode) => {
+                    // The same one may be written again.
+                    let reads = mode == "READ ONLY";
+                    if read_only.is_some_and(|before| before != reads) {
+                        return Err(SqlError::parse_error("", 1).into());
+                    }
+                    read_only = Some(reads);
+                }
+                None if expects_more => return self.unexpected("READ ONLY"),
+                None => break,
             }
-            if !self.accept_token(&Token::Comma) {
+            expects_more = self.accept_token(&Token::Comma);
+            if !expects_more {
                 break;
             }
         }
