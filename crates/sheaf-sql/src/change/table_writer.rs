@@ -314,9 +314,13 @@ impl TableWriter {
                         }
                         OnDuplicate::Replace | OnDuplicate::Update => {
                             let replaces = self.options.on_duplicate == OnDuplicate::Replace;
-                            // A row that was given a value again conflicts by this value. As in MySQL, REPLACE
-                            // deletes no row for it.
-                            match self.table.with_last_auto_increment(row)? {
+                            // A row that was given a value again, or one that was chosen, conflicts by this value. As
+                            // in MySQL, REPLACE deletes no row for it.
+                            let given = match self.table.with_last_auto_increment(row)? {
+                                None => tables.with_chosen_value(*table, row)?,
+                                given => given,
+                            };
+                            match given {
                                 Some(_) if replaces => return Err(error.into()),
                                 Some(row) => return self.write_whole(&row, warnings),
                                 None if replaces => break self.replace(row)?,
@@ -403,7 +407,11 @@ impl TableWriter {
             }
             tables.insert_same_row_next();
             match tables.insert(transaction.changes(), *table, row) {
-                Err(TableError::DuplicateKey { .. }) => {}
+                Err(error @ TableError::DuplicateKey { .. }) => {
+                    if tables.with_chosen_value(*table, row)?.is_some() {
+                        return Err(error.into());
+                    }
+                }
                 outcome => return Ok(outcome?),
             }
         }

@@ -264,7 +264,9 @@ impl TreeLoad {
         progress: &dyn Progress,
     ) -> Result<InsertOutcome> {
         let table = Arc::clone(&self.table);
-        let generated = table.take_auto_increment(row, self.series, &mut Reserved::default())?;
+        let reserved = &mut Reserved::default();
+        table.bring_auto_increment(row, self.series, reserved);
+        let generated = table.take_auto_increment(row, self.series, reserved)?;
         let row_id = table.take_row_id()?;
         let values = |column: usize| generated.value(row, column);
         self.key.clear();

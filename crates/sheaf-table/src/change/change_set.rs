@@ -245,6 +245,19 @@ impl ChangeSet {
         self.reserved.lock().1.is_same_row = true;
     }
 
+    /// The row that has just been a duplicate, with the value that was chosen for it (`insert_id`), if that is all that
+    /// makes it one.
+    ///
+    /// # Errors
+    /// Whatever the storage reports.
+    pub fn with_chosen_value(&self, table: usize, row: &[Value]) -> Result<Option<Vec<Value>>> {
+        let mut reserved = self.reserved.lock();
+        match reserved.0 == table {
+            true => self.tables[table].with_chosen_auto_increment(row, &mut reserved.1),
+            false => Ok(None),
+        }
+    }
+
     /// Position of a table in the set.
     pub fn position(&self, table: &Arc<Table>) -> Option<usize> {
         let tables = &mut self.tables.iter();
@@ -318,7 +331,8 @@ impl ChangeSet {
             && row[column].is_null()
         {
             let chosen = chosen.swap(0, Ordering::Relaxed);
-            reserved.1.chosen = Some(chosen).filter(|chosen| *chosen > 0);
+            let newly = Some(chosen).filter(|chosen| *chosen > 0);
+            reserved.1.chosen = newly.or(reserved.1.chosen);
         }
         target.insert_of_series(transaction, row, self.series, &mut reserved.1)
     }

@@ -1,9 +1,9 @@
 //! What AUTO_INCREMENT gives out: the counter of a table, and the series that a session takes values of.
 //!
 //! A table has two numbers, and the greater one is next: the one behind what was given out, and the one behind the
-//! largest value that a row brought with it. Neither ever leads back. So the value of a row that does not go in is a
-//! gap, as in MySQL, where a statement reserves a value for each of its rows. Within the statement the next row gets
-//! the value that a duplicate has left ([`Reserved`]):
+//! largest value that a row brought with it. Neither ever leads back. So the value that is given to a row that does not
+//! go in is a gap, as in MySQL, where a statement reserves a value for each of its rows. Within the statement the next
+//! row gets the value that a duplicate has left ([`Reserved`]):
 //!
 //! ```text
 //!   INSERT IGNORE of three rows       the first is given 5, the second 6 and is a duplicate, the third gets 6
@@ -120,10 +120,13 @@ pub(crate) struct Reserved {
     /// How many rows the statement has; 0 if that is not known. So many values are reserved, one behind another, when
     /// the first one is asked for: clients count on from `LAST_INSERT_ID()`.
     pub(crate) rows: u64,
-    /// What the next row gets, whatever is next (`insert_id`).
+    /// What the next row gets, whatever is next (`insert_id`). A duplicate leaves it to the next row.
     pub(crate) chosen: Option<u64>,
     /// The next row is the one that did not go in.
     pub(crate) is_same_row: bool,
+    /// The statement has its rows in VALUES. Those of a query or a file bring their values also if they do not go in, as
+    /// in MySQL.
+    pub(crate) are_values: bool,
 }
 
 impl Reserved {
@@ -131,6 +134,7 @@ impl Reserved {
     pub(crate) fn of_rows(rows: u64) -> Reserved {
         Reserved {
             rows,
+            are_values: true,
             ..Reserved::default()
         }
     }
@@ -161,6 +165,12 @@ impl Reserved {
     /// The row of this value, the last one that was given, did not go in.
     pub(crate) fn leave(&mut self, value: u64) {
         self.left.push_front(value);
+    }
+
+    /// The row that this value was chosen for did not go in.
+    pub(crate) fn leave_chosen(&mut self, value: u64) {
+        self.chosen = Some(value);
+        self.rows = self.rows.saturating_add(u64::from(self.rows > 0));
     }
 
     /// A row of the statement has brought this value: those up to it are left out.

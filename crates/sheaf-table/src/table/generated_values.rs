@@ -80,7 +80,7 @@ impl Table {
         Ok(largest.unwrap_or(0).clamp(0, i128::from(u64::MAX)) as u64)
     }
 
-    /// The AUTO_INCREMENT value for a row: given out, or the one in the row noted.
+    /// The AUTO_INCREMENT value for a row that has none.
     pub(crate) fn take_auto_increment(
         &self,
         row: &[Value],
@@ -91,9 +91,6 @@ impl Table {
             return Ok(Generated::default());
         };
         if !row[column].is_null() {
-            if let Some(given) = self.note_auto_increment(row, series) {
-                reserved.skip_to_behind(given);
-            }
             return Ok(Generated::default());
         }
         let ty = &self.definition.columns[column].ty;
@@ -102,12 +99,13 @@ impl Table {
         // Finds it from the rows, the first time.
         self.next_auto_increment()?;
         if let Some(chosen) = reserved.chosen.take().filter(|chosen| *chosen <= greatest) {
-            self.state.auto_increment.bring(series, chosen);
             reserved.rows = reserved.rows.saturating_sub(1);
+            reserved.is_same_row = false;
             return Ok(Generated {
                 column,
                 value: generated_value(ty, chosen),
                 number: Some(chosen),
+                is_chosen: true,
                 taken: None,
             });
         }
@@ -118,8 +116,43 @@ impl Table {
             column,
             value: generated_value(ty, taken),
             number: Some(taken),
+            is_chosen: false,
             taken: Some(taken),
         })
+    }
+
+    /// The AUTO_INCREMENT value that a row brings is not given out again, nor are those before it to later rows of its
+    /// statement.
+    pub(crate) fn bring_auto_increment(
+        &self,
+        row: &[Value],
+        series: AutoIncrementSeries,
+        reserved: &mut Reserved,
+    ) {
+        if let Some(brought) = self.note_auto_increment(row, series) {
+            reserved.skip_to_behind(brought);
+        }
+    }
+
+    /// The row with the value that was chosen for it, if it is a duplicate by that value alone. It is not given to the
+    /// next row then.
+    pub(crate) fn with_chosen_auto_increment(
+        &self,
+        row: &[Value],
+        reserved: &mut Reserved,
+    ) -> Result<Option<Vec<Value>>> {
+        let (Some(column), Some(chosen)) =
+            (self.definition.auto_increment_column(), reserved.chosen)
+        else {
+            return Ok(None);
+        };
+        if !row[column].is_null() || self.conflicting_row(row)?.is_some() {
+            return Ok(None);
+        }
+        reserved.chosen = None;
+        let mut row = row.to_vec();
+        row[column] = generated_value(&self.definition.columns[column].ty, chosen);
+        Ok(Some(row))
     }
 
     /// What a row gets when all values are given out: the last one again, as in MySQL. So it is a duplicate, which
@@ -134,6 +167,7 @@ impl Table {
                 column,
                 value: generated_value(&self.definition.columns[column].ty, greatest),
                 number: Some(greatest),
+                is_chosen: false,
                 taken: None,
             }),
             _ => Err(TableError::AutoIncrementExhausted),
@@ -259,6 +293,8 @@ pub(crate) struct Generated {
     column: usize,
     value: Value,
     number: Option<u64>,
+    /// It was not given out, but chosen.
+    is_chosen: bool,
     /// What may be given back.
     pub(super) taken: Option<u64>,
 }
@@ -267,6 +303,11 @@ impl Generated {
     /// The value that was given out.
     pub(crate) fn number(&self) -> Option<u64> {
         self.number
+    }
+
+    /// The value that was chosen for the row.
+    pub(super) fn chosen(&self) -> Option<u64> {
+        self.number.filter(|_| self.is_chosen)
     }
 
     /// A column of the row with the generated value in its place.

@@ -39,18 +39,43 @@ impl Table {
         reserved: &mut Reserved,
     ) -> Result<InsertOutcome> {
         let savepoint = transaction.savepoint();
+        // Where no other key is unique, a value behind all others is never a duplicate. It is noted first, so that no
+        // other row is given it meanwhile.
+        let mut unique = self.definition.secondary.iter();
+        let may_leave = reserved.are_values && unique.any(|index| index.unique);
+        if !may_leave {
+            self.bring_auto_increment(row, series, reserved);
+        }
         let generated = match self.take_auto_increment(row, series, reserved) {
             Err(TableError::AutoIncrementExhausted) => self.last_auto_increment(series)?,
             generated => generated?,
         };
         self.mark_auto_increment(transaction)?;
-        let inserted = self.insert_entries(transaction, row, &generated);
+        let inserted = self
+            .insert_entries(transaction, row, &generated)
+            .and_then(|outcome| {
+                if may_leave {
+                    self.bring_auto_increment(row, series, reserved);
+                }
+                if let Some(chosen) = generated.chosen() {
+                    self.state.auto_increment.bring(series, chosen);
+                }
+                if may_leave || generated.chosen().is_some() {
+                    self.mark_auto_increment(transaction)?;
+                }
+                Ok(outcome)
+            });
         match &inserted {
             Ok(_) => self.state.note_change(),
             Err(error) => {
                 transaction.rollback_to(savepoint)?;
-                if let (TableError::DuplicateKey { .. }, Some(taken)) = (error, generated.taken) {
-                    reserved.leave(taken);
+                if matches!(error, TableError::DuplicateKey { .. }) {
+                    if let Some(taken) = generated.taken {
+                        reserved.leave(taken);
+                    }
+                    if let Some(chosen) = generated.chosen() {
+                        reserved.leave_chosen(chosen);
+                    }
                 }
             }
         }
