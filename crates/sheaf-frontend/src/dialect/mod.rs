@@ -399,6 +399,7 @@ impl Dialect for SheafDialect {
                 return parse_literal(parser);
             }
             Token::LParen => return parse_query_in_parentheses(parser).transpose(),
+            Token::LBrace => return parse_escape_of_odbc(parser),
             _ => return None,
         };
         parser.advance_token();
@@ -450,6 +451,26 @@ impl SheafDialect {
         let chained = chain(operands, op, join);
         chained.ok_or_else(|| ParserError::ParserError("a chain of no operands".to_string()))
     }
+}
+
+/// `{word expression}` is the expression, whatever the word is. `{d '2024-01-01'}`, `{t ..}`, `{ts ..}` and `{fn f()}`
+/// are sqlparser's.
+fn parse_escape_of_odbc(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let Token::Word(word) = &parser.peek_nth_token_ref(1).token else {
+        return None;
+    };
+    let known = ["d", "t", "ts", "fn"];
+    let is_known = |name: &&str| word.value.eq_ignore_ascii_case(name);
+    if word.quote_style.is_none() && known.iter().any(is_known) {
+        return None;
+    }
+    parser.advance_token();
+    parser.advance_token();
+    let expression = parser.parse_expr();
+    Some(expression.and_then(|expression| {
+        parser.expect_token(&Token::RBrace)?;
+        Ok(Expr::Nested(Box::new(expression)))
+    }))
 }
 
 /// `@a := 1` is an operand wherever it stands: `1 + @a := 2` is 3.

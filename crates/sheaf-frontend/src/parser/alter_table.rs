@@ -310,31 +310,48 @@ impl StatementParser<'_> {
         if self.peek_parenthesis() || self.peek("COLUMN") {
             self.accept("COLUMN");
             if self.accept_token(&Token::LParen) {
-                let changes = self.list(Self::added_element)?.concat();
+                // All of them go behind the others.
+                let changes = self.list(|parser| match parser.added_key()? {
+                    Some(key) => Ok(key),
+                    None => parser.column_to_add(),
+                })?;
                 self.expect_token(&Token::RParen)?;
-                return Ok(changes);
+                return Ok(changes.concat());
             }
             return self.added_column();
         }
-        self.added_element()
-    }
-
-    /// A key, a foreign key, a CHECK, or a column.
-    fn added_element(&mut self) -> ParseResult<Vec<TableChange>> {
-        let mut constraints = Constraints::default();
-        if self.key_or_constraint(&mut constraints)? {
-            return Ok(constraints.added());
+        match self.added_key()? {
+            Some(key) => Ok(key),
+            None => self.added_column(),
         }
-        self.added_column()
     }
 
+    /// A key, a foreign key or a CHECK; `None`: it is none of these.
+    fn added_key(&mut self) -> ParseResult<Option<Vec<TableChange>>> {
+        let mut constraints = Constraints::default();
+        let is_key = self.key_or_constraint(&mut constraints)?;
+        Ok(is_key.then(|| constraints.added()))
+    }
+
+    /// A column, and where it goes.
     fn added_column(&mut self) -> ParseResult<Vec<TableChange>> {
+        let mut changes = self.column_to_add()?;
+        let written = self.column_place()?;
+        for change in &mut changes {
+            if let TableChange::AddColumn { place, .. } = change {
+                place.clone_from(&written);
+            }
+        }
+        Ok(changes)
+    }
+
+    fn column_to_add(&mut self) -> ParseResult<Vec<TableChange>> {
         let mut constraints = Constraints::default();
         let column = self.column_definition(&mut constraints)?;
         let change = TableChange::AddColumn {
             column: Box::new(column),
             keys: std::mem::take(&mut constraints.keys),
-            place: self.column_place()?,
+            place: None,
         };
         Ok(constraints.added_behind(change))
     }

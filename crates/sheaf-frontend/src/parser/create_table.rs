@@ -577,7 +577,6 @@ impl StatementParser<'_> {
         }
         let known = self.accept_one_of(&[
             "ENGINE",
-            "TYPE",
             "ROW_FORMAT",
             "KEY_BLOCK_SIZE",
             "AVG_ROW_LENGTH",

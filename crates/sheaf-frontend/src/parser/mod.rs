@@ -74,7 +74,7 @@ pub use parameters::{Parameters, parameter_number};
 pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;
 use statement::{Assignment, IntoTarget, TransactionEnd};
-use tokens::{room_for_tokens, tokens_of};
+use tokens::{room_for_tokens, spell_out_char_set, tokens_of};
 pub use types::{column_type, with_collation};
 use view::ViewEnd;
 use without_room::WithoutRoom;
@@ -116,6 +116,7 @@ pub fn parse_with_parameters(
         None => tokens_of(text, dialect, room)?,
     };
     scan::check_nesting(&tokens)?;
+    spell_out_char_set(&mut tokens);
     function_names::told_apart(&mut tokens, dialect.spaces_of_functions)
         .map_err(|place| error_at(text, place))?;
     if let Some(place) = row_limit::wrong_row_count(&tokens) {

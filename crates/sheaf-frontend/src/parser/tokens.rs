@@ -77,6 +77,28 @@ pub(super) fn tokens_of(
     bit_literals::as_hexadecimal(tokens).map_err(|error| tokenizer_error(text, &error))
 }
 
+/// `CHAR SET` is another way to write `CHARACTER SET`.
+pub(super) fn spell_out_char_set(tokens: &mut [TokenWithSpan]) {
+    let mut char_at = None;
+    for at in 0..tokens.len() {
+        char_at = match &tokens[at].token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::CHAR => {
+                Some(at)
+            }
+            Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::SET => {
+                let before = char_at.and_then(|at: usize| tokens.get_mut(at));
+                if let Some(Token::Word(word)) = before.map(|token| &mut token.token) {
+                    word.value = String::from("CHARACTER");
+                    word.keyword = Keyword::CHARACTER;
+                }
+                None
+            }
+            _ => None,
+        };
+    }
+}
+
 /// How many tokens a long text has at most; 0 for another one. Their memory is there.
 ///
 /// # Errors

@@ -230,7 +230,16 @@ impl Binder<'_> {
                 }
             }
             Expr::TypedString(typed) => {
-                check_typed_literal(&typed.value, &typed.data_type)?;
+                let is_text = matches!(
+                    typed.value.value,
+                    Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_)
+                );
+                let checked = check_typed_literal(&typed.value, &typed.data_type);
+                // `{d 'text'}` is the text if that is no date.
+                if typed.uses_odbc_syntax && (!is_text || checked.is_err()) {
+                    return self.literal(&typed.value);
+                }
+                checked?;
                 if self.context.session.refuses_zero_dates() {
                     check_non_zero_literal(&typed.value, &typed.data_type)?;
                 }
