@@ -30,6 +30,7 @@ pub use catalog::account::{
 };
 pub use catalog::cpu_set;
 pub use catalog::cpu_set::CpuSet;
+pub use catalog::definition_check::{check_database_name, check_table_name};
 pub use catalog::privilege;
 pub use catalog::privilege::{PrivilegeLevel, Privileges};
 pub use catalog::resource_group;

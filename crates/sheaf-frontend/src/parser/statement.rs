@@ -22,8 +22,10 @@ pub struct TableName {
 }
 
 impl TableName {
-    /// The table's database and name; error 1046 if neither the name nor the session has a database.
+    /// The table's database and name; error 1046 if neither the name nor the session has a database. Errors 1059 and
+    /// 1103 for a name that no table can have.
     pub fn resolve(&self, current_database: Option<&str>) -> Result<(String, String)> {
+        sheaf_table::check_table_name(&self.table)?;
         let database = self.database.as_deref().or(current_database);
         let database = database.ok_or_else(SqlError::no_database_selected)?;
         Ok((database.to_string(), self.table.clone()))

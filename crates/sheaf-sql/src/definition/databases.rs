@@ -76,6 +76,7 @@ impl Session {
         if_exists: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        sheaf_table::check_database_name(name)?;
         self.check_changeable(name)?;
         if is_system_database(name) {
             return Err(SqlError::new(

@@ -169,7 +169,9 @@ impl Session {
                 buckets,
             } => self.change_histograms(&table, &columns, buckets, sink),
             Statement::Backup { folder } => self.backup(&folder, sink),
+            Statement::Use(name) if name.is_empty() => Err(SqlError::no_database_selected()),
             Statement::Use(name) => {
+                sheaf_table::check_database_name(&name)?;
                 self.set_database(&name)?;
                 self.ok(sink, 0, String::new())
             }

@@ -15,8 +15,8 @@ use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
 use crate::build::altered_generated::{check_alterations, computed_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
-    check_unique_prefixes, check_visibility, index_for, longest_string, needs_overflow,
-    resolve_index, resolve_parts, resolve_prefix,
+    check_table_name, check_unique_prefixes, check_visibility, index_for, longest_string,
+    needs_overflow, resolve_index, resolve_parts, resolve_prefix,
 };
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
@@ -141,7 +141,7 @@ pub(crate) fn altered_definition(
                 next.collation = *collation;
             }
             Alteration::RenameTo { table, .. } => {
-                check_name(table, |name| TableError::IncorrectTableName { name })?;
+                check_table_name(table)?;
             }
             _ => {}
         }

@@ -5,7 +5,7 @@
 use sheaf_types::Collation;
 
 use crate::catalog::database::{DatabaseSnapshot, encode_database};
-use crate::catalog::definition_check::check_name;
+use crate::catalog::definition_check::check_database_name;
 use crate::catalog::records::{database_key, header, kind, put};
 use crate::catalog::{Catalog, Definitions};
 use crate::error::{Result, TableError};
@@ -59,7 +59,7 @@ impl Catalog {
     /// # Errors
     /// `DatabaseExists`, `IncorrectDatabaseName`.
     pub fn create_database_with(&self, name: &str, collation: Collation) -> Result<()> {
-        check_name(name, |name| TableError::IncorrectDatabaseName { name })?;
+        check_database_name(name)?;
         let definitions = self.definitions.lock();
         if self.database_exists(name) {
             return Err(TableError::DatabaseExists {

@@ -42,14 +42,28 @@ pub(crate) fn check_name(name: &str, incorrect: fn(String) -> TableError) -> Res
     Ok(())
 }
 
+/// Whether a table or a view may have this name.
+///
+/// # Errors
+/// `NameTooLong`, `IncorrectTableName`.
+pub fn check_table_name(name: &str) -> Result<()> {
+    check_name(name, |name| TableError::IncorrectTableName { name })
+}
+
+/// Whether a database may have this name.
+///
+/// # Errors
+/// `NameTooLong`, `IncorrectDatabaseName`.
+pub fn check_database_name(name: &str) -> Result<()> {
+    check_name(name, |name| TableError::IncorrectDatabaseName { name })
+}
+
 /// The definition of a new table, without trees.
 ///
 /// # Errors
 /// The MySQL error for whatever is wrong with the request.
 pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefinition> {
-    check_name(&request.name, |name| TableError::IncorrectTableName {
-        name,
-    })?;
+    check_table_name(&request.name)?;
     if request.columns.is_empty() {
         return Err(TableError::NoColumns);
     }

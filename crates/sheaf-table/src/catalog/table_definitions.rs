@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sheaf_storage::{Transaction, Tree, TreeId};
 
-use crate::catalog::definition_check::{check_name, needs_overflow, resolve_table};
+use crate::catalog::definition_check::{check_table_name, needs_overflow, resolve_table};
 use crate::catalog::foreign_keys::check_own_names;
 use crate::catalog::records::{
     delete_definition, delete_statistics, header, key_of_table, kind, put, put_definition,
@@ -325,7 +325,7 @@ impl Catalog {
     ) -> Result<()> {
         let wait = wait.into();
         for (_, (_, to)) in renames {
-            check_name(to, |name| TableError::IncorrectTableName { name })?;
+            check_table_name(to)?;
         }
         let locked = self.lock_to_rename(renames, wait)?;
         let _exclusive = lock_others_out(&locked, wait)?;

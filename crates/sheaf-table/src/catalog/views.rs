@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sheaf_storage::{Transaction, Tree};
 
 use crate::catalog::database::Database;
-use crate::catalog::definition_check::check_name;
+use crate::catalog::definition_check::check_table_name;
 use crate::catalog::records::{CHUNK_BYTES, header, kind, put};
 use crate::catalog::view::{View, ViewDefinition};
 use crate::catalog::{Catalog, QualifiedName};
@@ -54,7 +54,7 @@ impl Catalog {
     /// `NameTooLong`, `DefinitionsTooLarge`.
     pub fn put_view(&self, definition: ViewDefinition, replaces: bool) -> Result<()> {
         let (database, name) = (definition.database.clone(), definition.name.clone());
-        check_name(&name, |name| TableError::IncorrectTableName { name })?;
+        check_table_name(&name)?;
         let definitions = self.definitions.lock();
         {
             let databases = self.databases.read();
@@ -120,7 +120,7 @@ impl Catalog {
     /// # Errors
     /// `CannotDropTable` if it is not there, `NotView` if it is a table, `TableExists`, and those of a wrong name.
     pub fn rename_view(&self, database: &str, from: &str, to: &str) -> Result<()> {
-        check_name(to, |name| TableError::IncorrectTableName { name })?;
+        check_table_name(to)?;
         let _changing = self.definitions.lock();
         self.check_is_view(database, from)?;
         self.check_is_free(database, to)?;
