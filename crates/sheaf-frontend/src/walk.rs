@@ -2,12 +2,19 @@
 //!
 //! Every visitor type that is given to sqlparser makes the compiler copy the walk over the whole syntax tree, a hundred
 //! kilobytes of code. So there is one, and visitors are called through a pointer.
+//!
+//! The first argument of TIMESTAMPDIFF, TIMESTAMPADD and GET_FORMAT looks like the name of a column, and there may be a
+//! column of this name. It is a word of the function, and not visited.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Insert, Query, Select, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Insert, Query, Select, TableFactor,
+    TableWithJoins, VisitMut, VisitorMut,
 };
+
+/// Functions whose first argument is a word.
+const WITH_WORD: [&str; 3] = ["timestampadd", "timestampdiff", "get_format"];
 
 /// What is called for each expression.
 pub trait ExpressionVisitor {
@@ -31,7 +38,7 @@ pub trait ExpressionVisitor {
 
 /// Calls the visitor for an expression and all below it, those of subqueries included.
 pub fn walk_expression(expression: &mut Expr, visitor: &mut dyn ExpressionVisitor) {
-    let _ = expression.visit(&mut Walk(visitor));
+    let _ = expression.visit(&mut Walk::new(visitor));
 }
 
 /// Calls `visit` for an expression and all below it, operands first, but for what stands in subqueries: there a name
@@ -68,58 +75,106 @@ impl ExpressionVisitor for OutsideQueries<'_> {
 
 /// As [`walk_expression`], for a whole query.
 pub fn walk_query(query: &mut Query, visitor: &mut dyn ExpressionVisitor) {
-    let _ = query.visit(&mut Walk(visitor));
+    let _ = query.visit(&mut Walk::new(visitor));
 }
 
 /// As [`walk_expression`], for a FROM.
 pub fn walk_tables(tables: &mut [TableWithJoins], visitor: &mut dyn ExpressionVisitor) {
     for table in tables {
-        let _ = table.visit(&mut Walk(visitor));
+        let _ = table.visit(&mut Walk::new(visitor));
     }
 }
 
 /// As [`walk_expression`], for an INSERT.
 pub fn walk_insert(insert: &mut Insert, visitor: &mut dyn ExpressionVisitor) {
-    let _ = insert.visit(&mut Walk(visitor));
+    let _ = insert.visit(&mut Walk::new(visitor));
 }
 
-struct Walk<'a>(&'a mut dyn ExpressionVisitor);
+struct Walk<'a> {
+    visitor: &'a mut dyn ExpressionVisitor,
+    word: Word,
+}
+
+/// Where the walk is with the word that a function begins with.
+#[derive(PartialEq, Eq)]
+enum Word {
+    None,
+    /// The next expression is one.
+    Next,
+    Open,
+}
+
+impl<'a> Walk<'a> {
+    fn new(visitor: &'a mut dyn ExpressionVisitor) -> Walk<'a> {
+        let word = Word::None;
+        Walk { visitor, word }
+    }
+}
+
+fn begins_with_word(expression: &Expr) -> bool {
+    let Expr::Function(function) = expression else {
+        return false;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return false;
+    };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(_)))) = list.args.first()
+    else {
+        return false;
+    };
+    let name = function.name.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| {
+        let mut known = WITH_WORD.iter();
+        known.any(|known| known.eq_ignore_ascii_case(&name.value))
+    })
+}
 
 impl VisitorMut for Walk<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.0.enter_query(query);
+        self.visitor.enter_query(query);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.0.leave_query();
-        self.0.change_query(query);
+        self.visitor.leave_query();
+        self.visitor.change_query(query);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.0.enter_select(select);
+        self.visitor.enter_select(select);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
-        self.0.enter_table(table);
+        self.visitor.enter_table(table);
         ControlFlow::Continue(())
     }
 
     fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
-        self.0.leave_table(table);
+        self.visitor.leave_table(table);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        self.0.enter_expression(expression);
+        if self.word == Word::Next {
+            self.word = Word::Open;
+            return ControlFlow::Continue(());
+        }
+        if begins_with_word(expression) {
+            self.word = Word::Next;
+        }
+        self.visitor.enter_expression(expression);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        self.0.leave_expression(expression)
+        if self.word == Word::Open {
+            self.word = Word::None;
+            return ControlFlow::Continue(());
+        }
+        self.visitor.leave_expression(expression)
     }
 }

@@ -108,7 +108,7 @@ impl Binder<'_> {
             let Some(function) = window_function(&name) else {
                 return Err(SqlError::parse_error("OVER", 1));
             };
-            if call.null_treatment.is_none()
+            if call.null_treatment != Some(NullTreatment::IgnoreNulls)
                 && let Some(case) = with_default_of_row(&name, &arguments.values, over)
             {
                 return self.value(&case);

@@ -9,7 +9,7 @@ use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr};
 use super::arguments::{Arguments, wrong_argument_count};
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
-use crate::syntax::object_text;
+use crate::syntax::{number_digits, object_text};
 
 /// Characters of a result whose type is not written.
 const CHARACTERS: i64 = 512;
@@ -45,8 +45,14 @@ impl Binder<'_> {
         given.extend([self.text(word)?, length, decimals]);
         for (what, default) in [(on_empty, for_empty), (on_error, for_error)] {
             let what = self.value(what)?;
+            // Others are checked as values of documents are. There a number is no date.
+            let is_cast = match word {
+                "json" => true,
+                "date" | "time" | "datetime" => number_digits(default).is_some(),
+                _ => false,
+            };
             let mut default = self.value(default)?;
-            if let Some(data_type) = data_type.filter(|_| word != "text" && word != "bytes") {
+            if let Some(data_type) = data_type.filter(|_| is_cast) {
                 default = self.cast(default, data_type)?;
             }
             let default = self.call("$json_value", vec![default])?;

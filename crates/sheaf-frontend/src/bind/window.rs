@@ -6,8 +6,8 @@ use datafusion_expr::WindowUDF;
 use sheaf_types::error::codes;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    CaseWhen, DateTimeField, Expr, Interval, NamedWindowExpr, Value as Literal, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    CaseWhen, DateTimeField, Expr, Interval, NamedWindowExpr, UnaryOperator, Value as Literal,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use crate::error::{Result, SqlError};
@@ -177,8 +177,18 @@ fn check_bounds(frame: &WindowFrame) -> Result<()> {
                 Literal::Placeholder(_) => {}
                 other => return Err(SqlError::parse_error(&other.to_string(), 1)),
             },
-            Expr::UnaryOp { .. } => return Err(SqlError::parse_error(&offset.to_string(), 1)),
-            _ => {}
+            // `INTERVAL -1 HOUR`. Its other forms are read later.
+            Expr::Interval(interval) => {
+                if let Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr,
+                } = interval.value.as_ref()
+                    && number_digits(expr).is_some()
+                {
+                    return illegal();
+                }
+            }
+            _ => return Err(SqlError::parse_error(&offset.to_string(), 1)),
         }
     }
     // How far a bound lies behind the first row.

@@ -1,6 +1,6 @@
 //! Casts and character sets: BINARY, CAST, CONVERT, and CHAR with USING.
 
-use sqlparser::ast::{CastKind, DataType, Expr, Ident, ObjectName};
+use sqlparser::ast::{CastKind, CharacterLength, DataType, Expr, Ident, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -38,6 +38,7 @@ pub(super) fn parse_cast(parser: &mut Parser) -> Result<Expr, ParserError> {
     parser.expect_keyword(Keyword::AS)?;
     let (data_type, charset) = parse_type_of_cast(parser)?;
     let (charset, collation) = parse_binary_of_type(parser, &data_type, charset)?;
+    let (data_type, charset) = as_bytes(data_type, charset);
     let array = parser.parse_keyword(Keyword::ARRAY);
     parser.expect_token(&Token::RParen)?;
     let cast = match charset {
@@ -64,6 +65,7 @@ pub(super) fn parse_convert(parser: &mut Parser) -> Result<Expr, ParserError> {
             parser.expect_token(&Token::Comma)?;
             let (data_type, charset) = parse_type_of_cast(parser)?;
             let (charset, collation) = parse_binary_of_type(parser, &data_type, charset)?;
+            let (data_type, charset) = as_bytes(data_type, charset);
             (Some(data_type), charset, collation)
         }
     };
@@ -96,6 +98,22 @@ fn parse_binary_of_type(
     };
     let collation = ObjectName::from(vec![Ident::new(collation)]);
     Ok((charset, Some(collation)))
+}
+
+/// `CHAR(n) CHARACTER SET binary` is BINARY(n), which is padded with zeros.
+fn as_bytes(data_type: DataType, charset: Option<ObjectName>) -> (DataType, Option<ObjectName>) {
+    let is_binary = charset
+        .as_ref()
+        .is_some_and(|name| name.to_string().eq_ignore_ascii_case("binary"));
+    match data_type {
+        DataType::Char(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::Character(Some(CharacterLength::IntegerLength { length, .. }))
+            if is_binary =>
+        {
+            (DataType::Binary(Some(length)), None)
+        }
+        data_type => (data_type, charset),
+    }
 }
 
 fn collated(expr: Expr, collation: Option<ObjectName>) -> Expr {

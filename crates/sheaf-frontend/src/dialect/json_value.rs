@@ -7,7 +7,7 @@
 //!   json_value(j, '$.a', CAST(NULL AS SIGNED), 'default', 5, 'error', NULL)
 //! ```
 
-use sqlparser::ast::{CastKind, DataType, Expr};
+use sqlparser::ast::{CastKind, DataType, Expr, Value as Literal};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -79,7 +79,8 @@ fn parse_otherwise(parser: &mut Parser) -> Result<[Expr; 2], ParserError> {
             let default = parser.parse_prefix()?;
             let is_literal = match &default {
                 Expr::UnaryOp { expr, .. } => matches!(expr.as_ref(), Expr::Value(_)),
-                other => matches!(other, Expr::Value(_) | Expr::TypedString(_)),
+                Expr::Value(value) => value.value != Literal::Null,
+                other => matches!(other, Expr::TypedString(_)),
             };
             if !is_literal {
                 return parser.expected_ref("a literal", parser.get_current_token());

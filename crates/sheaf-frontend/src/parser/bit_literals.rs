@@ -4,10 +4,10 @@
 //! What has other digits stays as it is: the parser has an error for it, or another meaning.
 //!
 //! A name may begin with a digit. So `0x` without digits is a name, and `0xfg` is one, of which sqlparser makes the
-//! literal `0xf` and the name `g`.
+//! literal `0xf` and the name `g`. `1e` is a name, too, where no exponent follows: sqlparser makes a number and a name.
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Span, Token, TokenWithSpan, TokenizerError, Word};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, TokenizerError, Word};
 
 /// # Errors
 /// Where X'...' has other digits, or half a byte. 0x1 is the byte 0x01.
@@ -48,24 +48,20 @@ fn is_quoted(digits: &str, span: Span) -> bool {
     span.end.column - span.start.column == digits.len() as u64 + 3
 }
 
-/// Names that begin with `0x` are one word each.
+/// Names that begin with `0x`, or with digits and an `e`, are one word each.
 fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut at = 0;
     while at < tokens.len() {
         let rest = match &tokens[at].token {
             Token::HexStringLiteral(digits) if !is_quoted(digits, tokens[at].span) => {
-                let rest = tokens.get(at + 1).and_then(|next| match &next.token {
-                    Token::Word(word)
-                        if word.quote_style.is_none()
-                            && next.span.start == tokens[at].span.end
-                            && !word.value.starts_with('@') =>
-                    {
-                        Some((word.value.clone(), next.span.end))
-                    }
-                    _ => None,
-                });
+                let rest = word_behind(&tokens, at);
                 let is_name = digits.is_empty() || rest.is_some();
                 is_name.then(|| (format!("0x{digits}"), rest))
+            }
+            Token::Number(digits, false) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                word_behind(&tokens, at)
+                    .filter(|(word, _)| word.starts_with(['e', 'E']))
+                    .map(|rest| (digits.clone(), Some(rest)))
             }
             _ => None,
         };
@@ -84,6 +80,21 @@ fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         at += 1;
     }
     tokens
+}
+
+/// The word that begins where this token ends, and its end.
+fn word_behind(tokens: &[TokenWithSpan], at: usize) -> Option<(String, Location)> {
+    let next = tokens.get(at + 1)?;
+    match &next.token {
+        Token::Word(word)
+            if word.quote_style.is_none()
+                && next.span.start == tokens[at].span.end
+                && !word.value.starts_with('@') =>
+        {
+            Some((word.value.clone(), next.span.end))
+        }
+        _ => None,
+    }
 }
 
 /// Of the bytes that have these bits, the first one filled up with zeros; `None` for what is no bits.
@@ -147,13 +158,17 @@ mod tests {
 
     #[test]
     fn names_may_begin_with_digits() {
-        for name in ["0x", "0xfg", "0xff_a", "0x_1", "0xé"] {
+        for name in ["0x", "0xfg", "0xff_a", "0x_1", "0xé", "1e", "12Eq", "1e_5"] {
             let word = Token::Word(Word {
                 value: name.to_owned(),
                 quote_style: None,
                 keyword: Keyword::NoKeyword,
             });
             assert_eq!(read(name), [word], "{name}");
+        }
+        for text in ["1e5", "1 e", "1.5"] {
+            let is_number = |token: &Token| matches!(token, Token::Number(..));
+            assert!(read(text).iter().any(is_number), "{text}");
         }
         for text in ["0xff g", "0xff`g`", "x'ff'g"] {
             let is_bytes = |token: &Token| matches!(token, Token::HexStringLiteral(_));

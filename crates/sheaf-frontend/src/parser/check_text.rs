@@ -17,41 +17,14 @@ use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
-use crate::syntax::object_text;
 use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// The names of columns in an expression, each once, as they are written first.
 pub fn column_names(expression: &ast::Expr) -> Vec<String> {
     let mut names = Names(Vec::new());
     let mut expression = expression.clone();
-    walk_expression(&mut expression, &mut WithoutUnits);
     walk_expression(&mut expression, &mut names);
     names.0
-}
-
-/// Functions that begin with a unit of time.
-const WITH_UNIT: [&str; 3] = ["TIMESTAMPADD", "TIMESTAMPDIFF", "EXTRACT"];
-
-/// Takes out units of time, which look like columns.
-struct WithoutUnits;
-
-impl ExpressionVisitor for WithoutUnits {
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if let ast::Expr::Function(function) = expression
-            && is_with_unit(&object_text(&function.name))
-            && let ast::FunctionArguments::List(arguments) = &mut function.args
-            && !arguments.args.is_empty()
-        {
-            arguments.args.remove(0);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn is_with_unit(function: &str) -> bool {
-    WITH_UNIT
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(function))
 }
 
 struct Names(Vec<String>);
@@ -96,7 +69,6 @@ impl ExpressionVisitor for Places {
 pub(super) fn kept_text(tokens: &[TokenWithSpan], expression: &ast::Expr) -> String {
     let mut columns = Places(Vec::new());
     let mut expression = expression.clone();
-    walk_expression(&mut expression, &mut WithoutUnits);
     walk_expression(&mut expression, &mut columns);
     let tokens = without_parentheses(tokens);
     let mut text = String::new();

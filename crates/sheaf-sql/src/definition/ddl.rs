@@ -386,7 +386,9 @@ impl Session {
         if let Some(generated) = &definition.generated {
             column.generated = Some(self.generated_column(&definition.name, generated)?);
         }
-        if let Some(default) = &definition.default {
+        if let Some(default) = &definition.default
+            && !self.leaves_out_default(&column, default)?
+        {
             let kept = &definition.default_text;
             let default = self.default_value(&column, (default, kept), text)?;
             column.default = Some(default);
@@ -401,6 +403,32 @@ impl Session {
             column.on_update_current_timestamp = true;
         }
         Ok(column)
+    }
+
+    /// An empty text as the default of a TEXT or BLOB column, which is left out with a warning if the mode is not strict.
+    ///
+    /// # Errors
+    /// 1101 for other constants of long columns.
+    fn leaves_out_default(&mut self, column: &Column, default: &ast::Expr) -> Result<bool> {
+        let ast::Expr::Value(default) = default else {
+            return Ok(false);
+        };
+        if !column.ty.is_long() || default.value == ast::Value::Null {
+            return Ok(false);
+        }
+        let error = SqlError::blob_cannot_have_default(&column.name);
+        let is_empty = matches!(
+            &default.value,
+            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text)
+                if text.is_empty()
+        );
+        let is_strict = self.variables.sql_mode().is_strict();
+        if is_strict || !is_empty || column.ty == ColumnType::Json {
+            return Err(error);
+        }
+        self.warnings
+            .warn(codes::BLOB_CANT_HAVE_DEFAULT, error.message);
+        Ok(true)
     }
 
     pub(super) fn default_value(

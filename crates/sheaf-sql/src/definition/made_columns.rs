@@ -342,6 +342,8 @@ pub(super) fn key_expression_type(
 
 fn zero_of(ty: &ColumnType) -> Value {
     match ty {
+        ColumnType::Float { .. } => Value::Float(0.0),
+        ColumnType::Double { .. } => Value::Double(0.0),
         ty if !ty.is_integer() => Value::Null,
         ty if ty.is_unsigned() => Value::UInt(0),
         _ => Value::Int(0),

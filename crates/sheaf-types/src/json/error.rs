@@ -58,6 +58,12 @@ pub enum JsonError {
         column: String,
         row: u64,
     },
+    /// 3064: a function of texts is given something else.
+    #[error("Incorrect type for argument {argument} in function {function}.")]
+    NoText { argument: usize, function: String },
+    /// 1210: what escapes characters of a pattern is more than one character.
+    #[error("Incorrect arguments to ESCAPE")]
+    Escape,
     /// 3156: a value that is not of the type it is cast to.
     #[error("Invalid JSON value for CAST to {to} from column {column} at row {row}")]
     InvalidForCast {
@@ -106,6 +112,8 @@ impl JsonError {
             JsonError::Path { .. } => codes::INVALID_JSON_PATH,
             JsonError::CharacterSet { .. } => codes::INVALID_JSON_CHARSET,
             JsonError::Type { .. } => codes::INVALID_TYPE_FOR_JSON,
+            JsonError::NoText { .. } => codes::INCORRECT_TYPE,
+            JsonError::Escape => codes::WRONG_ARGUMENTS,
             JsonError::Cast { .. } => codes::INVALID_CAST_TO_JSON,
             JsonError::Wildcard => codes::INVALID_JSON_PATH_WILDCARD,
             JsonError::TooBig => codes::JSON_VALUE_TOO_BIG,

@@ -11,7 +11,7 @@ use sheaf_types::json::functions::search::search;
 use sheaf_types::json::functions::structure::{
     depth, keys, length, length_at, storage_size, type_name,
 };
-use sheaf_types::json::{Path, text as json_text};
+use sheaf_types::json::{JsonError, Path, text as json_text};
 use sheaf_types::text::like::Pattern;
 
 use super::argument::{Documents, Paths};
@@ -172,7 +172,11 @@ fn searched(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(None);
         };
         let escape = escapes.as_ref().and_then(|escapes| escapes.get(row));
-        let escape = escape.and_then(|escape| escape.chars().next());
+        let escape = match escape.map(|escape| (escape.chars().next(), escape.chars().nth(1))) {
+            Some((_, Some(_))) => return Err(JsonError::Escape),
+            Some((first, None)) => first,
+            None => None,
+        };
         let pattern = Pattern::new(pattern, escape.or(Some('\\')), Collation::Utf8mb4_bin);
         search(value, mode, &paths, &|text| pattern.matches(text))
     };

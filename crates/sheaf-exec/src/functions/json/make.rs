@@ -90,7 +90,7 @@ fn json_texts(
         SqlType::Null | SqlType::Text { .. } | SqlType::Enum { .. } | SqlType::Bytes => {
             call.text(0)
         }
-        _ => Err(failed(JsonError::Type {
+        _ => Err(failed(JsonError::NoText {
             argument: 1,
             function: call.name().to_string(),
         })),

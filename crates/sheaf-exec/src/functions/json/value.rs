@@ -20,7 +20,7 @@ use sheaf_types::json::functions::value::{
 use sheaf_types::json::{Document, Json, JsonError, text as json_text};
 use sheaf_types::number::{MAX_DIGITS, power_of_ten, rescale};
 
-use super::argument::Documents;
+use super::argument::{Documents, failed};
 use super::{documents, json};
 use crate::functions::result_array::texts;
 use crate::functions::types::{Coercibility, SqlType, field};
@@ -147,10 +147,18 @@ enum Otherwise {
 }
 
 impl Otherwise {
-    fn of(call: &Call<'_>, argument: usize) -> Result<Otherwise> {
+    /// # Errors
+    /// 1690 for a default that cannot be returned, whether or not it is needed.
+    fn of(call: &Call<'_>, argument: usize, returned: Option<&Returned>) -> Result<Otherwise> {
         Ok(match constant_text(call, argument)?.as_deref() {
             Some("error") => Otherwise::Error,
-            Some("default") => Otherwise::Default(call.document(argument + 1)?),
+            Some("default") => {
+                let values = call.document(argument + 1)?;
+                if let Some((returned, default)) = returned.zip(values.get(0)) {
+                    returned.check(default).map_err(failed)?;
+                }
+                Otherwise::Default(values)
+            }
             _ => Otherwise::Null,
         })
     }
@@ -189,9 +197,15 @@ fn value(call: &Call<'_>) -> Result<ArrayRef> {
     let paths = call.path(1)?;
     let (length, decimals) = (call.int(3)?, call.int(4)?);
     let word = constant_text(call, 2)?.unwrap_or_default();
-    let (on_empty, on_error) = (Otherwise::of(call, 5)?, Otherwise::of(call, 7)?);
+    // The type is the same for all rows.
+    let returned = match call.rows() {
+        0 => None,
+        _ => Returned::of(&word, length.get(0), decimals.get(0)),
+    };
+    let returned = returned.as_ref();
+    let on_empty = Otherwise::of(call, 5, returned)?;
+    let on_error = Otherwise::of(call, 7, returned)?;
     documents(call, |row| {
-        let returned = Returned::of(&word, length.get(row), decimals.get(row));
         let (Some(path), Some(returned)) = (paths.get(row), returned) else {
             return Ok(None);
         };

@@ -54,6 +54,9 @@ pub(super) struct Pattern {
     pub regex: Regex,
     text: String,
     modes: Modes,
+    /// Whether it may have a `$` that is the end of the text. It is also the place in front of a last line feed, as in
+    /// Perl, which the crate does not know.
+    has_end: bool,
     /// Made when the first text comes that is not short. `None` if they are too large, which the pattern is then, too.
     steps: OnceCell<Option<RefCell<Steps>>>,
 }
@@ -98,6 +101,7 @@ impl Pattern {
             regex,
             text: text.to_string(),
             modes,
+            has_end: !modes.lines && text.contains('$'),
             steps: OnceCell::new(),
         })
     }
@@ -106,12 +110,36 @@ impl Pattern {
     pub(super) fn is_match(&self, text: &str, turns: &Turns<'_>) -> bool {
         match self.steps_for(text.len()) {
             Some(_) => self.find(text, 0, turns).is_some(),
-            None => self.regex.is_match(text),
+            None => {
+                let line = self.without_line_feed(text);
+                self.regex.is_match(text) || line.is_some_and(|line| self.regex.is_match(line))
+            }
+        }
+    }
+
+    /// The text without a last line feed, if there is one and `$` stands in front of it, too.
+    fn without_line_feed<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match self.has_end {
+            true => text.strip_suffix('\n'),
+            false => None,
         }
     }
 
     /// The first match at or behind a byte of the text. `None` as well if the search is told to stop.
     pub(super) fn find(&self, text: &str, at: usize, turns: &Turns<'_>) -> Option<Range<usize>> {
+        let found = self.find_in(text, at, turns);
+        let line = self.without_line_feed(text);
+        let Some(line) = line.filter(|line| at <= line.len()) else {
+            return found;
+        };
+        match (found, self.find_in(line, at, turns)) {
+            (Some(found), Some(before)) if found.start <= before.start => Some(found),
+            (found, before) => before.or(found),
+        }
+    }
+
+    /// As [`Self::find`], with `$` at the end of the text only.
+    fn find_in(&self, text: &str, at: usize, turns: &Turns<'_>) -> Option<Range<usize>> {
         if turns.is_over() {
             return None;
         }
@@ -135,6 +163,15 @@ impl Pattern {
         found: &Range<usize>,
         turns: &Turns<'_>,
     ) -> Option<Groups<'t>> {
+        let text = match self.without_line_feed(text) {
+            Some(line)
+                if found.end <= line.len()
+                    && self.find_in(text, found.start, turns).as_ref() != Some(found) =>
+            {
+                line
+            }
+            _ => text,
+        };
         // The crate may look at all that follows.
         let Some(steps) = self.steps_for(text.len() - found.start) else {
             let groups = self.regex.captures_at(text, found.start);
