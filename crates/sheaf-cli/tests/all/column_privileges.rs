@@ -195,6 +195,7 @@ fn columns_are_written_with_the_privilege() {
         "INSERT INTO t (a) VALUES (7) ON DUPLICATE KEY UPDATE b = b + 1",
         "INSERT INTO t (a) VALUES (7) ON DUPLICATE KEY UPDATE b = VALUES(a)",
         "INSERT INTO t (a) VALUES (7) AS n ON DUPLICATE KEY UPDATE b = n.a",
+        "INSERT INTO t (a) VALUES (7) AS n(x) ON DUPLICATE KEY UPDATE b = x",
         "UPDATE t SET b = 5",
         "UPDATE t SET b = b + 1 WHERE a = 1",
         "UPDATE t x SET x.b = 3 ORDER BY a LIMIT 1",
@@ -223,6 +224,14 @@ fn columns_are_written_with_the_privilege() {
         ("INSERT INTO t () VALUES ()", "INSERT: table 't'"),
         (
             "INSERT INTO t (a) VALUES (7) ON DUPLICATE KEY UPDATE b = c",
+            select_c,
+        ),
+        (
+            "INSERT INTO t (a) VALUES (7) ON DUPLICATE KEY UPDATE b = VALUES(c)",
+            select_c,
+        ),
+        (
+            "INSERT INTO t (a) VALUES (7) AS n ON DUPLICATE KEY UPDATE b = n.c",
             select_c,
         ),
         (
@@ -546,6 +555,7 @@ fn grants_on_columns_are_shown_and_stay_over_a_restart() {
         ("GRANT SELECT (a) ON *.* TO ann", 1144),
         ("REVOKE SELECT (a, c) ON t FROM ann", 1147),
         ("REVOKE UPDATE (a) ON t FROM ann", 1147),
+        ("REVOKE SELECT (a), DELETE ON t FROM ann", 1147),
         ("REVOKE DELETE ON t FROM ann", 1147),
     ] {
         assert_eq!(code(&mut root, statement), expected, "{statement}");

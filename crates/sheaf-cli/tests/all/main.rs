@@ -29,6 +29,7 @@ mod locked_tables;
 mod locking_reads;
 mod long_values;
 mod memory;
+mod missing_privileges;
 mod numbers_of_bits;
 mod plan_equivalence;
 mod protocol;

@@ -492,3 +492,61 @@ fn a_view_has_the_default_roles_of_its_maker() {
     run(&mut root, &["SET DEFAULT ROLE NONE TO ann"]);
     assert_eq!(code(&mut bob, "SELECT COUNT(*) FROM v"), 1356);
 }
+
+#[test]
+fn an_own_view_has_the_default_roles_too() {
+    let (server, mut root) = roles();
+    run(
+        &mut root,
+        &[
+            "CREATE DEFINER = ann VIEW v AS SELECT a FROM t",
+            "GRANT SELECT ON v TO ann",
+        ],
+    );
+    let mut ann = connect_as(&server, "ann", "").expect("ann has no password");
+    run(&mut ann, &["SET ROLE reader", "USE shop"]);
+    assert_eq!(query_text(&mut ann, "SELECT COUNT(*) FROM t"), ["2"]);
+    assert_eq!(code(&mut ann, "SELECT COUNT(*) FROM v"), 1356);
+    run(&mut root, &["SET DEFAULT ROLE reader TO ann"]);
+    run(&mut ann, &["SET ROLE NONE"]);
+    assert_eq!(query_text(&mut ann, "SELECT COUNT(*) FROM v"), ["2"]);
+}
+
+#[test]
+fn a_role_granted_again_keeps_its_admin_option() {
+    let (server, mut root) = roles();
+    run(&mut root, &["GRANT writer TO ann", "GRANT reader TO ann"]);
+    let mut ann = connect_as(&server, "ann", "").expect("ann has no password");
+    run(&mut ann, &["GRANT writer TO bob"]);
+    assert_eq!(code(&mut ann, "GRANT reader TO bob"), 1227);
+}
+
+#[test]
+fn roles_are_made_and_dropped_with_privileges_of_their_own() {
+    let (server, mut root) = roles();
+    run(
+        &mut root,
+        &[
+            "GRANT CREATE ROLE ON *.* TO ann",
+            "GRANT DROP ROLE ON *.* TO bob",
+        ],
+    );
+    assert_eq!(
+        query_text(&mut root, "SHOW GRANTS FOR ann")[0],
+        "GRANT CREATE ROLE ON *.* TO `ann`@`%`"
+    );
+    let of_roles = "SELECT Create_role_priv, Drop_role_priv FROM mysql.user \
+                    WHERE User IN ('ann', 'bob') ORDER BY User";
+    assert_eq!(query_text(&mut root, of_roles), ["Y\tN", "N\tY"]);
+    let mut ann = connect_as(&server, "ann", "").expect("ann has no password");
+    let mut bob = connect_as(&server, "bob", "").expect("bob has no password");
+    run(&mut ann, &["CREATE ROLE made"]);
+    for statement in ["DROP ROLE made", "CREATE USER cid", "DROP USER made"] {
+        assert_eq!(code(&mut ann, statement), 1227, "{statement}");
+    }
+    run(&mut bob, &["DROP ROLE made"]);
+    for statement in ["CREATE ROLE made", "DROP ROLE ann", "DROP USER reader"] {
+        assert_eq!(code(&mut bob, statement), 1227, "{statement}");
+    }
+    assert_eq!(code(&mut root, "GRANT CREATE ROLE ON shop.* TO ann"), 1221);
+}

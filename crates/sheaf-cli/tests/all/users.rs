@@ -397,13 +397,14 @@ fn a_change_that_reads_needs_select() {
                 "UPDATE orders SET price = DEFAULT LIMIT 1",
                 "UPDATE orders SET price = (SELECT 1), item = CONCAT('a', @b) WHERE RAND() < 2 ORDER BY RAND()",
                 "DELETE FROM orders WHERE 1 = 0",
-                "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = VALUES(price) + 1, item = 'y'",
-                "INSERT INTO orders VALUES (1, 'x', 7) AS o ON DUPLICATE KEY UPDATE price = o.price",
-                "INSERT INTO orders (id, price) VALUES (1, 7) AS o(a, b) ON DUPLICATE KEY UPDATE price = a + b",
+                "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = 7 + 1, item = 'y'",
             ],
         );
         for statement in [
             "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = price + 1",
+            "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE price = VALUES(price) + 1, item = 'y'",
+            "INSERT INTO orders VALUES (1, 'x', 7) AS o ON DUPLICATE KEY UPDATE price = o.price",
+            "INSERT INTO orders (id, price) VALUES (1, 7) AS o(a, b) ON DUPLICATE KEY UPDATE price = a + b",
             "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(orders.price) + VALUES(id)",
             "INSERT INTO orders VALUES (1, 'x', 7) ON DUPLICATE KEY UPDATE item = CONCAT(item, VALUES(@a))",
             "UPDATE orders SET price = 5 WHERE EXISTS (SELECT 1 FROM orders AS o)",

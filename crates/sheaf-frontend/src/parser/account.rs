@@ -315,7 +315,7 @@ impl StatementParser<'_> {
         Ok(account(AccountStatement::Revoke { if_exists, grant }))
     }
 
-    /// Privileges of MySQL that are not there. Of roles, these are CREATE ROLE, DROP ROLE and ROLE_ADMIN.
+    /// Privileges of MySQL that are not there, such as ROLE_ADMIN.
     fn unknown_privilege(&mut self) -> ParseResult<Statement> {
         let word = self.tokens.peek_token_ref().token.to_string();
         self.unsupported(&format!("The privilege {word}"))
@@ -688,6 +688,9 @@ mod tests {
         };
         assert_eq!(parse("REVOKE ALL PRIVILEGES, GRANT OPTION FROM bob"), all);
         assert_eq!(code("GRANT ROLE_ADMIN ON *.* TO bob"), 1235);
+        let found = grant("GRANT CREATE ROLE, CREATE, DROP ROLE ON *.* TO bob");
+        let expected = Privileges::CREATE_ROLE | Privileges::CREATE | Privileges::DROP_ROLE;
+        assert_eq!(found.privileges, expected);
         let found = grant("GRANT SELECT (a, `b c`), DELETE, insert(a) ON t TO bob");
         assert_eq!(found.privileges, Privileges::DELETE);
         let columns = [

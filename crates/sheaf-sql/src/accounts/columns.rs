@@ -121,8 +121,7 @@ impl Session {
         database: &str,
         table: &str,
     ) -> Result<Readable> {
-        let other = account.filter(|account| Some(*account) != self.client.info.account.as_ref());
-        let Some(account) = other else {
+        let Some(account) = account else {
             return Ok(self.client.readable(database, table));
         };
         let rights = Rights::by_default(self.engine.catalog(), account);
@@ -185,8 +184,8 @@ impl RightsCheck<'_> {
         let known = self.column_names(&database, &table);
         let values = assignments.iter().map(|assignment| &assignment.value);
         for value in values {
-            let alias = insert.insert_alias.as_ref();
-            for (qualifier, column) in names_in(value, alias) {
+            for name in names_in(value) {
+                let (qualifier, column) = meant(insert, known.as_deref(), name);
                 let is_other = qualifier.is_some_and(|name| !name.eq_ignore_ascii_case(&table));
                 let is_known = known.as_ref().is_none_or(|known| is_among(known, &column));
                 if is_known && !is_other {
@@ -273,6 +272,31 @@ impl RightsCheck<'_> {
         let found = self.names.table(database, table).ok()?;
         Some(found.definition.named_columns().map(name).collect())
     }
+}
+
+/// What a name of ON DUPLICATE KEY UPDATE means where `INSERT ... AS alias(columns)` names the row to insert otherwise.
+fn meant(
+    insert: &ast::Insert,
+    known: Option<&[String]>,
+    (qualifier, name): (Option<String>, String),
+) -> (Option<String>, String) {
+    let Some(alias) = &insert.insert_alias else {
+        return (qualifier, name);
+    };
+    let row = last_part(&alias.row_alias);
+    if qualifier
+        .as_ref()
+        .is_some_and(|of| !of.eq_ignore_ascii_case(&row))
+    {
+        return (qualifier, name);
+    }
+    let mut aliases = alias.col_aliases.iter().flatten();
+    let position = aliases.position(|alias| alias.value.eq_ignore_ascii_case(&name));
+    let column = position.and_then(|position| match insert.columns.is_empty() {
+        true => known?.get(position).cloned(),
+        false => insert.columns.get(position).map(last_part),
+    });
+    (None, column.unwrap_or(name))
 }
 
 fn is_among(names: &[String], name: &str) -> bool {

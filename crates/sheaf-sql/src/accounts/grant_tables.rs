@@ -177,9 +177,8 @@ fn user(session: &Session) -> Rows {
         // Passwords do not expire.
         row.extend([flag(false), Cell::Null, Cell::Null]);
         row.push(flag(account.locked));
-        // An account that may make users may make roles.
-        let makes_roles = flag(account.global.contains(Privileges::CREATE_USER));
-        row.extend([makes_roles.clone(), makes_roles]);
+        row.push(flag(account.global.contains(Privileges::CREATE_ROLE)));
+        row.push(flag(account.global.contains(Privileges::DROP_ROLE)));
         row.extend([Cell::Null, Cell::Null, Cell::Null, Cell::Null]);
         rows.push(row);
     });

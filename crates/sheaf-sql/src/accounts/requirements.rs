@@ -86,8 +86,7 @@ impl Session {
         (database, table): (&str, &str),
         privileges: Privileges,
     ) -> Result<()> {
-        let other = account.filter(|account| Some(*account) != self.client.info.account.as_ref());
-        let Some(account) = other else {
+        let Some(account) = account else {
             return self.client.require_on_table(database, table, privileges);
         };
         match may(
@@ -249,13 +248,18 @@ impl RightsCheck<'_> {
     fn check_account_statement(&self, statement: &AccountStatement) -> Result<()> {
         match statement {
             AccountStatement::Create { .. }
-            | AccountStatement::CreateRoles { .. }
             | AccountStatement::Drop { .. }
-            | AccountStatement::DropRoles { .. }
             | AccountStatement::Rename(_)
             | AccountStatement::RevokeAll { .. } => {
                 self.client.check_one_of(Privileges::CREATE_USER)
             }
+            AccountStatement::CreateRoles { .. } => self
+                .client
+                .check_one_of(Privileges::CREATE_USER | Privileges::CREATE_ROLE),
+            // Which accounts DROP ROLE alone may drop is checked with the accounts as they are then.
+            AccountStatement::DropRoles { .. } => self
+                .client
+                .check_one_of(Privileges::CREATE_USER | Privileges::DROP_ROLE),
             // One's own password.
             AccountStatement::Alter { users, options, .. } => {
                 let are_own = users.iter().all(|user| self.client.is_own(&user.name));
@@ -501,7 +505,7 @@ pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
     }
     if let Some(on) = &insert.on {
         needs = needs | Privileges::UPDATE;
-        if duplicates_are_read(on, insert.insert_alias.as_ref()) {
+        if duplicates_are_read(on) {
             needs = needs | Privileges::SELECT;
         }
     }
@@ -511,13 +515,13 @@ pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
     needs
 }
 
-/// Whether ON DUPLICATE KEY UPDATE looks at a column of the conflicting row.
-fn duplicates_are_read(on: &ast::OnInsert, alias: Option<&ast::InsertAliases>) -> bool {
+/// Whether ON DUPLICATE KEY UPDATE looks at a column of the conflicting row, or of the one to insert.
+fn duplicates_are_read(on: &ast::OnInsert) -> bool {
     let ast::OnInsert::DuplicateKeyUpdate(assignments) = on else {
         return true;
     };
     let mut values = assignments.iter().map(|assignment| &assignment.value);
-    values.any(|value| !names_in(value, alias).is_empty())
+    values.any(|value| !names_in(value).is_empty())
 }
 
 /// Whether an UPDATE may look at a column, so that a direct plan, which tells of no columns, needs SELECT.

@@ -134,6 +134,14 @@ impl Rights {
         self.on_some_column(database, table).intersects(of_tables)
     }
 
+    /// Whether there is a privilege for the table that comes from none for its database.
+    pub(super) fn are_on_table_itself(&self, database: &str, table: &str) -> bool {
+        self.sources.iter().any(|account| {
+            let tables = account.tables.get(database);
+            tables.is_some_and(|tables| tables.contains_key(table))
+        })
+    }
+
     /// Whether there is a privilege for the table, and not only for columns of it.
     pub(super) fn see_definition(&self, database: &str, table: &str) -> bool {
         let of_tables = Privileges::all_at(PrivilegeLevel::Table);

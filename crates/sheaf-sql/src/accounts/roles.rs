@@ -12,8 +12,8 @@
 //! as MySQL does: one that is revoked or dropped brings nothing as long as the account does not have it again.
 //!
 //! An account grants a role that it has WITH ADMIN OPTION. With SUPER alone it grants a role that may do no more.
-//! There are no mandatory roles, and no privileges CREATE ROLE, DROP ROLE and ROLE_ADMIN: CREATE USER and SUPER are
-//! enough for these in MySQL, too.
+//! There are no mandatory roles, and no privilege ROLE_ADMIN: SUPER is enough for it in MySQL, too. DROP ROLE alone
+//! drops locked accounts only.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -176,7 +176,8 @@ fn add_role(
     let account = accounts.get_mut(name);
     let account = account.ok_or_else(|| unknown_authorization(name))?;
     let roles = &mut Arc::make_mut(account).roles;
-    roles.entry(role.clone()).or_default().with_admin_option = with_admin_option;
+    // To grant a role again takes nothing away, as in MariaDB.
+    roles.entry(role.clone()).or_default().with_admin_option |= with_admin_option;
     match roles.len() > MAX_ROLES_OF_ACCOUNT {
         true => Err(SqlError::unknown(format!(
             "An account has at most {MAX_ROLES_OF_ACCOUNT} roles of its own"
@@ -248,6 +249,10 @@ impl Session {
         let mut left_out = LeftOut::new();
         self.engine.catalog().change_accounts(|accounts| {
             self.client.check_covers(accounts, roles)?;
+            let mut dropped = roles.iter().filter_map(|role| accounts.get(role));
+            if !dropped.all(|account| account.locked) {
+                self.client.check_one_of(Privileges::CREATE_USER)?;
+            }
             left_out = missing(accounts, roles, DROP_ROLE, if_exists)?;
             account::drop_accounts(accounts, roles);
             Ok::<(), SqlError>(())

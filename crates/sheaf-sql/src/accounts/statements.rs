@@ -435,6 +435,11 @@ impl Session {
 
     fn revoke(&mut self, grant: &Grant, if_exists: bool) -> Result<LeftOut> {
         let revoked = granted(grant)?;
+        // Of ALL PRIVILEGES some are enough.
+        let named = match grant.all {
+            true => grant.privileges.and(Privileges::GRANT_OPTION),
+            false => revoked,
+        };
         let level = self.level_of(grant)?;
         let names = self.client.names_of(&grant.users);
         let mut left_out = LeftOut::new();
@@ -442,6 +447,9 @@ impl Session {
             for name in &names {
                 let account = accounts.get_mut(name).map(Arc::make_mut);
                 let is_done = account.is_some_and(|account| {
+                    if !level.has(account, named) || !level.has_columns(account, &grant.columns) {
+                        return false;
+                    }
                     let of_columns = level.remove_columns(account, &grant.columns);
                     let is_only_of_columns = revoked.is_empty() && !grant.columns.is_empty();
                     of_columns && (is_only_of_columns || level.remove(account, revoked))
@@ -523,6 +531,36 @@ impl Level {
             ))),
             false => Ok(()),
         }
+    }
+
+    /// Whether privileges are granted there, each on a table or on some of its columns. ON *.* none are missed.
+    fn has(&self, account: &Account, named: Privileges) -> bool {
+        let granted = match self {
+            Level::Global => return true,
+            Level::Database(name) => account.databases.get(name).copied().unwrap_or_default(),
+            Level::Table(database, table) => {
+                let tables = account.tables.get(database);
+                let own = tables.and_then(|tables| tables.get(table));
+                let columns = account.columns_of(database, table).into_iter().flatten();
+                columns.fold(own.copied().unwrap_or_default(), |all, (_, set)| all | *set)
+            }
+        };
+        granted.contains(named)
+    }
+
+    /// Whether each of the privileges on columns is granted.
+    fn has_columns(&self, account: &Account, named: &[(Privileges, Vec<String>)]) -> bool {
+        let Level::Table(database, table) = self else {
+            return true;
+        };
+        let is_granted = |privilege: Privileges, name: &String| {
+            let mut columns = account.columns_of(database, table).into_iter().flatten();
+            columns.any(|(known, set)| {
+                known.to_lowercase() == name.to_lowercase() && set.intersects(privilege)
+            })
+        };
+        let mut named = named.iter();
+        named.all(|(privilege, names)| names.iter().all(|name| is_granted(*privilege, name)))
     }
 
     /// False if something that is revoked on a column is not granted on it.

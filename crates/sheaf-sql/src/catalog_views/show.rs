@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sheaf_exec::MemoryTableSource;
-use sheaf_table::{Column, Table, View};
+use sheaf_table::{Column, Privileges, Table, View};
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 
@@ -222,7 +222,13 @@ impl Session {
                 let rows = self.create_user_rows(&user)?;
                 self.send(&rows, sink)
             }
-            Show::Empty(list) => self.send(&empty_list(list), sink),
+            Show::Empty(list) => {
+                if matches!(list, EmptyList::BinaryLogs | EmptyList::Replicas) {
+                    let to_see = Privileges::SUPER | Privileges::REPLICATION_CLIENT;
+                    self.client.check_one_of(to_see)?;
+                }
+                self.send(&empty_list(list), sink)
+            }
         }
     }
 
@@ -531,7 +537,9 @@ impl Session {
 
     fn show_index(&self, name: &TableName) -> Result<Rows> {
         let (database, table) = self.resolve(name)?;
-        self.check_sees_table(&database, &table)?;
+        if !self.table_names().is_temporary(&database, &table) {
+            self.client.check_sees_columns(&database, &table)?;
+        }
         let mut rows = Rows::new([
             ("Table", TEXT),
             ("Non_unique", NUMBER),

@@ -114,7 +114,7 @@ impl Session {
         }
         // A value is a later one only behind another assignment.
         for assignment in written.iter().skip(1) {
-            for (table, column) in names_in(&assignment.value, None) {
+            for (table, column) in names_in(&assignment.value) {
                 let parts = table.into_iter().chain([column]);
                 let parts: Vec<ast::Ident> = parts.map(ast::Ident::new).collect();
                 // What means no column of these tables means one of a subquery's, or nothing.

@@ -10,9 +10,30 @@ use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::statement::properties::TO_SET_GLOBALS;
 use crate::variables::{
     self, Isolation, NewValue, NextTransaction, Truncated, VariableValue, Variables,
 };
+
+/// Variables whose value for the session is restricted, too: those of MySQL's manual, "System Variable Privileges",
+/// that exist here.
+const RESTRICTED: [&str; 15] = [
+    "binlog_format",
+    "bulk_insert_buffer_size",
+    "character_set_database",
+    "character_set_filesystem",
+    "histogram_generation_max_mem_size",
+    "innodb_strict_mode",
+    "internal_tmp_mem_storage_engine",
+    "low_priority_updates",
+    "max_delayed_threads",
+    "max_error_count",
+    "min_examined_row_limit",
+    "preload_buffer_size",
+    "pseudo_thread_id",
+    "sql_log_bin",
+    "sql_log_off",
+];
 
 impl From<Value> for NewValue {
     fn from(value: Value) -> NewValue {
@@ -202,6 +223,9 @@ impl Session {
         new: NewValue,
         globals: &mut GlobalAssignments,
     ) -> Result<()> {
+        if RESTRICTED.contains(&name) && scope != Scope::Global {
+            self.client.check_one_of(TO_SET_GLOBALS)?;
+        }
         if matches!(name, "last_insert_id" | "identity") && scope != Scope::Global {
             let NewValue::Integer(number) = new else {
                 return Err(SqlError::wrong_type_for_variable(name));

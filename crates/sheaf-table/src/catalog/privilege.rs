@@ -71,6 +71,8 @@ privileges! {
     EVENT = 25, "EVENT", Database;
     TRIGGER = 26, "TRIGGER", Table;
     CREATE_TABLESPACE = 27, "CREATE TABLESPACE", Global;
+    CREATE_ROLE = 28, "CREATE ROLE", Global;
+    DROP_ROLE = 29, "DROP ROLE", Global;
     BACKUP_ADMIN = 32, "BACKUP_ADMIN", Dynamic;
     CONNECTION_ADMIN = 33, "CONNECTION_ADMIN", Dynamic;
     RESOURCE_GROUP_ADMIN = 34, "RESOURCE_GROUP_ADMIN", Dynamic;
