@@ -84,6 +84,22 @@ impl Object {
 }
 
 impl Json {
+    /// Calls a function for each text that is a value.
+    pub(crate) fn for_each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
+        match self {
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+            Json::Text(text) => change(text),
+            Json::List(values) => values
+                .iter_mut()
+                .for_each(|value| value.for_each_text(change)),
+            Json::Object(Object(members)) => {
+                members
+                    .iter_mut()
+                    .for_each(|(_, value)| value.for_each_text(change));
+            }
+        }
+    }
+
     /// A number of rows or pages: whole from ten on, with two digits below.
     pub fn count(count: f64) -> Json {
         Json::Number(if count >= 10.0 || count.fract() == 0.0 {

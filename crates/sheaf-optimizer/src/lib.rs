@@ -40,6 +40,7 @@ use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
+use explain::hidden_names::HiddenNames;
 use explain::outline::PlanOutline;
 use explain::tree::Shown;
 
@@ -120,6 +121,9 @@ impl PhysicalQuery {
     }
 
     fn tree(&self, shown: Shown) -> PlanNode {
-        explain::tree::plan_tree(&self.plan, &self.outline.notes_on(&self.plan), shown)
+        let notes = self.outline.notes_on(&self.plan);
+        let mut tree = explain::tree::plan_tree(&self.plan, &notes, shown);
+        HiddenNames::of(&self.explain).show_in_tree(&mut tree);
+        tree
     }
 }

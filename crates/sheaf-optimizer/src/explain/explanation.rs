@@ -6,6 +6,7 @@
 //!   direct plan --------'                     '-- FORMAT=TREE and EXPLAIN ANALYZE, the tree
 //! ```
 
+use crate::explain::hidden_names::HiddenNames;
 use crate::explain::nested_json::explain_json;
 use crate::explain::tree::PlanNode;
 use crate::explain::{ExplainRow, ExtraNote};
@@ -26,8 +27,15 @@ pub struct Explanation {
 
 impl Explanation {
     /// `tables` are sorted by their query blocks.
-    pub fn new(tree: PlanNode, mut tables: Vec<ExplainRow>, cost_us: Option<f64>) -> Explanation {
+    pub fn new(
+        mut tree: PlanNode,
+        mut tables: Vec<ExplainRow>,
+        cost_us: Option<f64>,
+    ) -> Explanation {
         tables.sort_by_key(|row| row.id.unwrap_or(u64::MAX));
+        let names = HiddenNames::of(&tables);
+        names.show_in_tree(&mut tree);
+        tables.iter_mut().for_each(|row| names.show_in_row(row));
         Explanation {
             tree: Some(tree),
             tables,
@@ -80,6 +88,7 @@ impl Explanation {
 impl From<&Explanation> for Json {
     fn from(explanation: &Explanation) -> Json {
         let mut json = explain_json(&explanation.tables, explanation.cost_us);
+        HiddenNames::of(&explanation.tables).show_in_document(&mut json);
         if let (Json::Object(document), true) = (&mut json, explanation.is_direct) {
             document.add("direct", true);
         }

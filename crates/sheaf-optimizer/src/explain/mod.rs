@@ -21,11 +21,15 @@
 //! | [`tree`] | FORMAT=TREE: the operators of a plan, one a line |
 //! | [`outline`] | what the planner knew and estimated of each operator |
 //! | [`sql_text`] | expressions of a typed plan as SQL |
+//! | [`physical_order`] | the order of a sort that no statement has written |
+//! | [`hidden_names`] | columns of functional key parts as their expressions |
 //! | [`table_detail`] | what trees say of a table beyond its row of the table |
 
 pub(crate) mod explanation;
+pub(crate) mod hidden_names;
 pub(crate) mod nested_json;
 pub(crate) mod outline;
+mod physical_order;
 pub(crate) mod sql_text;
 pub(crate) mod table_detail;
 pub(crate) mod tree;

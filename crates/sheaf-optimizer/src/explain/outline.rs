@@ -110,12 +110,22 @@ impl Notes {
         let about = match node {
             LogicalPlan::TableScan(_) => return self.add_table(made),
             LogicalPlan::Filter(filter) => About::Condition(vec![in_terms_of_groups(filter)]),
-            LogicalPlan::Sort(sort) => About::Order(sort.expr.clone()),
+            LogicalPlan::Sort(sort) => {
+                let keys = sort.expr.iter().map(|key| SortExpr {
+                    expr: in_terms_of_sources(key.expr.clone(), &sort.input),
+                    ..key.clone()
+                });
+                About::Order(keys.collect())
+            }
             LogicalPlan::Aggregate(aggregate) => About::Groups {
                 keys: aggregate.group_expr.clone(),
                 functions: aggregate.aggr_expr.clone(),
             },
-            LogicalPlan::Window(window) => About::Functions(window.window_expr.clone()),
+            LogicalPlan::Window(window) => {
+                let functions = window.window_expr.iter().cloned();
+                let functions = functions.map(|expr| in_terms_of_sources(expr, &window.input));
+                About::Functions(functions.collect())
+            }
             _ => About::Nothing,
         };
         self.add(made.plan, made.note(about));
@@ -133,6 +143,46 @@ impl Notes {
         PlanOutline {
             planned: Arc::clone(planned),
             notes: self.0.into_inner(),
+        }
+    }
+}
+
+/// What the names of columns begin with that stand for expressions which occur several times.
+const COMMON: &str = "__common_expr_";
+
+/// An expression over the rows of `input`, with what such columns stand for.
+fn in_terms_of_sources(expr: Expr, input: &LogicalPlan) -> Expr {
+    let is_common = |expr: &Expr| {
+        let name = expr.try_as_col().map(|column| column.name.as_str());
+        name.is_some_and(|name| name.starts_with(COMMON))
+    };
+    let mut shown = expr;
+    let mut input = input;
+    loop {
+        match input {
+            LogicalPlan::Window(window) => input = &window.input,
+            LogicalPlan::Sort(sort) => input = &sort.input,
+            LogicalPlan::Projection(projection) => {
+                let source = |column: &Expr| {
+                    let name = &column.try_as_col()?.name;
+                    let mut items = projection.expr.iter();
+                    items.find_map(|item| match item {
+                        Expr::Alias(alias) if alias.name == *name => Some((*alias.expr).clone()),
+                        _ => None,
+                    })
+                };
+                let replaced = shown.clone().transform(|expr| {
+                    Ok(
+                        match Some(&expr).filter(|expr| is_common(expr)).and_then(source) {
+                            Some(source) => Transformed::new(source, true, TreeNodeRecursion::Jump),
+                            None => Transformed::no(expr),
+                        },
+                    )
+                });
+                shown = replaced.map_or(shown, |replaced| replaced.data);
+                input = &projection.input;
+            }
+            _ => return shown,
         }
     }
 }

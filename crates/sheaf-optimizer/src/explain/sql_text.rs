@@ -4,14 +4,12 @@
 //! have. Here both are left out again. The text of a string constant is derived from its sort key where that is
 //! possible. Under a collation that ignores case it is in small letters.
 
-use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::fmt::Write as _;
 
 use arrow::array::{Array, ArrayRef};
 use datafusion_common::{Column, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
-use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr, ScalarFunctionExpr};
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::functions::in_values::as_in_values;
@@ -65,37 +63,7 @@ pub(crate) fn order_text(order: &[SortExpr], names: Names<'_>) -> String {
     shortened(texts.collect::<Vec<_>>().join(", "))
 }
 
-/// The same of a sort that a physical rule has added, and of which the planner has noted nothing.
-pub(crate) fn physical_order_text(order: &[PhysicalSortExpr]) -> String {
-    let texts = order.iter().map(|key| {
-        let direction = match key.options.descending {
-            true => " DESC",
-            false => "",
-        };
-        format!("{}{direction}", AsSql(ordered_value(&key.expr)))
-    });
-    shortened(texts.collect::<Vec<_>>().join(", "))
-}
-
-/// The value that rows are ordered by, below the calls that make a key of it.
-fn ordered_value(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
-    let call = expr.downcast_ref::<ScalarFunctionExpr>();
-    match call.map(|call| (call.fun().name(), call.args())) {
-        Some((name, [inner, ..])) if TRANSPARENT.contains(&name) => ordered_value(inner),
-        _ => expr,
-    }
-}
-
-/// A physical expression without the positions of its columns.
-struct AsSql<'e>(&'e Arc<dyn PhysicalExpr>);
-
-impl fmt::Display for AsSql<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_sql(f)
-    }
-}
-
-fn shortened(mut text: String) -> String {
+pub(super) fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_CHARACTERS) {
         text.truncate(end);
         text.push_str("...");
@@ -242,7 +210,7 @@ fn column_text(column: &Column, names: Names<'_>) -> String {
 }
 
 /// The name of a table or a column without the number that tells it from others of this name.
-fn without_number(relation: &str) -> &str {
+pub(super) fn without_number(relation: &str) -> &str {
     match relation.rsplit_once('#') {
         Some((name, number)) if !name.is_empty() && is_number(number) => name,
         _ => relation,
@@ -399,6 +367,26 @@ fn interval_text(
     )
 }
 
+/// A call by the texts of its arguments.
+pub(super) fn called(name: &str, mut args: Vec<String>) -> String {
+    if let Some((_, operator)) = INFIX.iter().find(|(known, _)| *known == name)
+        && let [left, right, ..] = args.as_slice()
+    {
+        return format!("({left} {operator} {right})");
+    }
+    if TRANSPARENT.contains(&name) && !args.is_empty() {
+        return args.swap_remove(0);
+    }
+    let name = match name.strip_prefix(NOTED) {
+        Some(function) => function,
+        None => name.trim_start_matches('$'),
+    };
+    match (name.strip_prefix("cast_"), args.first()) {
+        (Some(ty), Some(inner)) => format!("cast({inner} as {ty})"),
+        _ => format!("{name}({})", args.join(",")),
+    }
+}
+
 fn plain_call(name: &str, args: &[Expr], names: Names<'_>) -> String {
     let args: Vec<String> = args.iter().map(|arg| text(arg, names)).collect();
     format!("{}({})", name.trim_start_matches('$'), args.join(","))
@@ -438,7 +426,7 @@ fn window_text(window: &WindowFunction, names: Names<'_>) -> String {
 }
 
 /// A constant as a literal of MySQL.
-fn literal_text(value: &ScalarValue, collation: Option<Collation>) -> String {
+pub(super) fn literal_text(value: &ScalarValue, collation: Option<Collation>) -> String {
     if value.is_null() {
         return "NULL".to_string();
     }

@@ -62,8 +62,9 @@ use sheaf_storage::KeyRange;
 use sheaf_table::PRIMARY;
 
 use crate::explain::outline::{About, Note, NotesByOperator, address};
+use crate::explain::physical_order::physical_order_text;
 use crate::explain::sql_text::{
-    Names, conditions_text, expression_text, operator_text, order_text, physical_order_text,
+    Names, conditions_text, expression_text, operator_text, order_text,
 };
 use crate::explain::{ExplainRow, MAY_SWITCH};
 use crate::json::{Json, Object};
@@ -364,7 +365,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     if let Some(sort) = sort_of(plan) {
         let order = match about {
             About::Order(order) => order_text(order, Names::PLAIN),
-            _ => physical_order_text(sort.expr()),
+            _ => physical_order_text(sort.expr(), sort.input()),
         };
         return line(match sort.fetch() {
             Some(fetch) => format!("Sort: {order}, limit input to {fetch} row(s)"),

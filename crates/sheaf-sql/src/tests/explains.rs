@@ -24,11 +24,37 @@ fn sorts_of_windows_are_shown_without_places_and_options() {
     let sums = "SUM(id) OVER (PARTITION BY k % 7 ORDER BY c DESC)";
     let tree = bench.rows(&format!("EXPLAIN FORMAT=TREE SELECT {sums} FROM t"));
     let tree = tree.join("\n");
-    assert!(tree.contains("Sort: mod(k, 7), "), "{tree}");
+    assert!(tree.contains("Sort: (k % 7), c DESC"), "{tree}");
     assert!(tree.contains("ORDER BY t.c DESC)"), "{tree}");
-    for internal in ["@", "NULLS"] {
+    for internal in ["@", "NULLS", "$"] {
         assert!(!tree.contains(internal), "{tree}");
     }
+    let ranks = "ROW_NUMBER() OVER (PARTITION BY c ORDER BY c DESC, k * 2)";
+    let tree = bench.rows(&format!("EXPLAIN FORMAT=TREE SELECT {ranks} FROM t"));
+    let tree = tree.join("\n");
+    let over = "OVER (PARTITION BY t.c ORDER BY t.c DESC, (t.k * 2))";
+    assert!(tree.contains(over), "{tree}");
+    for internal in ["__common_expr", "$"] {
+        assert!(!tree.contains(internal), "{tree}");
+    }
+}
+
+/// A functional key part is shown as its expression, wherever the plan names its column.
+#[test]
+fn functional_key_parts_are_shown_as_expressions() {
+    let mut bench = bench();
+    bench.ok("CREATE TABLE f (a INT, s VARCHAR(9), KEY i ((a + 1)), KEY l ((LOWER(s))))");
+    bench.ok("INSERT INTO f VALUES (1, 'A'), (2, 'B'), (3, 'C')");
+    const JOIN: &str = "SELECT x.a FROM f x JOIN f y ON x.a + 1 = y.a + 1 WHERE ABS(x.a + 1) > 2";
+    for switch in ["direct=on", "direct=off"] {
+        bench.ok(&format!("SET optimizer_switch = '{switch}'"));
+        for format in ["", "FORMAT=TREE", "FORMAT=JSON", "ANALYZE"] {
+            let plan = bench.rows(&format!("EXPLAIN {format} {JOIN}")).join("\n");
+            assert!(!plan.contains("!hidden!"), "{plan}");
+        }
+    }
+    let tree = bench.rows(&format!("EXPLAIN FORMAT=TREE {JOIN}")).join("\n");
+    assert!(tree.contains("abs("), "{tree}");
 }
 
 #[test]
