@@ -510,19 +510,13 @@ pub mod field {
 /// The collation that governs a comparison of these operands.
 ///
 /// # Errors
-/// 1267 if two operands insist on different collations.
+/// 1267 if two operands insist on different collations; 1270 and 1271 of three and more.
 pub fn common_collation(
     operands: &[SqlType],
     operation: &str,
 ) -> Result<(Collation, Coercibility)> {
     match result_collation(operands, operation)? {
-        (_, Coercibility::Mixed) => {
-            let mut known: Vec<_> = operands.iter().filter_map(collation_of).collect();
-            known.sort_by_key(|(_, coercibility)| *coercibility);
-            let first = known.first().copied().unwrap_or_default();
-            let other = known.iter().find(|(collation, _)| *collation != first.0);
-            Err(illegal_mix(first, *other.unwrap_or(&first), operation))
-        }
+        (_, Coercibility::Mixed) => Err(illegal_mix(operands, operation)),
         known => Ok(known),
     }
 }
@@ -531,7 +525,7 @@ pub fn common_collation(
 /// [`Coercibility::Mixed`].
 ///
 /// # Errors
-/// 1267 if COLLATE clauses of two operands differ.
+/// 1267 if COLLATE clauses of two operands differ; 1270 and 1271 of three and more.
 pub fn result_collation(
     operands: &[SqlType],
     operation: &str,
@@ -558,9 +552,7 @@ pub fn result_collation(
             Some((_, Coercibility::Implicit | Coercibility::Mixed)) => {
                 (Collation::Utf8mb4_bin, Coercibility::Mixed)
             }
-            Some(kept) => {
-                return Err(illegal_mix(kept, (collation, coercibility), operation));
-            }
+            Some(_) => return Err(illegal_mix(operands, operation)),
         });
     }
     Ok(winner.unwrap_or_default())
@@ -580,25 +572,37 @@ pub fn collation_of(operand: &SqlType) -> Option<(Collation, Coercibility)> {
     }
 }
 
-/// 1267.
-fn illegal_mix(
-    left: (Collation, Coercibility),
-    right: (Collation, Coercibility),
-    operation: &str,
-) -> DataFusionError {
-    let of = |(collation, coercibility): (Collation, Coercibility)| {
-        let level = match coercibility {
-            Coercibility::Explicit => "EXPLICIT",
-            Coercibility::Mixed => "NONE",
-            Coercibility::Implicit => "IMPLICIT",
-            Coercibility::Coercible => "COERCIBLE",
-        };
-        format!("({},{level})", collation.name())
+/// 1267, 1270 and 1271: by how many operands there are. The last one does not list them.
+fn illegal_mix(operands: &[SqlType], operation: &str) -> DataFusionError {
+    let of = |operand: &SqlType| match collation_of(operand) {
+        None => format!("({},NUMERIC)", Collation::default().name()),
+        Some((collation, coercibility)) => {
+            let level = match coercibility {
+                Coercibility::Explicit => "EXPLICIT",
+                Coercibility::Mixed => "NONE",
+                Coercibility::Implicit => "IMPLICIT",
+                Coercibility::Coercible => "COERCIBLE",
+            };
+            format!("({},{level})", collation.name())
+        }
     };
-    let (left, right) = (of(left), of(right));
-    let message =
-        format!("Illegal mix of collations {left} and {right} for operation '{operation}'");
-    EvaluationError::new(codes::CANT_AGGREGATE_2COLLATIONS, message).into()
+    let (code, shown) = match operands {
+        [one] => (
+            codes::CANT_AGGREGATE_2COLLATIONS,
+            format!(" {} and {}", of(one), of(one)),
+        ),
+        [one, other] => (
+            codes::CANT_AGGREGATE_2COLLATIONS,
+            format!(" {} and {}", of(one), of(other)),
+        ),
+        [one, other, third] => (
+            codes::CANT_AGGREGATE_3COLLATIONS,
+            format!(" {}, {}, {}", of(one), of(other), of(third)),
+        ),
+        _ => (codes::CANT_AGGREGATE_NCOLLATIONS, String::new()),
+    };
+    let message = format!("Illegal mix of collations{shown} for operation '{operation}'");
+    EvaluationError::new(code, message).into()
 }
 
 /// The collation by which a pattern is matched: bytes as bytes, everything else by the operands' collation.

@@ -78,13 +78,14 @@ pub(in crate::typing) fn texts_beside(
 /// ```
 pub(in crate::typing) fn of_one_collation<'a>(
     value: Expr,
-    others: impl ExactSizeIterator<Item = &'a Expr>,
+    others: impl ExactSizeIterator<Item = &'a Expr> + Clone,
     schema: &DFSchema,
     operation: &str,
 ) -> Result<Expr> {
     if others.len() < 2 {
         return Ok(value);
     }
+    let all = others.clone();
     let ty = type_of(&value, schema)?;
     if !ty.is_text() {
         return Ok(value);
@@ -103,7 +104,16 @@ pub(in crate::typing) fn of_one_collation<'a>(
             types.push(ty);
         }
     }
-    let (common, coercibility) = common_collation(&types, operation)?;
+    let (common, coercibility) = match common_collation(&types, operation) {
+        Ok(common) => common,
+        // The error counts all of them.
+        Err(_) => {
+            let others = all.map(|other| type_of(other, schema));
+            let mut every = vec![types.swap_remove(0)];
+            every.extend(others.collect::<Result<Vec<_>>>()?);
+            common_collation(&every, operation)?
+        }
+    };
     if has_bytes && coercibility != Coercibility::Explicit {
         return Ok(fold(call("$cast_binary", vec![value]), schema));
     }

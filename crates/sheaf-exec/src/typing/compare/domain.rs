@@ -1,8 +1,10 @@
 //! The domain in which two operands are compared, and their conversion to it.
 
+use std::borrow::Cow;
+
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, Result};
-use datafusion_expr::{Expr, lit};
+use datafusion_expr::{Expr, Operator, lit};
 use sheaf_types::Collation;
 
 use crate::functions::call;
@@ -28,17 +30,28 @@ pub(super) enum Domain {
     Time,
 }
 
+/// An operator as errors name it.
+fn named(operator: Operator) -> Cow<'static, str> {
+    match operator {
+        Operator::Eq => "=".into(),
+        Operator::NotEq => "<>".into(),
+        Operator::IsNotDistinctFrom => "<=>".into(),
+        other => other.to_string().into(),
+    }
+}
+
 /// The domain in which values of two types are compared.
 pub(super) fn domain(
     left: &SqlType,
     right: &SqlType,
-    left_type: &DataType,
-    right_type: &DataType,
+    (left_type, right_type): (&DataType, &DataType),
+    operator: Operator,
 ) -> Result<Domain> {
     use SqlType::{Bytes, Date, DateTime, Time};
     Ok(match (left, right) {
         (left, right) if left.is_text() && right.is_text() => {
-            Domain::Keys(common_collation(&[left.clone(), right.clone()], "=")?.0)
+            let types = [left.clone(), right.clone()];
+            Domain::Keys(common_collation(&types, &named(operator))?.0)
         }
         (left, right) if left.is_string() && right.is_string() => Domain::Bytes,
         (Date, Date) => Domain::Date,

@@ -327,8 +327,8 @@ fn compare_sides(
     let to = domain(
         &left.ty,
         &right.ty,
-        left.field.data_type(),
-        right.field.data_type(),
+        (left.field.data_type(), right.field.data_type()),
+        op,
     )?;
     let (left, right) = (
         convert(left.expr, &to, schema, rule)?,
