@@ -142,7 +142,11 @@ const MAX_MESSAGES: usize = 1024;
 
 /// What the running statement of a session has cut.
 #[derive(Clone, Debug, Default)]
-pub struct TruncatedTexts(Arc<Cell>);
+pub struct TruncatedTexts {
+    cell: Arc<Cell>,
+    /// The functional index whose key parts are computed.
+    index: Option<Arc<str>>,
+}
 
 #[derive(Debug, Default)]
 struct Cell {
@@ -166,7 +170,7 @@ struct Noted {
 /// One cell is equal to itself alone.
 impl PartialEq for TruncatedTexts {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.cell, &other.cell) && self.index == other.index
     }
 }
 
@@ -174,27 +178,40 @@ impl Eq for TruncatedTexts {}
 
 impl Hash for TruncatedTexts {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).hash(state);
+        Arc::as_ptr(&self.cell).hash(state);
     }
 }
 
 impl TruncatedTexts {
     /// What was noted, to note something.
     fn write(&self) -> MutexGuard<'_, Noted> {
-        let noted = self.0.noted.lock();
-        self.0.is_used.store(true, Ordering::Release);
+        let noted = self.cell.noted.lock();
+        self.cell.is_used.store(true, Ordering::Release);
         noted.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same cell, for what computes the key parts of a functional index. A JSON value that does not fit is never
+    /// refused there, as in MySQL: its warning names the index.
+    pub fn of_index(&self, index: &str) -> TruncatedTexts {
+        TruncatedTexts {
+            cell: Arc::clone(&self.cell),
+            index: Some(index.into()),
+        }
+    }
+
+    pub(super) fn index(&self) -> Option<&str> {
+        self.index.as_deref()
     }
 
     /// Begins a statement.
     pub fn begin(&self) {
-        self.0.watches_divisions.store(false, Ordering::Relaxed);
-        self.0.watches_constants.store(false, Ordering::Relaxed);
-        self.0.watches_conditions.store(false, Ordering::Relaxed);
-        self.0.warns_of_constants.store(false, Ordering::Relaxed);
-        if self.0.is_used.load(Ordering::Acquire) {
+        self.cell.watches_divisions.store(false, Ordering::Relaxed);
+        self.cell.watches_constants.store(false, Ordering::Relaxed);
+        self.cell.watches_conditions.store(false, Ordering::Relaxed);
+        self.cell.warns_of_constants.store(false, Ordering::Relaxed);
+        if self.cell.is_used.load(Ordering::Acquire) {
             *self.write() = Noted::default();
-            self.0.is_used.store(false, Ordering::Release);
+            self.cell.is_used.store(false, Ordering::Release);
         }
     }
 
@@ -205,7 +222,7 @@ impl TruncatedTexts {
 
     /// Whether it is an error.
     pub fn is_refused(&self) -> bool {
-        self.0.is_used.load(Ordering::Acquire) && self.write().is_refused
+        self.cell.is_used.load(Ordering::Acquire) && self.write().is_refused
     }
 
     /// A constant that is not what it is compared with; the error says so. It is noted once, however often the
@@ -228,7 +245,7 @@ impl TruncatedTexts {
     /// Where it is refused, 1365.
     pub fn note_constant_division(&self, is_sought: bool) -> Result<()> {
         let error = EvaluationError::division_by_zero();
-        if is_sought && self.0.warns_of_constants.load(Ordering::Relaxed) {
+        if is_sought && self.cell.warns_of_constants.load(Ordering::Relaxed) {
             self.note_once(error);
             return Ok(());
         }
@@ -249,7 +266,7 @@ impl TruncatedTexts {
 
     /// How many messages there are so far, for [`Self::messages_after`].
     pub fn messages(&self) -> usize {
-        match self.0.is_used.load(Ordering::Acquire) {
+        match self.cell.is_used.load(Ordering::Acquire) {
             true => self.write().messages.len(),
             false => 0,
         }
@@ -257,7 +274,7 @@ impl TruncatedTexts {
 
     /// What was noted after so many messages: of constants, where only planning happened since.
     pub fn messages_after(&self, known: usize) -> Vec<(u16, String)> {
-        if !self.0.is_used.load(Ordering::Acquire) {
+        if !self.cell.is_used.load(Ordering::Acquire) {
             return Vec::new();
         }
         let noted = self.write();
@@ -298,46 +315,46 @@ impl TruncatedTexts {
 
     /// In queries that are planned from now on, divisions by zero are noted.
     pub fn watch_divisions(&self) {
-        self.0.watches_divisions.store(true, Ordering::Relaxed);
+        self.cell.watches_divisions.store(true, Ordering::Relaxed);
         self.watch_constant_divisors();
     }
 
     /// In queries that are planned from now on, conditions note divisions by a constant that is zero.
     pub fn watch_constant_divisors(&self) {
-        self.0.watches_constants.store(true, Ordering::Relaxed);
+        self.cell.watches_constants.store(true, Ordering::Relaxed);
     }
 
     /// In statements that change rows and are planned from now on, divisions by zero in conditions are noted.
     /// `warns_of_constants`: what an indexed column is compared with is warned of, even where the rest is refused.
     pub fn watch_conditions(&self, warns_of_constants: bool) {
-        let cell = &self.0;
+        let cell = &self.cell;
         cell.watches_conditions.store(true, Ordering::Relaxed);
         cell.warns_of_constants
             .store(warns_of_constants, Ordering::Relaxed);
     }
 
     pub fn watches_conditions(&self) -> bool {
-        self.0.watches_conditions.load(Ordering::Relaxed)
+        self.cell.watches_conditions.load(Ordering::Relaxed)
     }
 
     pub fn watches_constant_divisors(&self) -> bool {
-        self.0.watches_constants.load(Ordering::Relaxed)
+        self.cell.watches_constants.load(Ordering::Relaxed)
     }
 
     pub fn watches_divisions(&self) -> bool {
-        self.0.watches_divisions.load(Ordering::Relaxed)
+        self.cell.watches_divisions.load(Ordering::Relaxed)
     }
 
     /// How many messages there are so far, and how many were counted.
     pub fn noted_so_far(&self) -> (usize, u64) {
-        let noted = self.0.noted.lock();
+        let noted = self.cell.noted.lock();
         let noted = noted.unwrap_or_else(PoisonError::into_inner);
         (noted.messages.len(), noted.count)
     }
 
     /// Forgets what was noted since: what noted it is done again.
     pub fn forget_since(&self, (messages, count): (usize, u64)) {
-        let noted = self.0.noted.lock();
+        let noted = self.cell.noted.lock();
         let mut noted = noted.unwrap_or_else(PoisonError::into_inner);
         noted.messages.truncate(messages);
         noted.count = noted.count.min(count);
@@ -345,7 +362,7 @@ impl TruncatedTexts {
 
     /// Codes and texts of the messages so far, and how many there were besides. They are forgotten.
     pub fn take(&self) -> (Vec<(u16, String)>, u64) {
-        if !self.0.is_used.load(Ordering::Acquire) {
+        if !self.cell.is_used.load(Ordering::Acquire) {
             return (Vec::new(), 0);
         }
         let mut noted = self.write();
@@ -368,10 +385,16 @@ impl TruncatedTexts {
         if rows == 0 {
             return Ok(());
         }
-        let mut noted = self.write();
-        if noted.is_refused {
+        if self.is_refused() {
             return Err(error().into());
         }
+        self.note_warning(error, rows);
+        Ok(())
+    }
+
+    /// What is never an error, in so many rows.
+    pub(super) fn note_warning(&self, error: impl Fn() -> EvaluationError, rows: usize) {
+        let mut noted = self.write();
         noted.count += rows as u64;
         let room = rows.min(MAX_MESSAGES - noted.messages.len());
         if room > 0 {
@@ -380,7 +403,6 @@ impl TruncatedTexts {
                 .messages
                 .extend(std::iter::repeat_n((code, message), room));
         }
-        Ok(())
     }
 }
 

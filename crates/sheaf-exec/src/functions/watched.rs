@@ -570,6 +570,11 @@ fn note_unfit_documents(
     let unfit = (0..rows).filter(|row| problem_of(*row).is_some()).collect();
     for row in where_all_are_true(unfit, conditions, rows)? {
         if let Some(unfit) = problem_of(row) {
+            let of_index = |index| EvaluationError::unfit_for_index(unfit.1, index);
+            if let Some(warning) = noted.index().and_then(of_index) {
+                noted.note_warning(|| warning.clone(), rows_of_each);
+                continue;
+            }
             let error = || target.error(unfit, column, row as u64 + 1);
             noted.note_error(error, rows_of_each)?;
         }

@@ -1,5 +1,6 @@
 //! JSON values that are converted, and what is noted of those that do not fit (see [`super::watched`]).
 
+use sheaf_types::error::codes;
 use sheaf_types::json::functions::coerce::{
     CoercionProblem, to_date, to_datetime, to_decimal, to_double, to_integer, to_time,
 };
@@ -67,6 +68,27 @@ impl JsonTarget {
             }
             problem => problem.error(self.name(), column, row).into(),
         }
+    }
+}
+
+impl EvaluationError {
+    /// 3903 and 3904: a JSON value does not fit a key part of a functional index.
+    pub(super) fn unfit_for_index(
+        problem: CoercionProblem,
+        index: &str,
+    ) -> Option<EvaluationError> {
+        let (code, what) = match problem {
+            CoercionProblem::Invalid => (codes::INVALID_JSON_VALUE_FOR_FUNCTIONAL_INDEX, "Invalid"),
+            CoercionProblem::OutOfRange => (
+                codes::JSON_VALUE_OUT_OF_RANGE_FOR_FUNCTIONAL_INDEX,
+                "Out of range",
+            ),
+            CoercionProblem::DecimalOutOfRange => return None,
+        };
+        Some(EvaluationError::new(
+            code,
+            format!("{what} JSON value for CAST for functional index '{index}'."),
+        ))
     }
 }
 

@@ -315,27 +315,29 @@ impl Session {
         }
         self.findings.watch_divisions(self.variables.sql_mode());
         let (name, columns) = (&definition.name, &definition.columns);
-        let plan = || self.planned_columns(name, columns, self.now_utc_micros());
-        let columns = planned(&plan)?;
         let hidden = definition.columns.iter().enumerate();
         let hidden = hidden.filter(|(_, column)| column.hidden);
         let indexes = hidden.filter_map(|(position, _)| {
             let index = definition.index_of_expression(position)?;
             Some((position, index.name.clone()))
         });
+        let indexes: Vec<(usize, String)> = indexes.collect();
+        let plan = || self.planned_columns((name, columns), &indexes, self.now_utc_micros());
+        let columns = planned(&plan)?;
         Ok(Some(GeneratedColumns {
             columns,
             mode,
             is_of_only_row: false,
-            indexes: indexes.collect(),
+            indexes,
         }))
     }
 
-    /// `now_utc_micros`: the time of which no value may depend.
+    /// `indexes`: the hidden columns, with the names of their indexes. `now_utc_micros`: the time of which no value may
+    /// depend.
     fn planned_columns(
         &self,
-        table: &str,
-        columns: &[Column],
+        (table, columns): (&str, &[Column]),
+        indexes: &[(usize, String)],
         now_utc_micros: i64,
     ) -> Result<PlannedColumns> {
         // As it was read: `sql_mode` says nothing about what is kept.
@@ -361,9 +363,12 @@ impl Session {
                 columns: &seen,
             };
             let items = Parsed::new(vec![item], "");
+            let mut indexes = indexes.iter();
+            let index = indexes.find(|(hidden, _)| *hidden == position);
             let kept = KeptExpression {
                 session: self,
                 now_utc_micros,
+                index: index.map(|(_, name)| name.as_str()),
             };
             let evaluator = self.row_evaluator_as(items, &[kind], &kept)?;
             let is_moment = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
@@ -463,8 +468,9 @@ impl Session {
                 }
             }
         }
-        let planned = self.planned_columns(table, columns, self.now_utc_micros())?;
-        let tomorrow = self.planned_columns(table, columns, self.now_utc_micros() + DAY_MICROS)?;
+        let today = self.now_utc_micros();
+        let planned = self.planned_columns((table, columns), &[], today)?;
+        let tomorrow = self.planned_columns((table, columns), &[], today + DAY_MICROS)?;
         for (today, tomorrow) in planned.0.iter().zip(&tomorrow.0) {
             // A TIME that becomes a date is one of the day on which MySQL reads it, or writes it.
             let is_of_day = today.evaluator.text() != tomorrow.evaluator.text();
@@ -482,6 +488,7 @@ impl Session {
         KeptExpression {
             session: self,
             now_utc_micros: self.now_utc_micros(),
+            index: None,
         }
     }
 
@@ -568,6 +575,8 @@ fn disallowed_function(column: &str, function: &str) -> SqlError {
 pub(crate) struct KeptExpression<'a> {
     session: &'a Session,
     now_utc_micros: i64,
+    /// The functional index that it is a key part of.
+    index: Option<&'a str>,
 }
 
 impl SessionValues for KeptExpression<'_> {
@@ -588,7 +597,11 @@ impl SessionValues for KeptExpression<'_> {
     }
 
     fn truncated_texts(&self) -> TruncatedTexts {
-        self.session.truncated_texts()
+        let noted = self.session.truncated_texts();
+        match self.index {
+            Some(index) => noted.of_index(index),
+            None => noted,
+        }
     }
 
     fn cancel_flag(&self) -> CancelFlag {

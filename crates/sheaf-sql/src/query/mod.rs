@@ -15,10 +15,12 @@
 //! | [`server_files`] | which files of the server LOAD_FILE may read |
 //! | [`sort_memory`] | memory for the sorts of loads and index builds |
 //! | [`value_extent`] | how long the values of computed columns can be |
+//! | [`format_length`] | how long the texts are that functions make by a format |
 
 pub(crate) mod batch_builder;
 pub(crate) mod batch_spool;
 pub(crate) mod cell_reader;
+mod format_length;
 mod into_file;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;

@@ -28,6 +28,9 @@ use sheaf_frontend::query::{BoundQuery, Shown};
 use sheaf_types::number::greatest_bits;
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
+use crate::query::format_length::{
+    length_of_format, length_of_number_format, length_of_unknown_format,
+};
 use crate::session::result::{is_of_any_length, shown_length};
 
 /// Expressions and columns that are looked at for one statement, at most: a column may stand for others, and those for
@@ -53,6 +56,12 @@ const BASE64_LINE: u32 = 76;
 const LONGEST_JSON_TYPE: u32 = 17;
 /// What a number is longer than its digits.
 const SIGN_AND_POINT: u32 = 2;
+/// Characters of a DOUBLE that FORMAT is asked for.
+const LONGEST_FORMATTED: u32 = 22;
+/// Bytes that CHAR makes of a number.
+const BYTES_OF_CODE: u32 = 4;
+/// Bits that EXPORT_SET shows.
+const BITS_OF_SET: u32 = 64;
 /// The digits of the sum of numbers are these more than those of the numbers.
 const DIGITS_OF_SUM: u32 = 22;
 /// What is computed of a whole number has so many digits before the point, at least, whatever the number.
@@ -522,11 +531,29 @@ impl<'a> Extents<'a> {
             "unhex" => self.part(args.first()?, true)?.div_ceil(2),
             "soundex" => argument(0)?.max(4),
             "format" => {
-                let (precision, scale) = self.of(args.first()?)?.digits()?;
-                let whole = precision.saturating_sub(scale);
-                whole + whole / 3 + 2 + number(1)?
+                let number = args.first()?;
+                length_of_number_format(match number.field().data_type() {
+                    DataType::Float64 => LONGEST_FORMATTED,
+                    _ => self.of(number)?.shown(),
+                })
             }
-            "date_format" | "time_format" => length_of_format(args.get(1)?)?,
+            "date_format" | "time_format" => match literal_text(args.get(1)?) {
+                Some(format) => length_of_format(format)?,
+                None => length_of_unknown_format(argument(1)?)?,
+            },
+            "$json_value_text" => returned_length(args.first()?)?,
+            "char" => u32::try_from(args.len()).ok()?.checked_mul(BYTES_OF_CODE)?,
+            "make_set" => {
+                let texts = args.get(1..)?;
+                let separators = u32::try_from(texts.len().saturating_sub(1)).ok()?;
+                self.sum(texts, as_bytes)?.checked_add(separators)?
+            }
+            "export_set" => {
+                let each = self.longest(args.get(1..3)?.iter(), as_bytes)?;
+                let separator = if args.len() > 3 { argument(3)? } else { 1 };
+                let separators = separator.checked_mul(BITS_OF_SET - 1)?;
+                each.checked_mul(BITS_OF_SET)?.checked_add(separators)?
+            }
             "$date_add" | "$date_subtract" => LONGEST_MOMENT,
             "to_base64" => {
                 let digits = self.part(args.first()?, true)?.div_ceil(3).checked_mul(4)?;
@@ -779,6 +806,19 @@ fn of_literal(value: &ScalarValue) -> Option<Extent> {
     })
 }
 
+/// The characters that JSON_VALUE returns.
+fn returned_length(returned: &Scalar) -> Option<u32> {
+    /// The argument of `$json_returned` that says it.
+    const LENGTH: usize = 3;
+    match returned.kind() {
+        ScalarKind::Call {
+            function,
+            arguments,
+        } if function.name() == "$json_returned" => constant(arguments.get(LENGTH)?),
+        _ => None,
+    }
+}
+
 /// A number of characters that is written down.
 fn constant(value: &Scalar) -> Option<u32> {
     match value.as_literal()?.cast_to(&DataType::Int64).ok()? {
@@ -811,33 +851,6 @@ fn extent_of_unit(unit: &str) -> Extent {
 
 fn literal_length(value: &Scalar) -> Option<u32> {
     u32::try_from(literal_text(value)?.chars().count()).ok()
-}
-
-/// The longest text that DATE_FORMAT or TIME_FORMAT makes by a format that is written down. Names of days and months
-/// may be those of any language.
-fn length_of_format(format: &Scalar) -> Option<u32> {
-    let mut length = 0;
-    let mut characters = literal_text(format)?.chars();
-    while let Some(character) = characters.next() {
-        length += match character {
-            '%' => match characters.next()? {
-                'M' | 'W' => 64,
-                'a' | 'b' => 32,
-                'r' => 11,
-                'T' => 8,
-                // TIME has hours of three digits and a sign.
-                'H' | 'k' => 7,
-                'f' => 6,
-                'D' | 'Y' | 'x' | 'X' => 4,
-                'j' => 3,
-                'c' | 'd' | 'e' | 'h' | 'I' | 'i' | 'l' | 'm' | 'p' | 's' | 'S' | 'u' | 'U'
-                | 'v' | 'V' | 'y' => 2,
-                _ => 1,
-            },
-            _ => 1,
-        };
-    }
-    Some(length)
 }
 
 fn least(a: Option<u32>, b: Option<u32>) -> Option<u32> {
@@ -885,14 +898,5 @@ mod tests {
             Some(Extent::Text(11))
         );
         assert_eq!(among(&[Some(Extent::Text(3)), None], &text), None);
-    }
-
-    #[test]
-    fn formats_have_room_for_what_they_show() {
-        let length = |format: &str| length_of_format(&Scalar::literal(ScalarValue::from(format)));
-        assert_eq!(length("%Y-%m-%d"), Some(10));
-        assert_eq!(length("%H:%i"), Some(10));
-        assert_eq!(length("on %W, %%"), Some(3 + 64 + 2 + 1));
-        assert_eq!(length("50%"), None);
     }
 }
