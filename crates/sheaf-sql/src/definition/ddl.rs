@@ -23,7 +23,7 @@ use sqlparser::ast;
 
 use crate::definition::comments::Commented;
 use crate::definition::key_expressions::primary_specs;
-use crate::definition::made_columns::written_items;
+use crate::definition::made_columns::{rolls_up, written_items};
 use crate::definition::replaced_table::Replaced;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
@@ -183,6 +183,7 @@ impl Session {
         let columns = schema.fields().iter().zip(&planned.columns);
         let shown = lowered.shown.outputs.iter().zip(extents(lowered));
         let shown = shown.zip(written_items(query, planned.columns.len()));
+        let rolls_up = rolls_up(query);
         for ((field, meta), (((_, shown), extent), written)) in columns.zip(shown) {
             let is_same =
                 |column: &Column| sheaf_table::schema::same_name(&column.name, &meta.name);
@@ -194,7 +195,10 @@ impl Session {
                 None => {
                     // A plan knows of more columns that they are never NULL.
                     let field = field.as_ref().clone().with_nullable(shown.is_nullable());
-                    self.made_column(&field, meta, (extent, written))
+                    match rolls_up {
+                        true => self.rolled_up_column(&field, meta, (extent, written)),
+                        false => self.made_column(&field, meta, (extent, written)),
+                    }
                 }
             });
         }

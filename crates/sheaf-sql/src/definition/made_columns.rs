@@ -24,7 +24,8 @@ use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, Sign}
 use sheaf_types::number::FloatDigits;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{
-    BinaryOperator, CharacterLength, DataType as SqlType, Expr, Query, SelectItem, SetExpr,
+    BinaryOperator, CharacterLength, DataType as SqlType, Expr, GroupByExpr, GroupByWithModifier,
+    Query, SelectItem, SetExpr,
 };
 
 use crate::definition::constant_numbers::{arguments, constant_number, function_name, is_null};
@@ -169,6 +170,29 @@ impl Session {
         }
     }
 
+    /// The same of a query WITH ROLLUP: what is grouped by is no column of a table, but computed.
+    pub(super) fn rolled_up_column(
+        &self,
+        field: &Field,
+        meta: &ColumnMeta,
+        known: (Option<Extent>, Option<&Expr>),
+    ) -> Column {
+        let meta = ColumnMeta {
+            org_table: String::new(),
+            ..meta.clone()
+        };
+        let column = self.made_column(field, &meta, known);
+        let is_key = known.1.is_some_and(is_name);
+        let ty = match column.ty {
+            ColumnType::Char { length, collation } if is_key => {
+                ColumnType::VarChar { length, collation }
+            }
+            ColumnType::Binary { length } if is_key => ColumnType::VarBinary { length },
+            ty => ty,
+        };
+        Column { ty, ..column }
+    }
+
     /// A computed column that is never NULL has the zero of its type as its default: 0, the empty text. Dates have one
     /// where `sql_mode` allows zero dates.
     fn made_default(&self, column: &Column) -> Option<DefaultValue> {
@@ -181,6 +205,23 @@ impl Session {
         let zero = || to_column(column, &Value::Null, Mode::LENIENT).ok();
         let (zero, _) = (!column.nullable && has_zero).then(zero).flatten()?;
         Some(DefaultValue::Value(zero))
+    }
+}
+
+/// Whether a query groups WITH ROLLUP.
+pub(super) fn rolls_up(query: &Query) -> bool {
+    let mut body = query.body.as_ref();
+    while let SetExpr::Query(inner) = body {
+        body = inner.body.as_ref();
+    }
+    match body {
+        SetExpr::Select(select) => match &select.group_by {
+            GroupByExpr::Expressions(_, modifiers) => {
+                modifiers.contains(&GroupByWithModifier::Rollup)
+            }
+            GroupByExpr::All(_) => false,
+        },
+        _ => false,
     }
 }
 
@@ -425,10 +466,13 @@ fn type_of_constant(field: &Field, known: Extent) -> Option<ColumnType> {
     }
 }
 
+fn is_name(written: &Expr) -> bool {
+    matches!(written, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+}
+
 /// A TINYTEXT of a derived table or JSON_TABLE is one. Computed texts as short as that are VARCHAR.
 fn named_tiny_text(field: &Field, written: &Expr) -> Option<ColumnType> {
-    let is_named = matches!(written, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-    let ty = is_named.then(|| column_type_of(field))?;
+    let ty = is_name(written).then(|| column_type_of(field))?;
     matches!(ty, ColumnType::Text { max_bytes, .. } if max_bytes <= TINY_BYTES).then_some(ty)
 }
 
