@@ -44,6 +44,7 @@ use explain::hidden_names::HiddenNames;
 use explain::outline::PlanOutline;
 use explain::tree::Shown;
 
+pub use access::bound_scan::Places;
 pub use access::ranges::disjoint;
 pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
@@ -75,6 +76,8 @@ pub struct PlannerContext {
     pub expectation: Expectation,
     /// Common table expressions that the statement names several times, as far as they are planned.
     pub common_tables: CommonTables,
+    /// Places of the plan for values that each of its runs has of its own.
+    pub places: Option<Places>,
 }
 
 /// A plan that is ready to run, once.

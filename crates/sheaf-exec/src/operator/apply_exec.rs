@@ -1,16 +1,18 @@
 //! A correlated subquery that runs for each row.
 //!
 //! Most correlated subqueries become joins. One that cannot is run once for each combination of the values that it is
-//! correlated by. These are constants then, so it is planned and finds its rows by indexes as if the statement had them
-//! as literals:
+//! correlated by. It finds its rows by indexes as if the statement had these as literals:
 //!
 //! ```text
 //!   SELECT id, (SELECT y FROM t WHERE t.k < o.k ORDER BY y LIMIT 1 OFFSET 1) FROM o
 //!
-//!   ApplyExec by o.k        10 -> plan of (SELECT y FROM t WHERE t.k < 10 ...) -> its value
-//!     o                     20 -> plan of (SELECT y FROM t WHERE t.k < 20 ...) -> its value
+//!   ApplyExec by o.k        10 -> (SELECT y FROM t WHERE t.k < 10 ...) -> its value
+//!     o                     20 -> (SELECT y FROM t WHERE t.k < 20 ...) -> its value
 //!                           10 -> known
 //! ```
+//!
+//! Who plans the subquery ([`Subplans`]) gives a plan for each combination. As a rule that is one plan, which is bound
+//! to the values ([`bound_values`](crate::operator::bound_values)).
 //!
 //! Its value is a further column, NULL if it finds no row. Where it may find several, another column has their number,
 //! of which two are enough. Values are remembered, as many as [`MAX_KNOWN_BYTES`] hold.
@@ -45,11 +47,18 @@ const MAX_KNOWN_BYTES: usize = 4 << 20;
 
 /// Plans a subquery.
 pub trait Subplans: fmt::Debug + Send + Sync {
-    /// A plan of it, to be run once, where what it is correlated by has these values. Its first column is the value.
-    fn plan(&self, parameters: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>>;
+    /// Plans for the rows of one stream.
+    fn begin(&self) -> Box<dyn SubplanRuns>;
 
     /// The tables that it reads.
     fn tables(&self) -> &[Arc<Table>];
+}
+
+/// The plans of a subquery for runs that follow each other.
+pub trait SubplanRuns: Send {
+    /// A plan of it where what it is correlated by has these values. Its first column is the value. It runs once, and
+    /// not beyond the next call.
+    fn plan(&mut self, parameters: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>>;
 }
 
 /// See the [module](self).
@@ -150,7 +159,7 @@ impl ExecutionPlan for ApplyExec {
         let consumer = MemoryConsumer::new("values of a correlated subquery");
         let values = Values {
             parameters: self.parameters.clone(),
-            subplans: Arc::clone(&self.subplans),
+            subplans: self.subplans.begin(),
             cancel: self.cancel.clone(),
             schema: Arc::clone(&self.schema),
             input_columns: self.input.schema().fields().len(),
@@ -176,7 +185,7 @@ impl ExecutionPlan for ApplyExec {
 /// The values of one partition.
 struct Values {
     parameters: Vec<Arc<dyn PhysicalExpr>>,
-    subplans: Arc<dyn Subplans>,
+    subplans: Box<dyn SubplanRuns>,
     cancel: CancelFlag,
     schema: SchemaRef,
     input_columns: usize,
@@ -235,7 +244,7 @@ impl Values {
         Ok(found)
     }
 
-    async fn run(&self, parameters: &[ScalarValue]) -> Result<(ScalarValue, i64)> {
+    async fn run(&mut self, parameters: &[ScalarValue]) -> Result<(ScalarValue, i64)> {
         let plan = self.subplans.plan(parameters)?;
         let mut batches = execute_stream(plan, Arc::clone(&self.context))?;
         let mut value = None;

@@ -41,6 +41,7 @@ use sheaf_access::{
 };
 use sheaf_storage::{Direction, KeyRange, ThreadPageWork, Tree};
 
+use crate::operator::bound_values::BoundRead;
 use crate::operator::noted_rows::NotedRows;
 use crate::operator::plan_members::leaf;
 
@@ -83,6 +84,8 @@ pub struct ScanExec {
     budget: Option<(Budget, Prices)>,
     /// Perhaps little of it is wanted.
     starts_small: bool,
+    /// Where it finds what it reads, if that follows from values that each run has of its own.
+    bound: Option<Arc<BoundRead>>,
     /// Where it records how far it comes, if somebody has asked for that.
     reach: OnceLock<Arc<ScanReach>>,
     properties: Arc<PlanProperties>,
@@ -123,6 +126,7 @@ impl ScanExec {
             cancel,
             budget: None,
             starts_small: false,
+            bound: None,
             reach: OnceLock::new(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -145,6 +149,16 @@ impl ScanExec {
         }
     }
 
+    /// The same scan in one partition, which finds there before each run what it reads.
+    pub fn bound_by(self, bound: Arc<BoundRead>) -> ScanExec {
+        debug_assert_eq!(self.shares.len(), 1);
+        ScanExec {
+            bound: Some(bound),
+            ..self
+        }
+    }
+
+    /// As planned: of a scan that is bound, for the values that it was planned with.
     pub fn spec(&self) -> &Arc<ScanSpec> {
         &self.spec
     }
@@ -155,7 +169,8 @@ impl ScanExec {
 
     /// Whether two scans are sure to deliver the same rows, in the same order and partitions, if neither is abandoned.
     pub fn reads_the_same(&self, other: &ScanExec) -> bool {
-        self.spec.reads_the_same(&other.spec) && self.shares == other.shares
+        let is_bound = self.bound.is_some() || other.bound.is_some();
+        !is_bound && self.spec.reads_the_same(&other.spec) && self.shares == other.shares
     }
 
     /// The order of the rows.
@@ -182,6 +197,7 @@ impl ScanExec {
         ScanExec {
             budget: self.budget.clone(),
             starts_small: self.starts_small,
+            bound: self.bound.clone(),
             ..scan
         }
     }
@@ -284,9 +300,19 @@ impl ExecutionPlan for ScanExec {
         // A plan of a thousand scans starts all of its operators before it looks at the flag anywhere else.
         self.cancel.check().map_err(access_error)?;
         // No share at all: the conditions contradict each other.
-        let ranges = self.shares.get(partition).cloned().unwrap_or_default();
+        let (spec, ranges) = match &self.bound {
+            None => {
+                let ranges = self.shares.get(partition).cloned().unwrap_or_default();
+                (Arc::clone(&self.spec), ranges)
+            }
+            Some(bound) => {
+                let spec = Arc::new(bound.spec(&self.spec)?);
+                let ranges = spec.ranges.clone();
+                (spec, ranges)
+            }
+        };
         let mut scan = Scan::new(
-            Arc::clone(&self.spec),
+            spec,
             ranges,
             Arc::clone(&self.counters),
             self.cancel.clone(),
@@ -343,6 +369,7 @@ impl ExecutionPlan for ScanExec {
         Some(Arc::new(ScanExec {
             budget,
             starts_small: self.starts_small,
+            bound: self.bound.clone(),
             ..scan
         }))
     }

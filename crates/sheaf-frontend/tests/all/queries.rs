@@ -223,6 +223,7 @@ impl Runner {
             trace: sheaf_optimizer::Trace::default(),
             expectation: sheaf_optimizer::Expectation::default(),
             common_tables: sheaf_optimizer::CommonTables::default(),
+            places: None,
         };
         let optimized = optimize_logical(lowered.plan, &context)?;
         let physical = plan_physical(&optimized, &context)?;

@@ -13,8 +13,10 @@
 //! | [`jumps`] | conditions become jumps inside the ranges |
 //! | [`index_merge`] | several indexes at once |
 //! | [`loose_scan`] | grouping that needs one entry per group |
+//! | [`bound_scan`] | scans by values that each run has of its own |
 //! | [`keyed_access`] | which indexes a join can look keys up in |
 
+pub(crate) mod bound_scan;
 pub(crate) mod index_merge;
 pub(crate) mod jumps;
 pub(crate) mod keyed_access;

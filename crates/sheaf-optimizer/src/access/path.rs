@@ -28,10 +28,13 @@ use sheaf_storage::{Direction, KeyRange};
 use sheaf_table::KeyLayout;
 
 use crate::PlannerContext;
+use crate::access::bound_scan::condition_of;
 use crate::access::index_merge::PlannedMerge;
 use crate::access::jumps::{self, IndexJumps};
 use crate::access::ranges::IndexRanges;
-use crate::access::table_reference::{BoundIndex, ChosenScan, TableReference, columns_of};
+use crate::access::table_reference::{
+    BoundIndex, ChosenScan, TableFilter, TableReference, columns_of,
+};
 use crate::access::trace::Alternatives;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
@@ -430,20 +433,14 @@ impl TableReference<'_> {
         let mut encoded = Vec::new();
         let mut rest = Vec::new();
         for filter in filters.iter().map(|filter| &self.filters[*filter]) {
-            // A row is found in a set of rows faster than among conditions on columns.
-            let is_of_rows =
-                as_in_values(filter.expr).is_some_and(|(operands, _)| operands.len() > 1);
-            let condition = || filter.term.encoded(&self.table.definition);
-            match (!is_of_rows).then(condition).flatten() {
-                Some(condition) => encoded.push(condition),
-                None => rest.push(filter.expr.clone()),
+            match (self.encoded(filter), &planner.context.places) {
+                (Some(condition), _) => encoded.push(condition),
+                (None, Some(places)) if filter.has_places => {
+                    rest.push(places.read_in(filter.expr.clone())?.data);
+                }
+                (None, _) => rest.push(filter.expr.clone()),
             }
         }
-        let encoded = match encoded.len() {
-            0 => None,
-            1 => encoded.pop(),
-            _ => Some(EncodedCondition::And(encoded)),
-        };
         let rest = match datafusion_expr::utils::conjunction(rest) {
             None => None,
             Some(expr) => {
@@ -457,7 +454,15 @@ impl TableReference<'_> {
                 Some(ColumnsCondition { columns, condition })
             }
         };
-        Ok((encoded.is_some() || rest.is_some()).then_some(Condition { encoded, rest }))
+        Ok(condition_of(encoded, rest))
+    }
+
+    /// A filter as a condition on encoded bytes, if it is tested as such.
+    pub(crate) fn encoded(&self, filter: &TableFilter<'_>) -> Option<EncodedCondition> {
+        // A row is found in a set of rows faster than among conditions on columns.
+        let is_of_rows = as_in_values(filter.expr).is_some_and(|(operands, _)| operands.len() > 1);
+        let condition = || filter.term.encoded(&self.table.definition);
+        (!is_of_rows).then(condition).flatten()
     }
 
     /// Chooses a path and builds its operator.
@@ -498,6 +503,9 @@ impl TableReference<'_> {
         }
         if wanted.limit.is_some() {
             plan = plan.starting_small();
+        }
+        if let Some(places) = context.places.as_ref().filter(|_| self.has_places()) {
+            plan = plan.bound_by(places.add_scan(self, path, (planner, block))?);
         }
         let rows = self
             .fetch

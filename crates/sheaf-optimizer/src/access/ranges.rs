@@ -93,6 +93,28 @@ impl IndexRanges {
         self.parts == 0 && !self.ranges.is_empty()
     }
 
+    /// Whether they bind the same parts in the same way, and leave the same conditions to be tested. All that a plan
+    /// relies on follows from that, whatever the ranges are.
+    pub(crate) fn has_shape_of(&self, other: &IndexRanges) -> bool {
+        let Self {
+            ranges: _,
+            parts,
+            equal_parts,
+            constant_parts,
+            consumed,
+            widened,
+            branched,
+            like_columns,
+        } = self;
+        *parts == other.parts
+            && *equal_parts == other.equal_parts
+            && *constant_parts == other.constant_parts
+            && *consumed == other.consumed
+            && *widened == other.widened
+            && *branched == other.branched
+            && *like_columns == other.like_columns
+    }
+
     /// Whether the ranges hold all that the conditions say of a column, if its part is among the exact ones.
     pub(crate) fn says_all_of(&self, column: usize) -> bool {
         !self.like_columns.contains(&column)

@@ -20,6 +20,7 @@ use sheaf_storage::KeyRange;
 use sheaf_table::{PRIMARY, Table};
 
 use crate::PlannerContext;
+use crate::access::bound_scan::has_places;
 use crate::access::jumps::{self, IndexJumps};
 use crate::access::path::AccessPath;
 use crate::access::ranges::{self, IndexRanges};
@@ -39,7 +40,10 @@ const LEAST_ROWS: f64 = 0.1;
 /// One condition on a table reference, a conjunct of its filters.
 pub(crate) struct TableFilter<'a> {
     pub expr: &'a Expr,
+    /// Of one with places, for the values that are bound to them now.
     pub term: Term,
+    /// Each run of the plan has values of its own there ([`Places`](crate::access::bound_scan::Places)).
+    pub has_places: bool,
     /// Conditions that it takes to test it on a row.
     pub tests: usize,
     /// Table columns that it reads.
@@ -128,9 +132,16 @@ impl<'a> TableReference<'a> {
         let mut filters = Vec::new();
         for expr in scan.filters.iter().flat_map(split_conjunction) {
             let columns = columns_of(expr, &qualified)?;
-            let term = condition::analyze(expr, definition);
+            let has_places = context.places.is_some() && has_places(expr);
+            let term = match &context.places {
+                Some(places) if has_places => {
+                    places.term(expr, &Arc::new(qualified.clone()), table)?
+                }
+                _ => condition::analyze(expr, definition),
+            };
             filters.push(TableFilter {
                 expr,
+                has_places,
                 tests: condition::tests(expr, &term),
                 term,
                 columns,
@@ -297,6 +308,25 @@ impl<'a> TableReference<'a> {
             _ => Ok(Transformed::no(expr)),
         })?;
         Ok(self.selectivity.of(&qualified.data, &self.qualified))
+    }
+
+    /// Whether what the filters leave of an index follows from values in their places.
+    pub(crate) fn depends_on_places(&self, index: IndexRef) -> bool {
+        if !self.has_places() {
+            return false;
+        }
+        let layout = layout(self.table, index);
+        let without = self.filters.iter().map(|filter| match filter.has_places {
+            true => &Term::Opaque,
+            false => &filter.term,
+        });
+        let without: Vec<&Term> = without.collect();
+        ranges::index_ranges(&self.terms(), layout) != ranges::index_ranges(&without, layout)
+    }
+
+    /// Whether filters have places.
+    pub(crate) fn has_places(&self) -> bool {
+        self.filters.iter().any(|filter| filter.has_places)
     }
 
     /// Whether the conditions contradict each other, so that no row can satisfy them.

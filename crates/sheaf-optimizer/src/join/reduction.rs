@@ -15,6 +15,14 @@
 //! hide no other row. This is the "magic set" of Mumick and Pirahesh, "Implementation of Magic-sets in a Relational
 //! Database System", SIGMOD 1994, for the case in which the set is what one table has.
 //!
+//! The same holds of a window function that has a window for each such value, as the first rows for each row of a query
+//! are found by:
+//!
+//! ```text
+//!   o, LATERAL (SELECT v FROM t WHERE t.g = o.g ORDER BY v DESC LIMIT 2)
+//!     =  o.g = g -- SELECT g, v, ROW_NUMBER() OVER (PARTITION BY g ORDER BY v DESC) n FROM t      where n <= 2
+//! ```
+//!
 //! A table is such a set if its conditions leave little of it, or if it has far fewer rows than there are groups. What
 //! is compared with the groups may be an expression over its columns:
 //!
@@ -29,7 +37,7 @@ use datafusion_common::{Column, NullEquality, Result, internal_err};
 use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::{
     Aggregate, BinaryExpr, Expr, ExprSchemable, Join, JoinConstraint, JoinType, LogicalPlan,
-    LogicalPlanBuilder,
+    LogicalPlanBuilder, Window,
 };
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::aggregates::aggregate_function;
@@ -49,11 +57,14 @@ const MOST_SHARE: f64 = 0.1;
 /// A table is small beside a grouping if there are so many groups for each of its rows.
 const GROUPS_PER_ROW: f64 = 10.0;
 
-/// The groups of a derived table, and what some column of it tells them apart by.
+/// The groups or windows of a derived table, and what some column of it tells them apart by.
 struct Grouped<'p> {
-    aggregate: &'p Aggregate,
-    /// Over the rows that are grouped: a column, or one under a cast or a collation key.
+    /// The rows that are grouped.
+    input: &'p LogicalPlan,
+    /// Over these: a column, or one under a cast or a collation key.
     key: &'p Expr,
+    /// Something is computed of the rows of each.
+    computes: bool,
 }
 
 /// A semijoin that may be put below the grouping.
@@ -85,7 +96,7 @@ pub(crate) fn reduced(
         let Some(grouped) = grouped_column(relation.plan, output) else {
             continue;
         };
-        let grouped_rows = stored_rows(&grouped.aggregate.input)?;
+        let grouped_rows = stored_rows(grouped.input)?;
         for equal in equal_values(graph, number, column) {
             let Some((other, value)) = own_value(graph, number, output, &equal)? else {
                 continue;
@@ -188,7 +199,20 @@ fn grouped_column(plan: &LogicalPlan, output: usize) -> Option<Grouped<'_>> {
         LogicalPlan::Aggregate(aggregate) => {
             let key = without_alias(aggregate.group_expr.get(output)?);
             let computed = computed_by(&aggregate.input, key)?;
-            is_column(computed).then_some(Grouped { aggregate, key })
+            is_column(computed).then_some(Grouped {
+                input: &aggregate.input,
+                key,
+                computes: !aggregate.aggr_expr.is_empty(),
+            })
+        }
+        LogicalPlan::Window(window) => {
+            let key = window_key(window, output)?;
+            let computed = computed_by(&window.input, key)?;
+            is_column(computed).then_some(Grouped {
+                input: &window.input,
+                key,
+                computes: true,
+            })
         }
         LogicalPlan::SubqueryAlias(alias) => grouped_column(&alias.input, output),
         // HAVING, which looks at one group at a time.
@@ -200,6 +224,25 @@ fn grouped_column(plan: &LogicalPlan, output: usize) -> Option<Grouped<'_>> {
         }
         _ => None,
     }
+}
+
+/// The column of a window's input that an output column hands on, if no window has rows with different values of it.
+fn window_key(window: &Window, output: usize) -> Option<&Expr> {
+    let (qualifier, field) = window.schema.iter().nth(output)?;
+    let is_handed_on = output < window.input.schema().fields().len();
+    let is_key = |expr: &&Expr| {
+        expr.try_as_col().is_some_and(|column| {
+            column.relation.as_ref() == qualifier && column.name == *field.name()
+        })
+    };
+    let mut keys = window.window_expr.iter().map(|function| {
+        let Expr::WindowFunction(function) = without_alias(function) else {
+            return None;
+        };
+        function.params.partition_by.iter().find(is_key)
+    });
+    let first = keys.next()??;
+    (is_handed_on && keys.all(|key| key.is_some())).then_some(first)
 }
 
 fn without_alias(expr: &Expr) -> &Expr {
@@ -242,6 +285,13 @@ fn with_semijoin(plan: &LogicalPlan, output: usize, keys: &Keys) -> Result<Logic
             aggregate.aggr_expr.clone(),
             Arc::clone(&aggregate.schema),
         )?));
+    }
+    if let LogicalPlan::Window(window) = plan {
+        let Some(key) = window_key(window, output) else {
+            return internal_err!("a window that is no column's");
+        };
+        let input = semijoined(&window.input, key, keys)?;
+        return plan.with_new_exprs(plan.expressions(), vec![input]);
     }
     let (input, output) = match plan {
         LogicalPlan::Projection(projection) => {
@@ -404,12 +454,12 @@ fn is_small(
     context: &PlannerContext,
 ) -> Result<bool> {
     // Distinct values alone may be the other side of such a semijoin already, which has no end.
-    if grouped.aggregate.aggr_expr.is_empty() {
+    if !grouped.computes {
         return Ok(false);
     }
-    let key = computed_by(&grouped.aggregate.input, grouped.key).unwrap_or(grouped.key);
+    let key = computed_by(grouped.input, grouped.key).unwrap_or(grouped.key);
     let groups = match semantics::compared_column(key) {
-        Some(column) => distinct_values(&grouped.aggregate.input, column, context)?,
+        Some(column) => distinct_values(grouped.input, column, context)?,
         None => None,
     };
     Ok(groups.is_some_and(|groups| table.rows * GROUPS_PER_ROW <= groups))

@@ -1,7 +1,8 @@
 //! Subqueries that are computed for each row.
 //!
 //! The algebra makes joins of subqueries. What it leaves becomes a column of an [`Apply`], which runs the subquery for
-//! each combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]):
+//! each combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]), as a rule with one
+//! plan for all of them ([`crate::logical::bound_subquery`]):
 //!
 //! ```text
 //!   Projection o.id, (SELECT COUNT(*) ... t.k < o.k)      Projection o.id, $applied0
@@ -20,21 +21,22 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Extension, Projection, Subquery, UserDefinedLogicalNodeCore};
-use datafusion_expr::{Expr, LogicalPlan};
+use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::functions::control::ONLY_ROW;
 use sheaf_exec::functions::scalar_function;
-use sheaf_exec::operator::apply_exec::Subplans;
+use sheaf_exec::operator::apply_exec::{SubplanRuns, Subplans};
 use sheaf_exec::typing::{outer_columns_of, schema_of_operands, without_or_null};
 use sheaf_exec::{SheafTableSource, for_each_node};
 use sheaf_table::Table;
 
+use crate::logical::bound_subquery::{Runs, WithPlaces};
 use crate::{PlannerContext, Trace, optimize_logical, plan_physical};
 
 /// A query block with the value of a subquery, which is correlated with it, as a further column.
@@ -303,11 +305,15 @@ fn has_subqueries(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// The subquery of an [`Apply`], to be planned with values.
+#[derive(Clone)]
 pub(crate) struct AppliedSubquery {
-    plan: Arc<LogicalPlan>,
-    outer: Vec<Column>,
+    pub(super) plan: Arc<LogicalPlan>,
+    pub(super) outer: Vec<Column>,
+    /// What it is correlated by has these types.
+    pub(super) fields: Arc<[FieldRef]>,
     tables: Vec<Arc<Table>>,
-    context: PlannerContext,
+    pub(super) context: PlannerContext,
+    pub(super) with_places: WithPlaces,
 }
 
 impl AppliedSubquery {
@@ -321,23 +327,36 @@ impl AppliedSubquery {
             }
             Ok(())
         })?;
+        let schema = apply.input.schema();
+        let fields = apply.parameters.iter();
+        let fields = fields.map(|parameter| Ok(parameter.to_field(schema)?.1));
         let mut context = context.clone();
         // It is planned for every row.
         context.trace = Trace::default();
         context.settings.target_partitions = 1;
+        context.places = None;
         Ok(AppliedSubquery {
             plan: Arc::clone(&apply.subquery),
             outer: apply.outer.clone(),
+            fields: fields.collect::<Result<_>>()?,
             tables,
             context,
+            with_places: WithPlaces::default(),
         })
     }
 
     /// The subquery with values for what it is correlated by, optimised.
     pub(crate) fn with_values(&self, values: &[ScalarValue]) -> Result<LogicalPlan> {
-        let values: Vec<_> = self.outer.iter().zip(values).collect();
-        let plan = with_values(self.plan.as_ref().clone(), &values)?;
+        let values: Vec<_> = values.iter().cloned().map(Given::Value).collect();
+        let given: Vec<_> = self.outer.iter().zip(values.iter()).collect();
+        let plan = with_given(self.plan.as_ref().clone(), &given)?;
         optimize_logical(plan, &self.context)
+    }
+
+    /// A plan of it for these values alone.
+    pub(super) fn plan(&self, values: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.with_values(values)?;
+        Ok(plan_physical(&plan, &self.context)?.plan)
     }
 }
 
@@ -348,9 +367,8 @@ impl fmt::Debug for AppliedSubquery {
 }
 
 impl Subplans for AppliedSubquery {
-    fn plan(&self, parameters: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = self.with_values(parameters)?;
-        Ok(plan_physical(&plan, &self.context)?.plan)
+    fn begin(&self) -> Box<dyn SubplanRuns> {
+        Box::new(Runs::new(self.clone()))
     }
 
     fn tables(&self) -> &[Arc<Table>] {
@@ -358,12 +376,32 @@ impl Subplans for AppliedSubquery {
     }
 }
 
-/// Puts values in the place of columns further out. Those that a subquery inside names are the same, unless a query
+/// What takes the place of a column further out.
+pub(super) enum Given {
+    Value(ScalarValue),
+    /// Something that has no value yet.
+    Place(Expr),
+}
+
+impl Given {
+    fn expr(&self, field: &FieldRef) -> Expr {
+        match self {
+            Given::Value(value) => {
+                let metadata = FieldMetadata::from(field.metadata());
+                let metadata = (!metadata.is_empty()).then_some(metadata);
+                Expr::Literal(value.clone(), metadata)
+            }
+            Given::Place(place) => place.clone(),
+        }
+    }
+}
+
+/// Puts something in the place of columns further out. Those that a subquery inside names are the same, unless a query
 /// between has a column of that name.
-fn with_values(plan: LogicalPlan, values: &[(&Column, &ScalarValue)]) -> Result<LogicalPlan> {
-    let with_values = plan.transform_up(|node| {
+pub(super) fn with_given(plan: LogicalPlan, given: &[(&Column, &Given)]) -> Result<LogicalPlan> {
+    let with_given = plan.transform_up(|node| {
         let node = match has_subqueries(&node)? {
-            true => inside_of_subqueries(node, values)?,
+            true => inside_of_subqueries(node, given)?,
             false => node,
         };
         let names = NamePreserver::new(&node);
@@ -372,32 +410,28 @@ fn with_values(plan: LogicalPlan, values: &[(&Column, &ScalarValue)]) -> Result<
                 return Ok(Transformed::no(expr));
             }
             let name = names.save(&expr);
-            let with_values = expr.transform(|expr| {
+            let replaced = expr.transform(|expr| {
                 let Expr::OuterReferenceColumn(field, column) = &expr else {
                     return Ok(Transformed::no(expr));
                 };
-                let mut known = values.iter();
+                let mut known = given.iter();
                 Ok(match known.find(|(known, _)| *known == column) {
-                    Some((_, value)) => {
-                        let metadata = FieldMetadata::from(field.metadata());
-                        let metadata = (!metadata.is_empty()).then_some(metadata);
-                        Transformed::yes(Expr::Literal((*value).clone(), metadata))
-                    }
+                    Some((_, given)) => Transformed::yes(given.expr(field)),
                     None => Transformed::no(expr),
                 })
             })?;
-            let plain = with_values.data.transform_up(literal_on_the_right)?;
+            let plain = replaced.data.transform_up(literal_on_the_right)?;
             Ok(Transformed::yes(name.restore(plain.data)))
         })?;
         // What is made of columns that are not NULL now is not, either.
         Ok(Transformed::yes(node.data.recompute_schema()?))
     })?;
-    Ok(with_values.data)
+    Ok(with_given.data)
 }
 
 /// A comparison with a literal as all others are written. DataFusion takes `b = 1 AND 1 = b` for a contradiction, and
 /// so it does two equal literals of which one has a description of its type.
-fn literal_on_the_right(expr: Expr) -> Result<Transformed<Expr>> {
+pub(crate) fn literal_on_the_right(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::BinaryExpr(mut comparison) = expr else {
         return Ok(Transformed::no(expr));
     };
@@ -418,13 +452,10 @@ fn literal_on_the_right(expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::BinaryExpr(comparison)))
 }
 
-fn inside_of_subqueries(
-    node: LogicalPlan,
-    values: &[(&Column, &ScalarValue)],
-) -> Result<LogicalPlan> {
+fn inside_of_subqueries(node: LogicalPlan, given: &[(&Column, &Given)]) -> Result<LogicalPlan> {
     let schema = schema_of_operands(&node)?;
-    let values = values.iter().copied();
-    let values: Vec<_> = values
+    let given = given.iter().copied();
+    let given: Vec<_> = given
         .filter(|(column, _)| !schema.has_column(column))
         .collect();
     let node = node.map_subqueries(|subquery| {
@@ -432,7 +463,7 @@ fn inside_of_subqueries(
             return Ok(Transformed::no(subquery));
         };
         let plan = subquery.subquery.as_ref().clone();
-        subquery.subquery = Arc::new(with_values(plan, &values)?);
+        subquery.subquery = Arc::new(with_given(plan, &given)?);
         subquery.outer_ref_columns = outer_columns_of(&subquery.subquery)?;
         Ok(Transformed::yes(LogicalPlan::Subquery(subquery)))
     })?;

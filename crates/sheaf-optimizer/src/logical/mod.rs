@@ -18,6 +18,7 @@
 //! | [`connect_joins`] | conditions of WHERE become keys of joins |
 //! | [`join_keys`] | equalities of a join's condition become its keys |
 //! | [`apply`] | subqueries that are computed for each row |
+//! | [`bound_subquery`] | one plan for all of their runs |
 //! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
 //! | [`grouping_sets`] | what GROUPING SETS, ROLLUP and CUBE group by |
 //! | [`forgotten_keys`] | keys of tables that would mislead other rules are forgotten |
@@ -31,6 +32,7 @@
 //! | [`semantics`] | how MySQL's semantics look in a typed plan |
 
 pub(crate) mod apply;
+pub(crate) mod bound_subquery;
 pub(crate) mod connect_joins;
 pub(crate) mod distinct_aggregates;
 pub(crate) mod equality;

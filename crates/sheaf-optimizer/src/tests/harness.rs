@@ -226,6 +226,7 @@ impl Lab {
             trace: self.trace.clone(),
             expectation: Expectation::default(),
             common_tables: CommonTables::default(),
+            places: None,
         }
     }
 

@@ -25,7 +25,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Fields, Schema};
-use datafusion_common::{Column, DFSchema, JoinSide, NullEquality, Result, internal_err};
+use datafusion_common::{
+    Column, DFSchema, JoinSide, NullEquality, Result, internal_err, not_impl_err,
+};
 use datafusion_expr::utils::conjunction;
 use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
@@ -153,6 +155,9 @@ fn stored_table<'p>(planner: &Planner<'_>, relation: &Relation<'p>) -> Result<Op
     let fields = relation.plan.schema().fields().iter();
     let names = fields.map(|field| field.name().as_str());
     let table = TableReference::new(scan, source, planner.context)?.select(&columns, names);
+    if table.has_places() {
+        return not_impl_err!("a join by values that a run has of its own");
+    }
     Ok(Some(Input::Table(Box::new(table))))
 }
 

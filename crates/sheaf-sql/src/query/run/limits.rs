@@ -57,6 +57,7 @@ impl Session {
             trace: self.traces.current.clone(),
             expectation: Expectation::Estimates,
             common_tables: CommonTables::default(),
+            places: None,
         }
     }
 
