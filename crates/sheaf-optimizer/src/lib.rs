@@ -51,7 +51,7 @@ pub use estimate::risk::Expectation;
 pub use estimate::row_width::{longest_row_bytes, rows_of_batch};
 pub use explain::explanation::Explanation;
 pub use explain::tree::{PlanNode, access_words};
-pub use explain::{ExplainRow, ExtraNote};
+pub use explain::{ExplainRow, ExtraNote, NodeId};
 pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
 pub use physical::planner::plan_physical;

@@ -5,6 +5,9 @@
 //!                        >--- Explanation ---<--- FORMAT=JSON, the same rows as MySQL nests them
 //!   direct plan --------'                     '-- FORMAT=TREE and EXPLAIN ANALYZE, the tree
 //! ```
+//!
+//! A direct plan describes itself, without costs. It takes the optimizer's estimates of what operators read the same
+//! way.
 
 use crate::explain::hidden_names::HiddenNames;
 use crate::explain::nested_json::explain_json;
@@ -41,6 +44,37 @@ impl Explanation {
             tables,
             cost_us,
             is_direct: false,
+        }
+    }
+
+    /// Takes over what the optimizer estimates of tables that `operators`, a plan of the same statement, reads the
+    /// same way.
+    pub fn take_estimates(&mut self, operators: &Explanation) {
+        let mut are_all_known = true;
+        for row in &mut self.tables {
+            let mut others = operators.tables.iter();
+            match others.find(|other| other.is_read_as(row)) {
+                Some(same) => row.take_estimates(same),
+                None => are_all_known = false,
+            }
+        }
+        if are_all_known {
+            self.cost_us = operators.cost_us;
+        }
+        if let Some(tree) = &mut self.tree {
+            tree.estimate(&self.tables);
+        }
+    }
+
+    /// Names the keys, too, that `operators`, a plan of the same statement, could use.
+    pub fn name_keys_of(&mut self, operators: &Explanation) {
+        for row in &mut self.tables {
+            let mut others = operators.tables.iter();
+            if let Some(same) =
+                others.find(|other| (other.id, &other.table) == (row.id, &row.table))
+            {
+                row.name_keys_of(same);
+            }
         }
     }
 

@@ -40,9 +40,21 @@ use std::sync::Arc;
 use crate::explain::table_detail::TableDetail;
 use crate::json::{Json, Object};
 
+/// Numbers what one plan does: the line of a tree and the row of the table with the same number are about the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(usize);
+
+impl NodeId {
+    pub fn new(number: usize) -> NodeId {
+        NodeId(number)
+    }
+}
+
 /// One row of EXPLAIN's table. `None` is shown as NULL.
 #[derive(Debug, Clone, Default)]
 pub struct ExplainRow {
+    /// The line of the tree that is about the same table.
+    pub node: Option<NodeId>,
     /// Number of the SELECT; `None` for the row of a UNION's result.
     pub id: Option<u64>,
     pub select_type: String,
@@ -268,6 +280,25 @@ impl ExplainRow {
         let extra = self.extra.as_deref().unwrap_or_default();
         let notes = extra.split("; ").filter(|text| !text.is_empty());
         notes.filter(|text| !is_told(text)).collect()
+    }
+
+    /// Whether another row's table is read as this one's.
+    fn is_read_as(&self, other: &ExplainRow) -> bool {
+        self.id == other.id
+            && self.table == other.table
+            && self.type_ == other.type_
+            && self.key == other.key
+            && self.key_len == other.key_len
+    }
+
+    /// Takes over what the optimizer estimates of a table that is read the same way.
+    fn take_estimates(&mut self, same: &ExplainRow) {
+        self.rows = same.rows;
+        self.filtered = same.filtered;
+        self.cost_us = same.cost_us;
+        self.prefix_cost_us = same.prefix_cost_us;
+        self.produced = same.produced;
+        self.detail = same.detail.clone();
     }
 
     pub(crate) fn cost(&mut self, cost_us: f64, prefix_us: f64, produced: f64) {

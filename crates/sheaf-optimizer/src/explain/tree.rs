@@ -66,7 +66,7 @@ use crate::explain::physical_order::physical_order_text;
 use crate::explain::sql_text::{
     Names, conditions_text, expression_text, operator_text, order_text,
 };
-use crate::explain::{ExplainRow, MAY_SWITCH};
+use crate::explain::{ExplainRow, MAY_SWITCH, NodeId};
 use crate::json::{Json, Object};
 
 /// What is said of the operators besides the plan.
@@ -91,6 +91,8 @@ pub struct Progress {
 /// A line of the tree with the lines below it.
 #[derive(Debug, Clone, Default)]
 pub struct PlanNode {
+    /// Names the row of EXPLAIN's table that is about the same.
+    pub id: Option<NodeId>,
     pub text: String,
     /// Estimated rows, and the cost of the operator and all below it in microseconds.
     pub rows: Option<f64>,
@@ -122,6 +124,17 @@ impl PlanNode {
             children,
             ..PlanNode::default()
         }
+    }
+
+    /// Has the lines of tables say what their rows estimate.
+    pub(crate) fn estimate(&mut self, rows: &[ExplainRow]) {
+        let row = rows.iter().find(|row| self.id.is_some() && row.node == self.id);
+        if let Some(row) = row {
+            self.rows = row.rows.map(|rows| rows as f64);
+            self.cost_us = row.cost_us;
+        }
+        let children = self.children.iter_mut();
+        children.for_each(|child| child.estimate(rows));
     }
 
     /// `Limit: 10 row(s)` above a tree.

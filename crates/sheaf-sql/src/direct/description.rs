@@ -1,7 +1,8 @@
-//! What EXPLAIN shows of a direct plan that reads queries: the plan describes itself.
+//! What EXPLAIN shows of a direct plan: the plan describes itself.
 //!
-//! No plan of operators reads what such a plan does. Its queries are direct plans of their own, which run first, and
-//! whose rows or values wait in memory:
+//! Its order of tables, its indexes and its sorts are its own. The optimizer's estimates are added by EXPLAIN where a
+//! plan of operators reads a table the same way ([`Explanation::take_estimates`]). The queries that a direct plan reads
+//! are direct plans of their own. They run first, and their rows or values wait in memory:
 //!
 //! ```text
 //!   -> Direct (without operators)
@@ -14,16 +15,17 @@
 //! ```
 //!
 //! What they find decides whether the plan runs to its end: if it is too much, the statement runs as a plan of
-//! operators after all. EXPLAIN runs no query, so it tells what runs first.
+//! operators after all. EXPLAIN runs no query, so it tells what runs first. A walk that a LIMIT ends is tried.
 
 use std::sync::Arc;
 
-use sheaf_optimizer::{ExplainRow, Explanation, ExtraNote, PlanNode};
+use sheaf_optimizer::{ExplainRow, Explanation, ExtraNote, NodeId, PlanNode};
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 use sheaf_types::Value;
 
 use super::access::{Access, OuterColumn, ReadIn};
+use super::change::Rows;
 use super::derived::{Derived, Lookup};
 use super::join::{Join, Joined, JoinedWay, rows_if_small};
 use super::join_walk::MAX_JOINED_ROWS;
@@ -39,15 +41,21 @@ use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
 impl Session {
-    /// What EXPLAIN shows of a plan that [reads queries](DirectPlan::reads_queries). `None`: it would not run.
+    /// What EXPLAIN shows of a plan. `None`: it would not run, or it reads nothing.
     pub(crate) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Explanation>> {
-        if !self.meets_needs_to_show(plan) {
+        let read = match &plan.action {
+            Action::ChangeFound(change) => &change.query,
+            _ => plan,
+        };
+        if !self.meets_needs_to_show(plan) || !self.meets_needs_to_show(read) {
             return Ok(None);
         }
-        let Some(parameters) = self.given_of(plan, &[]) else {
+        let Some(parameters) = self.given_of(read, &[]) else {
             return Ok(None);
         };
-        if self.transactions.reads_lock() || self.table_locks.are_held() {
+        // Rows that are changed are locked one by one.
+        let finds_by_locks = matches!(read.action, Action::Update(..) | Action::Delete(..));
+        if self.table_locks.are_held() || self.transactions.reads_lock() && !finds_by_locks {
             return Ok(None);
         }
         let mut description = Description {
@@ -56,8 +64,9 @@ impl Session {
             of_row: (usize::MAX, Vec::new()),
             tables: Vec::new(),
             blocks: 0,
+            is_tried: !read.reads_queries(),
         };
-        let Some(tree) = description.plan(plan, "PRIMARY")? else {
+        let Some(tree) = description.plan(read, "PRIMARY")? else {
             return Ok(None);
         };
         let mut tables = description.tables;
@@ -79,6 +88,8 @@ struct Description<'s> {
     tables: Vec<ExplainRow>,
     /// Query blocks numbered so far.
     blocks: u64,
+    /// The plan reads no queries, so it can be told which of two ways its rows are found.
+    is_tried: bool,
 }
 
 /// A query block: its number, and what MySQL calls its kind.
@@ -118,23 +129,53 @@ impl Description<'_> {
 
     fn action(&mut self, action: &Action, block: Block<'_>) -> Result<Option<PlanNode>> {
         match action {
-            Action::Constants(_) => {
-                let (id, kind) = block;
-                self.tables.push(ExplainRow::no_tables(kind).with_id(id));
-                Ok(Some(PlanNode::line("Rows fetched before execution", None)))
-            }
+            Action::Constants(_) => Ok(Some(self.no_tables(block))),
             Action::Read(read, table) => self.read(read, table, block),
             Action::Join(join) => self.join(join, block),
             Action::OverRows(query) => self.over_rows(query, block),
             Action::Union(union) => self.derived(&union.derived, block),
             Action::InsertSelect(insert) => self.action(&insert.query, block),
-            Action::ChangeFound(change) => {
-                let (_, kind) = block;
-                self.plan(&change.query, kind)
-            }
-            // They read tables only.
-            Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(None),
+            Action::Update(update, table) => self.changed(update.rows(), table, block),
+            Action::Delete(delete, table) => self.changed(delete.rows(), table, block),
+            // It is its query that finds rows, or there are none to be found.
+            Action::ChangeFound(_) | Action::Insert(_) => Ok(None),
         }
+    }
+
+    fn no_tables(&mut self, (id, kind): Block<'_>) -> PlanNode {
+        let row = ExplainRow::no_tables(kind).with_id(id);
+        self.of_table(PlanNode::line("Rows fetched before execution", None), row)
+    }
+
+    /// The rows that an UPDATE or a DELETE of one table finds.
+    fn changed(
+        &mut self,
+        rows: &Rows,
+        table: &Arc<Table>,
+        block: Block<'_>,
+    ) -> Result<Option<PlanNode>> {
+        let read_in = ReadIn {
+            block,
+            alias: &rows.alias,
+            table,
+            parameters: self.parameters,
+            outer: &[],
+            of_row: (self.of_row.0, &self.of_row.1),
+        };
+        let expected = self.expected_rows(&rows.access, &read_in)?;
+        let (node, row) = rows
+            .access
+            .describe(&read_in, Some(rows.direction), expected);
+        let node = self.of_table(node, row);
+        Ok(Some(self.limited((&rows.limit, &None), node)))
+    }
+
+    /// Numbers the line of a table, and the row of EXPLAIN's table that is about the same.
+    fn of_table(&mut self, mut node: PlanNode, mut row: ExplainRow) -> PlanNode {
+        let id = NodeId::new(self.tables.len());
+        (node.id, row.node) = (Some(id), Some(id));
+        self.tables.push(row);
+        node
     }
 
     fn read(
@@ -161,7 +202,9 @@ impl Description<'_> {
         };
         let (access, direction) = read.access_of(way);
         let rows = self.expected_rows(access, &read_in)?;
-        let (mut node, mut row) = access.describe(&read_in, direction, rows);
+        // Without an order they come as they lie.
+        let ordered = (read.is_ordered || way == Way::InOrder).then_some(direction);
+        let (node, mut row) = access.describe(&read_in, ordered, rows);
         let (order, distinct) = read.sort_keys();
         // Only one way sorts.
         let order = order.filter(|_| way != Way::InOrder);
@@ -171,8 +214,19 @@ impl Description<'_> {
         if distinct.is_some() {
             row.add(ExtraNote::UsingTemporary);
         }
-        self.tables.push(row);
-        if let read::Shown::Aggregates { .. } = read.shown {
+        let ends_at_first = match read.shown {
+            read::Shown::Columns(_) => None,
+            read::Shown::Aggregates { ends_at_first, .. } => Some(ends_at_first),
+        };
+        if ends_at_first == Some(true) && !access.has_tests() {
+            row.rows = Some(1);
+            row.add(ExtraNote::TablesOptimizedAway);
+        }
+        let mut node = self.of_table(node, row);
+        if let Some(ends_at_first) = ends_at_first {
+            if ends_at_first {
+                node = PlanNode::limit((0, Some(1)), node);
+            }
             node = aggregate(&read.columns, node);
         }
         let definition = &table.definition;
@@ -192,6 +246,16 @@ impl Description<'_> {
     }
 
     fn join(&mut self, join: &Join, block: Block<'_>) -> Result<Option<PlanNode>> {
+        if !self.is_tried {
+            return self.one_join(join, block);
+        }
+        match join.that_would_run(self.session, self.parameters)? {
+            Some(join) => self.one_join(join, block),
+            None => Ok(None),
+        }
+    }
+
+    fn one_join(&mut self, join: &Join, block: Block<'_>) -> Result<Option<PlanNode>> {
         let first_row = self.tables.len();
         let Some(mut node) = self.joined(join, block)? else {
             return Ok(None);
@@ -235,6 +299,9 @@ impl Description<'_> {
 
     /// The tables of a join, one in another.
     fn joined(&mut self, join: &Join, block: Block<'_>) -> Result<Option<PlanNode>> {
+        if join.tables.is_empty() {
+            return Ok(Some(self.no_tables(block)));
+        }
         let slots = join.tables.iter().map(|joined| joined.gives.len()).sum();
         let mut outer = vec![OuterColumn::default(); slots];
         for joined in &join.tables {
@@ -287,8 +354,8 @@ impl Description<'_> {
                     true => row.add(ExtraNote::UsingWhere),
                     false => row.filtered = Some(100.0),
                 }
-                self.tables.push(row);
-                return Ok(Some(PlanNode::line(format!("Table scan on {alias}"), None)));
+                let node = PlanNode::line(format!("Table scan on {alias}"), None);
+                return Ok(Some(self.of_table(node, row)));
             }
             JoinedWay::Walk(table, access, direction)
             | JoinedWay::First(table, access, (direction, _)) => (table, access, *direction),
@@ -326,9 +393,8 @@ impl Description<'_> {
             of_row: (self.of_row.0, &self.of_row.1),
         };
         let rows = self.expected_rows(access, &read_in)?;
-        let (node, row) = access.describe(&read_in, direction, rows);
-        self.tables.push(row);
-        Ok(Some(node))
+        let (node, row) = access.describe(&read_in, Some(direction), rows);
+        Ok(Some(self.of_table(node, row)))
     }
 
     /// The rows of a query in a FROM.
@@ -378,12 +444,15 @@ impl Description<'_> {
                 )
             }
         };
-        self.tables.push(row);
+        let node = self.of_table(PlanNode::line(text, None), row);
         let Some(rows) = self.derived(&lookup.derived, derived)? else {
             return Ok(None);
         };
         let rows = PlanNode::line("Materialize", Some(rows));
-        Ok(Some(PlanNode::line(text, Some(rows))))
+        Ok(Some(PlanNode {
+            children: vec![rows],
+            ..node
+        }))
     }
 
     /// A query in a FROM, or a UNION.
@@ -418,21 +487,36 @@ impl Description<'_> {
     }
 
     fn over_rows(&mut self, query: &OverRows, block: Block<'_>) -> Result<Option<PlanNode>> {
-        let Some(rows) = self.join(&query.rows, block)? else {
+        let query = match self.is_tried {
+            true => query.that_would_run(self.session, self.parameters)?,
+            false => Some(query),
+        };
+        let Some(query) = query else {
             return Ok(None);
         };
+        let first_row = self.tables.len();
+        let Some(rows) = self.one_join(&query.rows, block)? else {
+            return Ok(None);
+        };
+        if let Some(row) = self.tables.get_mut(first_row) {
+            query.notes().for_each(|note| row.add(note));
+        }
         let mut children = vec![rows];
         for subquery in &query.subqueries {
             let line = match subquery.is_exists {
                 true => "EXISTS (runs for each row)",
                 false => "Value of a subquery that runs for each row",
             };
+            let kind = match subquery.outer.is_empty() {
+                true => "SUBQUERY",
+                false => "DEPENDENT SUBQUERY",
+            };
             let columns = subquery.outer.iter();
             let columns = columns.filter_map(|(from, column)| query.rows.column(*from, *column));
             let columns: Vec<OuterColumn> = columns.collect();
             let first = subquery.plan.parameters.saturating_sub(columns.len());
             let before = std::mem::replace(&mut self.of_row, (first, columns));
-            let node = self.subquery(subquery, line, "DEPENDENT SUBQUERY");
+            let node = self.subquery(subquery, line, kind);
             self.of_row = before;
             let Some(node) = node? else {
                 return Ok(None);

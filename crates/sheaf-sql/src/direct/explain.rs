@@ -1,7 +1,8 @@
-//! EXPLAIN of a direct plan: the operators' plan that reads what it reads, as it reads it.
+//! The operators' plan that reads what a direct plan reads, as it reads it.
 //!
-//! A direct plan has no operators to show. But hints lead the optimizer to the same indexes, in the same order and
-//! without what direct plans do not do (multi-range reads, jumps, hash joins, bounded regret). That plan can be shown.
+//! A direct plan has no estimates but those of its keys, and no operators to measure. Hints lead the optimizer to the
+//! same indexes, in the same order and without what direct plans do not do (multi-range reads, jumps, hash joins,
+//! bounded regret). EXPLAIN takes that plan's estimates where it reads the same, and EXPLAIN ANALYZE runs it.
 
 use sheaf_optimizer::NOT_IN_DIRECT_PLANS;
 use sheaf_types::text::quoting::quoted_name;
@@ -14,7 +15,7 @@ use super::{Action, DirectPlan};
 use crate::parser::statement::Statement;
 
 impl DirectPlan {
-    /// The statement with hints that make the optimizer's plan like this one; `None` if it reads no table.
+    /// The statement with hints that make the optimizer's plan like this one; `None` if none can.
     pub(crate) fn hinted(&self, way: Way, statement: &Statement) -> Option<Statement> {
         let mut statement = statement.clone();
         let (from, hints) = match &mut statement {
@@ -48,8 +49,8 @@ impl DirectPlan {
                 Action::OverRows(query) => read_all(&query.rows, read)?,
                 _ => return None,
             },
-            Action::Update(plan, table) => read(0, table, plan.access())?,
-            Action::Delete(plan, table) => read(0, table, plan.access())?,
+            Action::Update(plan, table) => read(0, table, &plan.rows().access)?,
+            Action::Delete(plan, table) => read(0, table, &plan.rows().access)?,
             Action::Join(join) => read_all(join, read)?,
             Action::OverRows(query) => read_all(&query.rows, read)?,
             Action::Insert(_)

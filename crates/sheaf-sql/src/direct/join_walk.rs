@@ -14,7 +14,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sheaf_access::IndexRef;
+use sheaf_access::{IndexRef, SessionCounters};
 use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Table};
 use sheaf_types::Value;
@@ -48,6 +48,7 @@ enum Progress {
 struct Walk<'s, 'j> {
     join: &'j Join,
     session: &'s Session,
+    counters: &'s SessionCounters,
     view: &'j ReadView,
     found: Found<'j>,
     /// The statement's parameters, and behind them what the tables give each other.
@@ -90,7 +91,7 @@ impl Walk<'_, '_> {
             }
             JoinedWay::Small(table, access) => {
                 let rows = rows_if_small(table)?;
-                let most = MAX_JOINED_ROWS / join.tables.len() as u64;
+                let most = join.most_of_small_table();
                 match access.bind(table, &self.parameters) {
                     Some(bound) if rows.is_some_and(|rows| rows <= most) => {
                         self.read_through(place, (joined, table), (access, &bound))
@@ -154,7 +155,7 @@ impl Walk<'_, '_> {
             view: self.view,
             access,
             handle: &self.session.handle,
-            counters: &self.session.handle.counters,
+            counters: self.counters,
             wanted: match most {
                 u64::MAX => u64::MAX,
                 _ => self.wanted,
@@ -199,7 +200,7 @@ impl Walk<'_, '_> {
             view: self.view,
             access,
             handle: &self.session.handle,
-            counters: &self.session.handle.counters,
+            counters: self.counters,
             wanted: u64::MAX,
         };
         let mut progress = Progress::GoOn;
@@ -370,6 +371,7 @@ impl Session {
         Walk {
             join,
             session: self,
+            counters: &self.handle.counters,
             view,
             found: Found::nothing(&join.shown),
             parameters: all,
@@ -441,6 +443,28 @@ impl Session {
         Ok(is_bound.then_some(found))
     }
 
+    /// Whether a walk ends soon is told by trying, which counts as nothing.
+    fn would_walk(&self, join: &Join, parameters: &[Value], wanted: u64) -> Result<bool> {
+        let mut guards = Vec::with_capacity(join.tables.len());
+        for table in join.tables() {
+            match self.borrow_for_read(table, false)? {
+                Some(guard) => guards.push(guard),
+                None => return Ok(false),
+            }
+        }
+        let view = self.transactions.current_view(self.engine.storage())?;
+        for table in join.tables() {
+            table.check_view(&view)?;
+        }
+        let counters = SessionCounters::default();
+        let walk = self.begin_walk((join, Vec::new()), &view, parameters, wanted);
+        let mut walk = Walk {
+            counters: &counters,
+            ..walk
+        };
+        Ok(wanted == 0 || walk.read(0)? != Progress::NotDirect)
+    }
+
     /// False: the vectorised path has to do it.
     pub(super) fn run_direct_join(
         &mut self,
@@ -464,23 +488,9 @@ impl Session {
         if !sink.takes_rows() {
             return Ok(false);
         }
-        let (Some(limit), Some(offset)) = (
-            row_count(
-                join.limit.as_ref(),
-                parameters,
-                self.variables.sql_select_limit(),
-            ),
-            row_count(join.offset.as_ref(), parameters, 0),
-        ) else {
+        let Some((window, wanted)) = join.window(self, parameters) else {
             return Ok(false);
         };
-        let wanted = match (&join.shown, &join.order) {
-            (Shown::Columns(_), None) => limit.saturating_add(offset),
-            _ => u64::MAX,
-        };
-        if join.is_walk() && wanted > MAX_LIMITED_ROWS {
-            return Ok(false);
-        }
         let Some(derived) = self.derived_rows(join, parameters, wanted)? else {
             return Ok(false);
         };
@@ -491,7 +501,7 @@ impl Session {
         let Some(found) = self.walk_join((join, derived), view, parameters, wanted)? else {
             return Ok(false);
         };
-        let sent = join.send(found, view, Window { limit, offset }, sink)?;
+        let sent = join.send(found, view, window, sink)?;
         self.end_direct_read(sent, sink)
     }
 }
@@ -516,6 +526,20 @@ fn best<'a>(
 }
 
 impl Join {
+    /// What is sent of the rows or groups that are found, and how many joined rows are wanted. `None`: the operands do
+    /// not suit.
+    fn window(&self, session: &Session, parameters: &[Value]) -> Option<(Window, u64)> {
+        let most = session.variables.sql_select_limit();
+        let limit = row_count(self.limit.as_ref(), parameters, most)?;
+        let offset = row_count(self.offset.as_ref(), parameters, 0)?;
+        let wanted = match (&self.shown, &self.order) {
+            (Shown::Columns(_), None) => limit.saturating_add(offset),
+            _ => u64::MAX,
+        };
+        let is_too_long = self.is_walk() && wanted > MAX_LIMITED_ROWS;
+        (!is_too_long).then_some((Window { limit, offset }, wanted))
+    }
+
     /// Pages that the thread has read so far.
     fn pages_read(&self) -> u64 {
         let mut tables = self.tables();
@@ -523,27 +547,59 @@ impl Join {
         first.map_or(0, |table| table.clustered.thread_page_work().reads)
     }
 
-    /// Whether a plan without parameters would run, as far as the rows of its first table tell.
-    pub(super) fn would_run(&self, session: &Session, parameters: &[Value]) -> Result<bool> {
+    /// The join that a plan without parameters would run: this one, or the one that walks in its place. As far as the
+    /// rows of its first table tell.
+    pub(super) fn that_would_run(
+        &self,
+        session: &Session,
+        parameters: &[Value],
+    ) -> Result<Option<&Join>> {
+        let ways = std::iter::once(self).chain(self.otherwise.as_deref());
+        for join in ways {
+            let Some((_, wanted)) = join.window(session, parameters) else {
+                continue;
+            };
+            if join.would_run(session, parameters, wanted)? {
+                return Ok(Some(join));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether it would run until so many joined rows are found.
+    pub(super) fn would_run(
+        &self,
+        session: &Session,
+        parameters: &[Value],
+        wanted: u64,
+    ) -> Result<bool> {
+        let Some(first) = self.tables.first() else {
+            return Ok(false);
+        };
         if session.transactions.reads_lock() {
             return Ok(false);
         }
-        match self.tables.first().map(|first| &first.way) {
-            Some(JoinedWay::Keys(table, accesses)) => {
+        match &first.way {
+            JoinedWay::Keys(table, accesses) => {
                 let Some(_guard) = session.borrow_for_read(table, false)? else {
                     return Ok(false);
                 };
                 Ok(best(table, accesses, parameters)?.is_some())
             }
-            // Whether it ends soon is told by trying. What reads the same as a small table's rows is no other plan's
-            // to say: operators choose between joins.
-            Some(
-                JoinedWay::Walk(..)
-                | JoinedWay::Small(..)
-                | JoinedWay::First(..)
-                | JoinedWay::Rows(_),
-            )
-            | None => Ok(false),
+            JoinedWay::Small(table, _) => {
+                let Some(_guard) = session.borrow_for_read(table, false)? else {
+                    return Ok(false);
+                };
+                let rows = rows_if_small(table)?;
+                Ok(rows.is_some_and(|rows| rows <= self.most_of_small_table()))
+            }
+            JoinedWay::Walk(..) | JoinedWay::First(..) => session.would_walk(self, parameters, wanted),
+            JoinedWay::Rows(_) => Ok(false),
         }
+    }
+
+    /// Rows that a small table may have that is read from end to end.
+    fn most_of_small_table(&self) -> u64 {
+        MAX_JOINED_ROWS / self.tables.len() as u64
     }
 }

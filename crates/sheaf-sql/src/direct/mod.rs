@@ -247,6 +247,11 @@ impl DirectPlan {
         }
     }
 
+    /// Whether it finds rows of tables, and does more than write those that the statement spells.
+    pub(crate) fn reads_table(&self) -> bool {
+        !matches!(self.action, Action::Insert(_))
+    }
+
     fn command(&self) -> Command {
         match self.action {
             Action::Read(..)
@@ -516,10 +521,13 @@ impl Session {
         };
         match &plan.action {
             Action::Read(read, table) => self.would_read(read, table, &given),
-            Action::Join(join) => Ok(join.would_run(self, &given)?.then_some(Way::Through)),
+            Action::Join(join) => {
+                let would_run = join.that_would_run(self, &given)?;
+                Ok(would_run.map(|_| Way::Through))
+            }
             Action::OverRows(query) => {
-                let would_run = query.rows.would_run(self, &given)?;
-                Ok(would_run.then_some(Way::Through))
+                let would_run = query.that_would_run(self, &given)?;
+                Ok(would_run.map(|_| Way::Through))
             }
             // There is nothing to read, or it is described by itself.
             Action::Constants(_) | Action::Union(_) => Ok(None),

@@ -26,12 +26,20 @@ struct Change {
 /// How a statement would run directly.
 enum Direct {
     No,
-    /// As operators would, if the statement had these hints.
-    Hinted(Box<Statement>),
     /// As the plan describes itself.
-    Described(Box<Explanation>),
+    Described(Box<Explanation>, Operators),
     /// Without reading a table.
     WithoutTable,
+}
+
+/// Which operators read the same as a direct plan.
+enum Operators {
+    /// None: it reads queries.
+    No,
+    /// Those of the statement, as far as they do.
+    Own,
+    /// Those of the statement with these hints.
+    Hinted(Box<Statement>),
 }
 
 /// The query of a statement, and what is done with what it finds.
@@ -64,30 +72,28 @@ impl Session {
     fn explanation_of(&mut self, statement: ParsedStatement<'_>) -> Result<Explanation> {
         let text = statement.text;
         let direct = self.direct_to_explain(statement.with(&statement.ast))?;
-        let (mut query, change) = self.plan_to_explain_as_is(statement)?;
-        let is_direct = !matches!(direct, Direct::No);
-        if let Direct::Hinted(hinted) = direct {
-            // The user has not asked for these hints.
-            let warnings = self.warnings.clone();
-            self.obey_statement_hints(properties_of(&hinted).hints, text);
-            let explained = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
-            self.warnings = warnings;
-            let own = query;
-            (query, _) = explained?;
-            if let (Some(query), Some(own)) = (&mut query, &own) {
-                // Hints leave one key for each table.
-                query.name_keys_of(own);
+        let (query, change) = self.plan_to_explain_as_is(statement)?;
+        let own = explanation(query);
+        Ok(match direct {
+            Direct::No => changed(own, change),
+            Direct::WithoutTable => changed(own, change).as_direct(),
+            Direct::Described(mut described, operators) => {
+                match operators {
+                    Operators::No => {}
+                    Operators::Own => described.take_estimates(&own),
+                    Operators::Hinted(hinted) => {
+                        // The user has not asked for these hints.
+                        let warnings = self.warnings.clone();
+                        self.obey_statement_hints(properties_of(&hinted).hints, text);
+                        let planned = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
+                        self.warnings = warnings;
+                        let (query, _) = planned?;
+                        described.take_estimates(&explanation(query));
+                        described.name_keys_of(&own);
+                    }
+                }
+                changed(*described, change).as_direct()
             }
-            return Ok(changed(explanation(query), change).as_direct());
-        }
-        let explanation = match direct {
-            Direct::Described(described) => *described,
-            _ => explanation(query),
-        };
-        let explanation = changed(explanation, change);
-        Ok(match is_direct {
-            true => explanation.as_direct(),
-            false => explanation,
         })
     }
 
@@ -99,18 +105,20 @@ impl Session {
         let Some(plan) = self.direct_plan(statement, (text, 0)) else {
             return Ok(Direct::No);
         };
-        if plan.reads_queries() {
-            let described = self.describe_direct(&plan)?;
-            return Ok(described.map_or(Direct::No, |described| {
-                Direct::Described(Box::new(described))
-            }));
-        }
-        Ok(match self.would_run_directly(&plan)? {
-            None => Direct::No,
-            Some(way) => match plan.hinted(way, statement) {
-                Some(hinted) => Direct::Hinted(Box::new(hinted)),
-                None => Direct::WithoutTable,
+        let operators = match plan.reads_queries() {
+            true => Operators::No,
+            false => match self.would_run_directly(&plan)? {
+                None => return Ok(Direct::No),
+                Some(way) => match plan.hinted(way, statement) {
+                    Some(hinted) => Operators::Hinted(Box::new(hinted)),
+                    None => Operators::Own,
+                },
             },
+        };
+        Ok(match self.describe_direct(&plan)? {
+            Some(described) => Direct::Described(Box::new(described), operators),
+            None if plan.reads_table() => Direct::No,
+            None => Direct::WithoutTable,
         })
     }
 
@@ -177,8 +185,8 @@ impl Session {
         }
         // A direct plan has no operators to measure: those run that read what it reads, if there are any.
         let hinted = match self.direct_to_explain(Parsed::new(&statement, text))? {
-            Direct::Hinted(hinted) => Some(*hinted),
-            Direct::No | Direct::Described(_) | Direct::WithoutTable => None,
+            Direct::Described(_, Operators::Hinted(hinted)) => Some(*hinted),
+            Direct::Described(..) | Direct::No | Direct::WithoutTable => None,
         };
         let is_hinted = hinted.is_some();
         let warnings = self.warnings.clone();

@@ -304,7 +304,55 @@ fn a_direct_plan_names_all_keys_that_it_could_use() {
     }
 }
 
-/// No plan of operators reads queries as a direct plan does, so the direct plan describes itself.
+/// EXPLAIN of a direct plan shows the tables that it reads, in its order and by its keys, also where operators would
+/// leave a table out, read them in another order, or read one from end to end.
+#[test]
+fn a_direct_plan_shows_what_it_reads() {
+    let mut bench = bench();
+    for (sql, tables) in [
+        ("SELECT MAX(id) FROM t", "t index PRIMARY"),
+        ("SELECT MIN(k) FROM t", "t index by_k"),
+        ("SELECT MAX(k) FROM t WHERE c >= 'a'", "t index by_k"),
+        (
+            "SELECT COUNT(*) FROM t a LEFT JOIN t b ON b.id = a.k WHERE a.k BETWEEN 5 AND 6",
+            "a range by_k, b eq_ref PRIMARY",
+        ),
+        (
+            "SELECT a.c, b.id FROM t a LEFT JOIN t b ON b.id = a.k AND b.k = 7 LEFT JOIN t x ON x.id = b.k \
+             WHERE a.k IN (5, 6)",
+            "a range by_k, b eq_ref PRIMARY, x eq_ref PRIMARY",
+        ),
+        (
+            "SELECT DISTINCT b.c FROM t a, t b WHERE a.k BETWEEN 5 AND 6 AND b.id = a.k ORDER BY b.c",
+            "a range by_k, b eq_ref PRIMARY",
+        ),
+        (
+            "SELECT b.c FROM t a JOIN t b ON b.id = a.k ORDER BY a.id LIMIT 1",
+            "a index PRIMARY, b eq_ref PRIMARY",
+        ),
+        ("UPDATE t SET c = 'x' WHERE k = 5 LIMIT 3", "t ref by_k"),
+    ] {
+        let rows = bench.rows(&format!("EXPLAIN {sql}"));
+        let reads = rows.iter().map(|row| {
+            let cells: Vec<&str> = row.split('|').collect();
+            assert!(cells[11].ends_with("Direct"), "{sql}: {row}");
+            format!("{} {} {}", cells[2], cells[4], cells[6])
+        });
+        assert_eq!(reads.collect::<Vec<_>>().join(", "), tables, "{sql}");
+    }
+    let tree = document(&mut bench, "EXPLAIN FORMAT=TREE SELECT MAX(k), MIN(k) FROM t");
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)\n",
+            "-> Rows fetched before execution\n",
+            "-> Covering index scan on t using by_k (reverse)",
+            "-> Covering index scan on t using by_k",
+        ],
+    );
+}
+
+/// The queries that a direct plan reads are direct plans in the plan.
 #[test]
 fn a_direct_plan_of_queries_describes_itself() {
     let mut bench = bench();

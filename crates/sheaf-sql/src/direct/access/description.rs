@@ -191,11 +191,12 @@ impl Access {
         }
     }
 
-    /// The line of the tree, and the row of EXPLAIN's table. `rows`: what is expected of it.
+    /// The line of the tree, and the row of EXPLAIN's table. `direction`: of the order that is wanted. `rows`: what is
+    /// expected of it.
     pub(in crate::direct) fn describe(
         &self,
         read: &ReadIn<'_>,
-        direction: Direction,
+        direction: Option<Direction>,
         rows: Option<u64>,
     ) -> (PlanNode, ExplainRow) {
         let definition = self.index.definition(read.table);
@@ -207,7 +208,11 @@ impl Access {
         let operands = || equal.iter().filter_map(|comparison| comparison.operand());
         let is_looked_up = operands().any(|operand| read.is_looked_up(operand));
         let is_equal = matches!(self.next, Next::Anything);
-        let type_ = if self.is_whole() {
+        let is_table = self.is_whole() && self.index == IndexRef::Clustered && direction.is_none();
+        let is_backward = direction == Some(Direction::Backward) && !self.is_single();
+        let type_ = if is_table {
+            "ALL"
+        } else if self.is_whole() {
             "index"
         } else if self.is_single() && is_looked_up {
             "eq_ref"
@@ -225,12 +230,14 @@ impl Access {
             true => definition.parts.len(),
             false => equal.len() + usize::from(!is_equal),
         };
-        row.key = Some(definition.name.clone());
-        row.key_len = Some(
-            layout
-                .mysql_key_len(parts.min(layout.parts.len()))
-                .to_string(),
-        );
+        if !is_table {
+            row.key = Some(definition.name.clone());
+            row.key_len = Some(
+                layout
+                    .mysql_key_len(parts.min(layout.parts.len()))
+                    .to_string(),
+            );
+        }
         for access in Access::candidates(read.table, &self.comparisons, false, None) {
             row.add_possible_key(&access.index.definition(read.table).name);
         }
@@ -258,10 +265,7 @@ impl Access {
                 !on_rows.is_empty() || self.filter.is_some() || is_covering && self.has_tests(),
             ),
             (ExtraNote::UsingIndex, is_covering),
-            (
-                ExtraNote::BackwardIndexScan,
-                direction == Direction::Backward && !self.is_single(),
-            ),
+            (ExtraNote::BackwardIndexScan, is_backward),
         ] {
             if holds {
                 row.add(note);
@@ -288,11 +292,11 @@ impl Access {
             .map(|comparison| comparison.text(name(comparison), read))
             .collect();
         match type_ {
-            "index" => {}
+            "ALL" | "index" => {}
             "range" => text.push_str(&format!(" over ({})", bound.join(" AND "))),
             _ => text.push_str(&format!(" ({})", bound.join(", "))),
         }
-        if direction == Direction::Backward && !self.is_single() {
+        if is_backward {
             text.push_str(" (reverse)");
         }
         if !on_entries.is_empty() {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use sheaf_table::Table;
 
 use super::rows::Rows;
-use crate::direct::access::Access;
 use crate::parser::statement;
 use crate::session::Session;
 
@@ -16,8 +15,8 @@ pub(in crate::direct) struct Delete {
 }
 
 impl Delete {
-    pub(in crate::direct) fn access(&self) -> &Access {
-        &self.rows.access
+    pub(in crate::direct) fn rows(&self) -> &Rows {
+        &self.rows
     }
 
     /// The plan of a DELETE, and its table; `None` if it is not one by keys of an index.

@@ -16,4 +16,5 @@ mod sum;
 mod update;
 
 pub(super) use delete::Delete;
+pub(super) use rows::Rows;
 pub(super) use update::Update;

@@ -17,11 +17,13 @@ use crate::session::Session;
 
 /// Which rows a statement changes, and in which order.
 #[derive(Debug)]
-pub(super) struct Rows {
-    pub(super) access: Access,
-    pub(super) direction: Direction,
+pub(in crate::direct) struct Rows {
+    /// What the statement calls the table.
+    pub(in crate::direct) alias: String,
+    pub(in crate::direct) access: Access,
+    pub(in crate::direct) direction: Direction,
     /// What is left over where more are found; without an order it may be any.
-    pub(super) limit: Option<Operand>,
+    pub(in crate::direct) limit: Option<Operand>,
 }
 
 impl Rows {
@@ -55,6 +57,7 @@ impl Rows {
             Some(limit) => Some(Operand::of(limit)?),
         };
         let rows = Rows {
+            alias: names.alias.to_string(),
             access: access.filtered_by(filter),
             direction,
             limit,

@@ -15,7 +15,6 @@ use super::new_value::{Assignment, Inputs, NewValue};
 use super::rows::Rows;
 use crate::change::assigned::{assign, is_default};
 use crate::change::row_rules::RowRules;
-use crate::direct::access::Access;
 use crate::direct::expression::{Collector, Expressions};
 use crate::direct::given::Given;
 use crate::direct::names::{ColumnNames, Names};
@@ -45,8 +44,8 @@ pub(in crate::direct) struct Update {
 }
 
 impl Update {
-    pub(in crate::direct) fn access(&self) -> &Access {
-        &self.rows.access
+    pub(in crate::direct) fn rows(&self) -> &Rows {
+        &self.rows
     }
 
     /// The plan of an UPDATE, and its table; `None` if it is not one by keys of an index.

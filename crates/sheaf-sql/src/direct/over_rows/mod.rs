@@ -30,6 +30,7 @@ use arrow::compute::take;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_frontend::walk::{walk_expression, walk_query};
+use sheaf_optimizer::ExtraNote;
 use sheaf_storage::ReadView;
 use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
@@ -124,19 +125,39 @@ impl OverRows {
         let ast::SetExpr::Select(select) = self.query.body.as_ref() else {
             return Vec::new();
         };
-        let has_keys = match &select.group_by {
-            ast::GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
-            ast::GroupByExpr::All(_) => true,
-        };
         let steps = [
             (select.selection.is_some(), "filter"),
-            (has_keys || has_many_row_function(select), "aggregate"),
+            (
+                self.has_group_keys() || has_many_row_function(select),
+                "aggregate",
+            ),
             (select.having.is_some(), "filter groups"),
             (select.distinct.is_some(), "remove duplicates"),
             (self.query.order_by.is_some(), "sort"),
         ];
         let done = steps.into_iter().filter(|(is_done, _)| *is_done);
         done.map(|(_, step)| step).collect()
+    }
+
+    /// What EXPLAIN's table says of these steps.
+    pub(super) fn notes(&self) -> impl Iterator<Item = ExtraNote> {
+        let steps = self.steps().into_iter();
+        steps.filter_map(|step| match step {
+            "remove duplicates" => Some(ExtraNote::UsingTemporary),
+            "aggregate" if self.has_group_keys() => Some(ExtraNote::UsingTemporary),
+            "sort" => Some(ExtraNote::UsingFilesort),
+            _ => None,
+        })
+    }
+
+    fn has_group_keys(&self) -> bool {
+        let ast::SetExpr::Select(select) = self.query.body.as_ref() else {
+            return false;
+        };
+        match &select.group_by {
+            ast::GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+            ast::GroupByExpr::All(_) => true,
+        }
     }
 
     /// The plan of a query; `None` if its rows are not found by keys. `text` is what was parsed.

@@ -15,7 +15,7 @@ use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, wit
 use super::{MAX_SUBQUERY_RUNS, OverRows, QueryInstance, Work};
 use crate::direct::expression::{INPUTS, PlanInputs};
 use crate::direct::join_walk::OpenTables;
-use crate::direct::joined_result::Found;
+use crate::direct::joined_result::{Found, Window};
 use crate::direct::read::{MAX_LIMITED_ROWS, row_count};
 use crate::direct::row_query::{ComputedRows, Described};
 use crate::direct::select_list::Spelled;
@@ -25,6 +25,43 @@ use crate::parser::Parsed;
 use crate::query::row_evaluator::table_of;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+
+impl OverRows {
+    /// What is sent of the result, and how many rows are wanted for it. `None`: the operands do not suit.
+    fn window(&self, session: &Session, parameters: &[Value]) -> Option<(Window, u64)> {
+        let most = session.variables.sql_select_limit();
+        let limit = row_count(self.limit.as_ref(), parameters, most)?;
+        let offset = row_count(self.offset.as_ref(), parameters, 0)?;
+        let wanted = match self.is_cut {
+            true => limit.saturating_add(offset),
+            false => u64::MAX,
+        };
+        let is_too_long = self.rows.is_walk() && wanted > MAX_LIMITED_ROWS;
+        (!is_too_long).then_some((Window { limit, offset }, wanted))
+    }
+
+    /// As [`Join::that_would_run`](crate::direct::join::Join::that_would_run).
+    pub(in crate::direct) fn that_would_run(
+        &self,
+        session: &Session,
+        parameters: &[Value],
+    ) -> Result<Option<&OverRows>> {
+        let ways = std::iter::once(self).chain(self.otherwise.as_deref());
+        for query in ways {
+            let Some((_, wanted)) = query.window(session, parameters) else {
+                continue;
+            };
+            let most = match query.rows.order {
+                Some(_) => u64::MAX,
+                None => wanted,
+            };
+            if query.rows.would_run(session, parameters, most)? {
+                return Ok(Some(query));
+            }
+        }
+        Ok(None)
+    }
+}
 
 impl Session {
     /// False: the vectorised path has to do it.
@@ -47,24 +84,12 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let (Some(limit), Some(offset), Some(names)) = (
-            row_count(
-                query.limit.as_ref(),
-                parameters,
-                self.variables.sql_select_limit(),
-            ),
-            row_count(query.offset.as_ref(), parameters, 0),
+        let (Some((Window { limit, offset }, wanted)), Some(names)) = (
+            query.window(self, parameters),
             query.headers.names(parameters, spelled),
         ) else {
             return Ok(false);
         };
-        let wanted = match query.is_cut {
-            true => limit.saturating_add(offset),
-            false => u64::MAX,
-        };
-        if query.rows.is_walk() && wanted > MAX_LIMITED_ROWS {
-            return Ok(false);
-        }
         let most = match query.rows.order {
             Some(_) => u64::MAX,
             None => wanted,

@@ -104,6 +104,7 @@ impl Read {
             // Its rows are sorted anyway.
             Some(_) => None,
         };
+        let is_ordered = !wanted.is_empty();
         let (direction, order) = match in_order {
             Some(direction) => (direction, None),
             None => (Direction::Forward, Some(SortKey::new(definition, wanted)?)),
@@ -125,6 +126,7 @@ impl Read {
             computed,
             access,
             direction,
+            is_ordered,
             order,
             distinct,
             limit,
@@ -198,6 +200,7 @@ impl Read {
             computed: None,
             access,
             direction,
+            is_ordered: ends_at_first,
             order: None,
             distinct: None,
             limit: None,

@@ -48,6 +48,8 @@ pub(super) struct Read {
     computed: Option<Computed>,
     pub(super) access: Access,
     pub(super) direction: Direction,
+    /// The statement wants rows in an order.
+    pub(super) is_ordered: bool,
     /// The index does not give the order.
     order: Option<SortKey>,
     distinct: Option<SortKey>,

@@ -115,19 +115,4 @@ impl PlannedQuery {
         }
         Ok(())
     }
-
-    /// Has EXPLAIN name the keys, too, that `other`, a plan of the same statement, could use.
-    pub(crate) fn name_keys_of(&mut self, other: &PlannedQuery) {
-        let Some(physical) = Arc::get_mut(&mut self.physical) else {
-            return;
-        };
-        for row in &mut physical.explain {
-            let mut others = other.physical.explain.iter();
-            if let Some(same) =
-                others.find(|other| (other.id, &other.table) == (row.id, &row.table))
-            {
-                row.name_keys_of(same);
-            }
-        }
-    }
 }
