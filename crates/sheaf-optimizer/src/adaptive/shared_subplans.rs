@@ -179,7 +179,7 @@ impl Estimate {
         let columns = plan.schema().fields().len();
         let mut operator = plan;
         loop {
-            if let Some(note) = notes.get(&address(operator)) {
+            if let Some(note) = notes.of(operator) {
                 return Estimate {
                     rows: note.rows,
                     columns,

@@ -2,9 +2,12 @@
 //!
 //! The planner notes its estimates, and what it knows of an operator as expressions of the statement, beside the
 //! operators that it makes. The physical rules then make others of them: they insert exchanges, merge projections and
-//! hand limits down. So the notes are found again by walking both trees side by side, past the projections. Operators
-//! of the same name correspond. Where the names differ, one tree has an operator too many: the one under which the
-//! other's name comes up next.
+//! hand limits down. Operators that read tables carry numbers through the rules ([`OperatorId`]), which find their
+//! notes again.
+//!
+//! DataFusion's own operators carry none. Their notes are found again by walking both trees side by side, past the
+//! projections. Operators of the same name correspond. Where the names differ, one tree has an operator too many: the
+//! one under which the other's name comes up next.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,9 +18,12 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::{Aggregate, Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
+use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
+use sheaf_exec::operator::operator_id::OperatorId;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
+use sheaf_exec::operator::scan_exec::ScanExec;
 
 use crate::explain::ExplainRow;
 use crate::explain::sql_text::{Names, expression_text};
@@ -223,10 +229,41 @@ pub(crate) struct PlanOutline {
     notes: Vec<(Arc<dyn ExecutionPlan>, Note)>,
 }
 
-/// Notes by the address of the operator that they are about.
-pub(crate) type NotesByOperator<'o> = BTreeMap<usize, &'o Note>;
+/// Notes on the operators of a plan.
+#[derive(Default)]
+pub(crate) struct NotesByOperator<'o> {
+    by_id: BTreeMap<OperatorId, &'o Note>,
+    /// Of operators without numbers.
+    by_address: BTreeMap<usize, &'o Note>,
+}
 
-/// The key of an operator in [`NotesByOperator`].
+impl<'o> NotesByOperator<'o> {
+    pub(crate) fn of(&self, plan: &Arc<dyn ExecutionPlan>) -> Option<&'o Note> {
+        let found = match carried_id(plan) {
+            Some(id) => self.by_id.get(&id),
+            None => self.by_address.get(&address(plan)),
+        };
+        found.copied()
+    }
+
+    /// The first one to note something made the operator; later ones passed it on.
+    fn add(&mut self, plan: &Arc<dyn ExecutionPlan>, note: &'o Note) {
+        match carried_id(plan) {
+            Some(id) => self.by_id.entry(id).or_insert(note),
+            None => self.by_address.entry(address(plan)).or_insert(note),
+        };
+    }
+}
+
+/// The number that an operator carries; `None`: it is one of DataFusion's, or reads no table itself.
+fn carried_id(plan: &Arc<dyn ExecutionPlan>) -> Option<OperatorId> {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        return Some(scan.id());
+    }
+    Some(plan.downcast_ref::<KeyedJoinExec>()?.id())
+}
+
+/// Tells an operator from others of the same plan.
 pub(crate) fn address(plan: &Arc<dyn ExecutionPlan>) -> usize {
     Arc::as_ptr(plan).cast::<()>() as usize
 }
@@ -234,12 +271,14 @@ pub(crate) fn address(plan: &Arc<dyn ExecutionPlan>) -> usize {
 impl PlanOutline {
     /// The notes about the operators of `plan`, which was made of the planned one.
     pub(crate) fn notes_on(&self, plan: &Arc<dyn ExecutionPlan>) -> NotesByOperator<'_> {
-        let mut known = NotesByOperator::new();
+        let mut known = NotesByOperator::default();
         for (operator, note) in &self.notes {
-            // The first one to note something made the operator; later ones passed it on.
-            known.entry(address(operator)).or_insert(note);
+            known.add(operator, note);
         }
-        let mut found = NotesByOperator::new();
+        let mut found = NotesByOperator {
+            by_id: known.by_id.clone(),
+            by_address: BTreeMap::new(),
+        };
         pair(plan, &self.planned, &known, &mut found);
         found
     }
@@ -255,8 +294,8 @@ fn pair<'o>(
     let (plan, planned) = (below_projections(plan), below_projections(planned));
     let (children, planned_children) = (plan.children(), planned.children());
     if plan.name() == planned.name() {
-        if let Some(note) = known.get(&address(planned)) {
-            found.insert(address(plan), *note);
+        if let (None, Some(note)) = (carried_id(plan), known.of(planned)) {
+            found.by_address.insert(address(plan), note);
         }
         for (child, planned_child) in children.into_iter().zip(planned_children) {
             pair(child, planned_child, known, found);

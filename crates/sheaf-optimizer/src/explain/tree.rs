@@ -61,7 +61,7 @@ use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_storage::KeyRange;
 use sheaf_table::PRIMARY;
 
-use crate::explain::outline::{About, Note, NotesByOperator, address};
+use crate::explain::outline::{About, Note, NotesByOperator};
 use crate::explain::physical_order::physical_order_text;
 use crate::explain::sql_text::{
     Names, conditions_text, expression_text, operator_text, order_text,
@@ -128,7 +128,9 @@ impl PlanNode {
 
     /// Has the lines of tables say what their rows estimate.
     pub(crate) fn estimate(&mut self, rows: &[ExplainRow]) {
-        let row = rows.iter().find(|row| self.id.is_some() && row.node == self.id);
+        let row = rows
+            .iter()
+            .find(|row| self.id.is_some() && row.node == self.id);
         if let Some(row) = row {
             self.rows = row.rows.map(|rows| rows as f64);
             self.cost_us = row.cost_us;
@@ -334,7 +336,7 @@ fn walked_share(
     notes: &NotesByOperator<'_>,
     node: &PlanNode,
 ) -> Option<f64> {
-    let About::Table(row) = &notes.get(&address(plan))?.about else {
+    let About::Table(row) = &notes.of(plan)?.about else {
         return None;
     };
     let scan = plan.downcast_ref::<ScanExec>()?;
@@ -347,7 +349,7 @@ fn walked_share(
 }
 
 fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: Shown) -> PlanNode {
-    let note = notes.get(&address(plan)).copied();
+    let note = notes.of(plan);
     let about = note.map_or(&About::Nothing, |note| &note.about);
     let children = || -> Vec<PlanNode> {
         let children = plan.children().into_iter();

@@ -593,7 +593,9 @@ impl Join {
                 let rows = rows_if_small(table)?;
                 Ok(rows.is_some_and(|rows| rows <= self.most_of_small_table()))
             }
-            JoinedWay::Walk(..) | JoinedWay::First(..) => session.would_walk(self, parameters, wanted),
+            JoinedWay::Walk(..) | JoinedWay::First(..) => {
+                session.would_walk(self, parameters, wanted)
+            }
             JoinedWay::Rows(_) => Ok(false),
         }
     }

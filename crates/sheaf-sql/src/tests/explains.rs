@@ -340,7 +340,10 @@ fn a_direct_plan_shows_what_it_reads() {
         });
         assert_eq!(reads.collect::<Vec<_>>().join(", "), tables, "{sql}");
     }
-    let tree = document(&mut bench, "EXPLAIN FORMAT=TREE SELECT MAX(k), MIN(k) FROM t");
+    let tree = document(
+        &mut bench,
+        "EXPLAIN FORMAT=TREE SELECT MAX(k), MIN(k) FROM t",
+    );
     has_in_order(
         &tree,
         &[
