@@ -225,7 +225,7 @@ impl Session {
         if roles.iter().any(|role| role.user.is_empty()) {
             return Err(operation_failed(CREATE_ROLE, &roles));
         }
-        let method = self.default_method();
+        let method = self.engine.default_method();
         let made = roles.into_iter().map(|name| Account {
             method,
             // No client may be it.

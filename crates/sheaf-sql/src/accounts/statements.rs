@@ -17,6 +17,7 @@ use super::rights::with_roles;
 use super::{matching, password, roles};
 use crate::accounts::Client;
 use crate::accounts::requirements::RightsCheck;
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
@@ -218,7 +219,7 @@ impl Session {
                 users,
                 options,
             } => catalog.change_accounts(|accounts| {
-                left_out = self.alter(accounts, &users, &options, if_exists)?;
+                left_out = self.client.alter(accounts, &users, &options, if_exists)?;
                 Ok::<(), SqlError>(())
             })?,
             AccountStatement::Drop { if_exists, users } => catalog.change_accounts(|accounts| {
@@ -302,23 +303,13 @@ impl Session {
         self.ok(sink, 0, String::new())
     }
 
-    /// `default_authentication_plugin`
-    pub(super) fn default_method(&self) -> AuthenticationMethod {
-        let globals = self.engine.globals();
-        let name = match globals.get("default_authentication_plugin") {
-            Ok(VariableValue::Text(name)) => name.as_str(),
-            _ => "",
-        };
-        AuthenticationMethod::by_name(name).unwrap_or(AuthenticationMethod::NativePassword)
-    }
-
     /// The accounts that CREATE USER makes.
     fn define_accounts(
         &self,
         users: Vec<UserDefinition>,
         options: &AccountOptions,
     ) -> Result<Vec<Account>> {
-        let default_method = self.default_method();
+        let default_method = self.engine.default_method();
         users
             .into_iter()
             .map(|user| {
@@ -331,32 +322,6 @@ impl Session {
                 Ok(account)
             })
             .collect()
-    }
-
-    fn alter(
-        &self,
-        accounts: &mut Accounts,
-        users: &[UserDefinition],
-        options: &AccountOptions,
-        if_exists: bool,
-    ) -> Result<LeftOut> {
-        let names: Vec<AccountName> = users
-            .iter()
-            .map(|user| self.client.name_of(&user.name))
-            .collect();
-        self.client.check_covers(accounts, &names)?;
-        let left_out = missing(accounts, &names, ALTER_USER, if_exists)?;
-        for (name, user) in names.iter().zip(users) {
-            let Some(account) = accounts.get_mut(name) else {
-                continue;
-            };
-            let account = Arc::make_mut(account);
-            if let Some(identified) = &user.identified {
-                identify(account, identified)?;
-            }
-            apply(account, options);
-        }
-        Ok(left_out)
     }
 
     /// Open connections go with their accounts, so that they count and keep their rights.
@@ -475,6 +440,43 @@ impl Session {
                 Level::Table(database, table)
             }
         })
+    }
+}
+
+impl Client {
+    fn alter(
+        &self,
+        accounts: &mut Accounts,
+        users: &[UserDefinition],
+        options: &AccountOptions,
+        if_exists: bool,
+    ) -> Result<LeftOut> {
+        let names: Vec<AccountName> = users.iter().map(|user| self.name_of(&user.name)).collect();
+        self.check_covers(accounts, &names)?;
+        let left_out = missing(accounts, &names, ALTER_USER, if_exists)?;
+        for (name, user) in names.iter().zip(users) {
+            let Some(account) = accounts.get_mut(name) else {
+                continue;
+            };
+            let account = Arc::make_mut(account);
+            if let Some(identified) = &user.identified {
+                identify(account, identified)?;
+            }
+            apply(account, options);
+        }
+        Ok(left_out)
+    }
+}
+
+impl Engine {
+    /// `default_authentication_plugin`
+    pub(super) fn default_method(&self) -> AuthenticationMethod {
+        let globals = self.globals();
+        let name = match globals.get("default_authentication_plugin") {
+            Ok(VariableValue::Text(name)) => name.as_str(),
+            _ => "",
+        };
+        AuthenticationMethod::by_name(name).unwrap_or(AuthenticationMethod::NativePassword)
     }
 }
 

@@ -225,7 +225,7 @@ impl Session {
                 ignore: insert.ignore,
                 bulk: false,
                 source_keeps_rows: false,
-                keeps_zero: self.keeps_zero(),
+                keeps_zero: self.variables.keeps_zero(),
             },
             assignments,
             alias: insert.insert_alias.take(),
@@ -349,7 +349,7 @@ impl Session {
         let (targets, values) = match values {
             Ok(found) => found,
             Err(error) => {
-                self.leave_target(target);
+                self.transactions.leave_target(target);
                 return Err(error);
             }
         };
@@ -387,7 +387,7 @@ impl Session {
                 ignore: insert.ignore,
                 bulk: false,
                 source_keeps_rows: false,
-                keeps_zero: self.keeps_zero(),
+                keeps_zero: self.variables.keeps_zero(),
             },
             assignments: Vec::new(),
             alias: None,
@@ -461,7 +461,7 @@ impl Session {
             ignore: on_duplicate == statement::OnDuplicate::Ignore,
             bulk: true,
             source_keeps_rows: keeps_rows(&planned.physical.plan),
-            keeps_zero: self.keeps_zero(),
+            keeps_zero: self.variables.keeps_zero(),
         };
         let mut writer = self.open_new_writer(request, options)?;
         let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
@@ -520,7 +520,7 @@ impl Session {
             // A bulk load gives up the transaction of a statement alone, and what the query has locked in it.
             bulk: !self.transactions.is_open(),
             source_keeps_rows,
-            keeps_zero: self.keeps_zero(),
+            keeps_zero: self.variables.keeps_zero(),
         };
         let name = (request.database.clone(), request.name.clone());
         self.create_temporary_table(request)?;
@@ -550,7 +550,7 @@ impl Session {
         let source = match source {
             Ok(source) => source,
             Err(error) => {
-                self.leave_target(target);
+                self.transactions.leave_target(target);
                 return Err(error);
             }
         };

@@ -73,7 +73,7 @@ impl Session {
             ignore: on_duplicate == OnDuplicate::Ignore,
             bulk: true,
             source_keeps_rows: false,
-            keeps_zero: self.keeps_zero(),
+            keeps_zero: self.variables.keeps_zero(),
         };
         let encoding = file_encoding(load.character_set.as_deref())?;
         let mut writer = self.open_writer(&database, &table_name, options)?;

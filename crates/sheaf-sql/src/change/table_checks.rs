@@ -29,6 +29,7 @@ use crate::parser::statement::{CheckDefinition, Statement};
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::rows::value_at;
 use crate::session::Session;
+use crate::variables::Variables;
 
 /// The CHECKs of a table that rows must keep.
 pub(crate) struct TableChecks(Arc<PlannedChecks>);
@@ -138,21 +139,6 @@ pub(crate) fn violated(name: &str) -> TableError {
 }
 
 impl Session {
-    /// Error 1235 under a time zone of the session's for a VIRTUAL column that would be computed in it: the values are
-    /// stored, and are those of UTC.
-    pub(crate) fn check_time_zone(&self, definition: &TableDefinition) -> Result<()> {
-        if self.variables.time_zone().is_utc() {
-            return Ok(());
-        }
-        match definition.virtual_column_of_time_zone() {
-            Some(column) => Err(SqlError::virtual_in_time_zone(
-                &definition.name,
-                &column.name,
-            )),
-            None => Ok(()),
-        }
-    }
-
     /// The CHECKs that rows of a table must keep; `None` if there is none.
     pub(crate) fn table_checks(&self, table: &Arc<Table>) -> Result<Option<TableChecks>> {
         let definition = &table.definition;
@@ -361,6 +347,23 @@ impl Session {
             }
         };
         Ok(Some((RowTest(Arc::new(test)), failure)))
+    }
+}
+
+impl Variables {
+    /// Error 1235 under a time zone of the session's for a VIRTUAL column that would be computed in it: the values are
+    /// stored, and are those of UTC.
+    pub(crate) fn check_time_zone(&self, definition: &TableDefinition) -> Result<()> {
+        if self.time_zone().is_utc() {
+            return Ok(());
+        }
+        match definition.virtual_column_of_time_zone() {
+            Some(column) => Err(SqlError::virtual_in_time_zone(
+                &definition.name,
+                &column.name,
+            )),
+            None => Ok(()),
+        }
     }
 }
 

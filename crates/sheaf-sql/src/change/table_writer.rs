@@ -22,7 +22,7 @@ use crate::change::on_duplicate::DuplicateUpdate;
 use crate::change::table_checks::{TableChecks, are_kept, refusal_of};
 use crate::change::waiting_rows::WaitingRows;
 use crate::error::{Result, SqlError};
-use crate::isolation::transaction::StatementTransaction;
+use crate::isolation::transaction::{StatementTransaction, Transactions};
 use crate::parser::statement;
 use crate::query::row_spool::{RowSpool, SpooledRows};
 use crate::query::run::MAX_REPLANS;
@@ -30,6 +30,7 @@ use crate::query::sort_memory::SortMemory;
 use crate::session::progress::SessionProgress;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
+use crate::variables::Variables;
 
 /// How long a load waits until no other session uses the empty table. If one does for longer, its transaction may last,
 /// and rows go in one by one.
@@ -498,11 +499,6 @@ impl TableWriter {
 }
 
 impl Session {
-    /// Whether `sql_mode` says that 0 is a value of AUTO_INCREMENT columns.
-    pub(crate) fn keeps_zero(&self) -> bool {
-        self.variables.sql_mode().contains("NO_AUTO_VALUE_ON_ZERO")
-    }
-
     /// Opens a table for a statement that adds rows.
     pub(crate) fn open_writer(
         &mut self,
@@ -586,13 +582,6 @@ impl Session {
         }
     }
 
-    /// Ends the use of a table that was opened and is not written.
-    pub(crate) fn leave_target(&mut self, target: OpenedTarget) {
-        if let OpenedTarget::Rows(_, tables) = target {
-            self.transactions.keep_tables(tables);
-        }
-    }
-
     /// Opens a table to load it; `None` if others use it.
     fn lock_for_load(&self, table: &Table) -> Result<Option<WriteGuard>> {
         let zone = self.variables.time_zone();
@@ -657,7 +646,7 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         load.give_out(self.variables.auto_increment_series());
-        self.check_time_zone(&load.table().definition)?;
+        self.variables.check_time_zone(&load.table().definition)?;
         Ok(TableWriter {
             generated: self
                 .generated_columns(load.table(), options.mode)?
@@ -708,11 +697,14 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         let position = position_of(&tables, &table);
-        let planned = self.check_time_zone(&table.definition).and_then(|()| {
-            let generated = self.generated_columns(&table, options.mode)?;
-            let generated = generated.map(Arc::new);
-            Ok((generated, self.table_checks(&table)?))
-        });
+        let planned = self
+            .variables
+            .check_time_zone(&table.definition)
+            .and_then(|()| {
+                let generated = self.generated_columns(&table, options.mode)?;
+                let generated = generated.map(Arc::new);
+                Ok((generated, self.table_checks(&table)?))
+            });
         let begun = match (position, planned) {
             (Ok(position), Ok(planned)) => self
                 .begin_changes(&tables)
@@ -800,5 +792,21 @@ impl Session {
             targets.push(position);
         }
         Ok(targets)
+    }
+}
+
+impl Variables {
+    /// Whether `sql_mode` says that 0 is a value of AUTO_INCREMENT columns.
+    pub(crate) fn keeps_zero(&self) -> bool {
+        self.sql_mode().contains("NO_AUTO_VALUE_ON_ZERO")
+    }
+}
+
+impl Transactions {
+    /// Ends the use of a table that was opened and is not written.
+    pub(crate) fn leave_target(&mut self, target: OpenedTarget) {
+        if let OpenedTarget::Rows(_, tables) = target {
+            self.keep_tables(tables);
+        }
     }
 }

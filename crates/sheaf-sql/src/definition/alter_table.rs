@@ -66,14 +66,14 @@ impl Session {
         self.try_generated(&table, &next.columns)?;
         check_demands(changes.ast, work)?;
         if work.copies() {
-            self.check_time_zone(&next)?;
+            self.variables.check_time_zone(&next)?;
         }
         let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
             memory_bytes: 0,
             threads: self.workers.threads(),
             mode: self.insert_mode(false),
-            keeps_zero: self.keeps_zero(),
+            keeps_zero: self.variables.keeps_zero(),
             series: self.variables.auto_increment_series(),
             now_micros: self.local_now_micros(),
             check_foreign_keys: self.variables.foreign_key_checks(),
@@ -188,19 +188,24 @@ impl Session {
                 TableChange::DefaultCollation {
                     character_set,
                     collation,
-                } => self.collation_of(character_set.as_deref(), collation.as_deref())?,
+                } => self
+                    .warnings
+                    .collation_of(character_set.as_deref(), collation.as_deref())?,
                 TableChange::ConvertTo {
                     character_set: None,
                     collation,
                 } => {
                     let default = self.engine.catalog().database_collation(database)?;
                     let collation = collation.as_deref().unwrap_or(default.name());
-                    self.collation_of(Some(default.character_set()), Some(collation))?
+                    self.warnings
+                        .collation_of(Some(default.character_set()), Some(collation))?
                 }
                 TableChange::ConvertTo {
                     character_set,
                     collation,
-                } => self.collation_of(character_set.as_deref(), collation.as_deref())?,
+                } => self
+                    .warnings
+                    .collation_of(character_set.as_deref(), collation.as_deref())?,
                 _ => None,
             };
             collation = chosen.unwrap_or(collation);

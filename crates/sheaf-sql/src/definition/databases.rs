@@ -26,7 +26,9 @@ impl Session {
             Some(collation) => collation,
             None => {
                 let server = self.variables.collation_server().to_string();
-                self.collation_of(None, Some(&server))?.unwrap_or_default()
+                self.warnings
+                    .collation_of(None, Some(&server))?
+                    .unwrap_or_default()
             }
         };
         let catalog = self.engine.catalog();
@@ -44,7 +46,8 @@ impl Session {
 
     fn collation_in(&mut self, options: &DatabaseOptions) -> Result<Option<Collation>> {
         let (character_set, collation) = (&options.character_set, &options.collation);
-        self.collation_of(character_set.as_deref(), collation.as_deref())
+        self.warnings
+            .collation_of(character_set.as_deref(), collation.as_deref())
     }
 
     /// `name`: `None` for the current database.

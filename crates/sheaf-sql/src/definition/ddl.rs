@@ -34,6 +34,7 @@ use crate::query::value_extent::extents;
 use crate::query::values::{hybrid_number, literal};
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::session::warnings::Warnings;
 use crate::variables;
 
 /// Tables.
@@ -218,8 +219,9 @@ impl Session {
         name: String,
     ) -> Result<CreateTable> {
         let Parsed { ast: create, text } = create;
-        let own =
-            self.collation_of(create.character_set.as_deref(), create.collation.as_deref())?;
+        let own = self
+            .warnings
+            .collation_of(create.character_set.as_deref(), create.collation.as_deref())?;
         let collation = match own {
             Some(collation) => collation,
             None => self.engine.catalog().database_collation(&database)?,
@@ -310,27 +312,6 @@ impl Session {
         }
     }
 
-    /// The collation that CHARACTER SET and COLLATE name; `None` if neither is given. Collations that columns do not
-    /// have are replaced by the nearest, with a warning.
-    pub(crate) fn collation_of(
-        &mut self,
-        character_set: Option<&str>,
-        collation: Option<&str>,
-    ) -> Result<Option<Collation>> {
-        let Some(name) = variables::named_collation(character_set, collation)? else {
-            return Ok(None);
-        };
-        if let Some(collation) = Collation::parse(name) {
-            return Ok(Some(collation));
-        }
-        let nearest = Collation::nearest(name);
-        self.warnings.warn(
-            codes::DEPRECATED_UTF8_ALIAS,
-            format!("'{name}' is stored as '{}'", nearest.name()),
-        );
-        Ok(Some(nearest))
-    }
-
     pub(super) fn column(
         &mut self,
         definition: Parsed<'_, &parsed::ColumnDefinition>,
@@ -342,7 +323,7 @@ impl Session {
             text,
         } = definition;
         let type_name = &definition.ty;
-        let own = self.collation_of(
+        let own = self.warnings.collation_of(
             type_name.character_set.as_deref(),
             type_name.collation.as_deref(),
         )?;
@@ -598,6 +579,29 @@ impl Session {
         }
         self.with_definition_lock(|wait| catalog.truncate_table(name, check, wait))?;
         self.ok(sink, 0, String::new())
+    }
+}
+
+impl Warnings {
+    /// The collation that CHARACTER SET and COLLATE name; `None` if neither is given. Collations that columns do not
+    /// have are replaced by the nearest, with a warning.
+    pub(crate) fn collation_of(
+        &mut self,
+        character_set: Option<&str>,
+        collation: Option<&str>,
+    ) -> Result<Option<Collation>> {
+        let Some(name) = variables::named_collation(character_set, collation)? else {
+            return Ok(None);
+        };
+        if let Some(collation) = Collation::parse(name) {
+            return Ok(Some(collation));
+        }
+        let nearest = Collation::nearest(name);
+        self.warn(
+            codes::DEPRECATED_UTF8_ALIAS,
+            format!("'{name}' is stored as '{}'", nearest.name()),
+        );
+        Ok(Some(nearest))
     }
 }
 

@@ -32,6 +32,7 @@ use crate::definition::constant_numbers::{arguments, constant_number, function_n
 use crate::query::value_extent::Extent;
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, is_of_any_length};
+use crate::variables::Variables;
 
 /// Longer texts and byte strings become TEXT and BLOB.
 const MAX_LENGTH: u32 = 512;
@@ -163,7 +164,7 @@ impl Session {
                 };
                 let column = Column::new(meta.name.clone(), ty, nullable);
                 Column {
-                    default: self.made_default(&column),
+                    default: self.variables.made_default(&column),
                     ..column
                 }
             }
@@ -192,13 +193,15 @@ impl Session {
         };
         Column { ty, ..column }
     }
+}
 
+impl Variables {
     /// A computed column that is never NULL has the zero of its type as its default: 0, the empty text. Dates have one
     /// where `sql_mode` allows zero dates.
     fn made_default(&self, column: &Column) -> Option<DefaultValue> {
         let has_zero = match &column.ty {
             ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-                !self.variables.sql_mode().contains("NO_ZERO_DATE")
+                !self.sql_mode().contains("NO_ZERO_DATE")
             }
             ty => !is_of_any_length(ty) && !ty.is_long(),
         };

@@ -9,6 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;
 use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
+use crate::session::handle::SessionHandle;
 use crate::session::result::ResultSink;
 use sheaf_frontend::query::SessionValues;
 
@@ -104,9 +105,9 @@ impl Session {
 
     /// What is to be said of an index that has not one entry for each row.
     fn wrong_index(&self, table: &Table) -> Result<Option<String>> {
-        let rows = self.count_entries(&table.clustered)?;
+        let rows = self.handle.count_entries(&table.clustered)?;
         for (tree, index) in table.secondary.iter().zip(&table.definition.secondary) {
-            let entries = self.count_entries(tree)?;
+            let entries = self.handle.count_entries(tree)?;
             if entries != rows {
                 let name = &index.name;
                 return Ok(Some(format!(
@@ -116,7 +117,9 @@ impl Session {
         }
         Ok(None)
     }
+}
 
+impl SessionHandle {
     fn count_entries(&self, tree: &Arc<Tree>) -> Result<u64> {
         let mut cursor = tree.scan(
             KeyRange::all(),
@@ -126,7 +129,7 @@ impl Session {
         let mut entries = 0;
         while let Some(leaf) = cursor.next_leaf()? {
             entries += leaf.len() as u64;
-            self.handle.cancel_flag().check()?;
+            self.cancel_flag().check()?;
         }
         Ok(entries)
     }

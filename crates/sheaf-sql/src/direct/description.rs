@@ -47,7 +47,7 @@ impl Session {
             Action::ChangeFound(change) => &change.query,
             _ => plan,
         };
-        if !self.meets_needs_to_show(plan) || !self.meets_needs_to_show(read) {
+        if !self.client.meets_needs_to_show(plan) || !self.client.meets_needs_to_show(read) {
             return Ok(None);
         }
         let Some(parameters) = self.given_of(read, &[]) else {

@@ -333,7 +333,7 @@ impl Session {
                 self.close_inserted(writer, done)
             }
             Ok(None) => {
-                self.decline_implicit(implicit)?;
+                self.transactions.decline_implicit(implicit)?;
                 return Ok(false);
             }
             Err(error) => Err(error),

@@ -102,7 +102,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use self::derived::Derived;
-use crate::accounts::{TableNeed, delete_reads, update_reads};
+use crate::accounts::{Client, TableNeed, delete_reads, update_reads};
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::parser::{self, Parameters};
@@ -512,7 +512,7 @@ impl Session {
     /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
     /// `None`: it would not.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
-        let may_run = self.meets_needs_to_show(plan);
+        let may_run = self.client.meets_needs_to_show(plan);
         let Some(given) = self
             .given_of(plan, &[])
             .filter(|_| may_run && !self.table_locks.are_held())
@@ -537,16 +537,6 @@ impl Session {
             | Action::Insert(_)
             | Action::InsertSelect(_) => Ok(Some(Way::Through)),
         }
-    }
-
-    /// Whether the session may run a plan that it only shows, which locks nothing.
-    fn meets_needs_to_show(&self, plan: &DirectPlan) -> bool {
-        let without_locks = |need: &TableNeed| TableNeed {
-            locks: None,
-            ..need.clone()
-        };
-        let needs: Vec<TableNeed> = plan.needs.iter().map(without_locks).collect();
-        self.client.meets_needs(&needs)
     }
 
     /// The parameters of a run, with what the session gives besides; `None` if that is for the vectorised path to read.
@@ -690,6 +680,18 @@ impl Session {
             Action::Insert(insert) => self.run_direct_insert(insert, (parameters, None), sink),
             Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
         }
+    }
+}
+
+impl Client {
+    /// Whether the session may run a plan that it only shows, which locks nothing.
+    fn meets_needs_to_show(&self, plan: &DirectPlan) -> bool {
+        let without_locks = |need: &TableNeed| TableNeed {
+            locks: None,
+            ..need.clone()
+        };
+        let needs: Vec<TableNeed> = plan.needs.iter().map(without_locks).collect();
+        self.meets_needs(&needs)
     }
 }
 

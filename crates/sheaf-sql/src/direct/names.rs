@@ -143,7 +143,7 @@ impl<'a> Names<'a> {
             return None;
         }
         let table = session.table_names().table(&database, &written).ok()?;
-        session.check_time_zone(&table.definition).ok()?;
+        session.variables.check_time_zone(&table.definition).ok()?;
         plain.names(RowSource::Table(table), (database, written))
     }
 

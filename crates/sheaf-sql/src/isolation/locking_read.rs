@@ -44,6 +44,7 @@ use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::{Asked, MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
+use crate::session::handle::SessionHandle;
 use crate::session::result::ResultSink;
 
 /// What a locking read has locked.
@@ -324,7 +325,7 @@ impl Session {
         let planned = self.plan_change(query, view.clone())?;
         let mut searches = statement.searches_to_lock(&planned, &tables, Others::Free)?;
         let (keys, result) = collect(self, planned)?;
-        let (is_stable, number, last) = self.lock_found(statement, targets, view, keys)?;
+        let (is_stable, number, last) = self.handle.lock_found(statement, targets, view, keys)?;
         let last = match &last {
             Some(key) => key_of(key)?,
             None => None,
@@ -332,30 +333,6 @@ impl Session {
         let is_stable =
             is_stable && statement.lock_searches(view, &mut searches, (number, last))?;
         Ok(is_stable.then_some(result))
-    }
-
-    /// Locks the rows of these keys. Returns whether each of them is what the view shows, how many they are, and the
-    /// first key of the last one.
-    fn lock_found(
-        &self,
-        statement: &mut StatementTransaction,
-        targets: &[Target],
-        view: &ReadView,
-        mut keys: SpooledRows,
-    ) -> Result<(bool, usize, Option<Value>)> {
-        let (mut found, mut number) = (Vec::new(), 0_usize);
-        let mut is_stable = true;
-        while keys.next(&mut found)? {
-            self.handle.check_cancel_at(number)?;
-            number += 1;
-            for (target, key) in targets.iter().zip(&found) {
-                if let Some(key) = key_of(key)? {
-                    let row = statement.lock_row(view, &target.table, key, target.mode)?;
-                    is_stable &= row.is_some();
-                }
-            }
-        }
-        Ok((is_stable, number, found.into_iter().next()))
     }
 
     /// Runs a query to its end and keeps its result. `None`: it takes more than so many bytes.
@@ -560,6 +537,32 @@ impl Session {
                 None => self.variables.sql_select_limit(),
             },
         })
+    }
+}
+
+impl SessionHandle {
+    /// Locks the rows of these keys. Returns whether each of them is what the view shows, how many they are, and the
+    /// first key of the last one.
+    fn lock_found(
+        &self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        view: &ReadView,
+        mut keys: SpooledRows,
+    ) -> Result<(bool, usize, Option<Value>)> {
+        let (mut found, mut number) = (Vec::new(), 0_usize);
+        let mut is_stable = true;
+        while keys.next(&mut found)? {
+            self.check_cancel_at(number)?;
+            number += 1;
+            for (target, key) in targets.iter().zip(&found) {
+                if let Some(key) = key_of(key)? {
+                    let row = statement.lock_row(view, &target.table, key, target.mode)?;
+                    is_stable &= row.is_some();
+                }
+            }
+        }
+        Ok((is_stable, number, found.into_iter().next()))
     }
 }
 

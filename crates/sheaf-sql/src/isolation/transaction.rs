@@ -604,15 +604,6 @@ impl Session {
         outcome
     }
 
-    /// The statement has done nothing, and goes on another way. What SET TRANSACTION said is for that way.
-    pub(crate) fn decline_implicit(&mut self, implicit: ImplicitTransaction) -> Result<()> {
-        if self.transactions.is_of_statement {
-            self.transactions.leave_implicit()?;
-            self.transactions.next = implicit.next;
-        }
-        Ok(())
-    }
-
     /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET
     /// TRANSACTION said was about it.
     pub(crate) fn read_view(&mut self) -> Result<ReadView> {
@@ -644,6 +635,17 @@ impl Session {
         let guard = self.lock_for_read(table, self.holds_no_table())?;
         if let Some(kept) = self.transactions.kept_for_reads() {
             kept.push(guard);
+        }
+        Ok(())
+    }
+}
+
+impl Transactions {
+    /// The statement has done nothing, and goes on another way. What SET TRANSACTION said is for that way.
+    pub(crate) fn decline_implicit(&mut self, implicit: ImplicitTransaction) -> Result<()> {
+        if self.is_of_statement {
+            self.leave_implicit()?;
+            self.next = implicit.next;
         }
         Ok(())
     }

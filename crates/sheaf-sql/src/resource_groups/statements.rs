@@ -13,10 +13,12 @@ use sheaf_types::error::codes;
 
 use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
 use crate::accounts::Client;
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::session::warnings::Warnings;
 
 /// The most characters of a group's name.
 const MAX_NAME_CHARACTERS: usize = 64;
@@ -52,7 +54,7 @@ impl Session {
                 force,
             } => self.alter_resource_group(&name, &settings, force)?,
             ResourceGroupStatement::Drop { name, force } => {
-                self.drop_resource_group(&name, force)?;
+                self.engine.drop_resource_group(&name, force)?;
             }
             ResourceGroupStatement::Set { name, threads } => {
                 self.set_resource_group(&name, &threads)?;
@@ -77,7 +79,10 @@ impl Session {
         }
         let key = ResourceGroup::key(&name);
         let group = ResourceGroup {
-            thread_priority: self.thread_priority(&name, kind, settings)?.unwrap_or(0),
+            thread_priority: self
+                .warnings
+                .thread_priority(&name, kind, settings)?
+                .unwrap_or(0),
             cpus: cpus(settings)?.unwrap_or_default(),
             enabled: settings.enabled.unwrap_or(true),
             name,
@@ -111,7 +116,7 @@ impl Session {
         let mut active = lock(&engine.resource_groups.0);
         let old = engine.resource_group(name)?;
         let cpus = cpus(settings)?;
-        let priority = self.thread_priority(name, old.kind, settings)?;
+        let priority = self.warnings.thread_priority(name, old.kind, settings)?;
         if force && settings.enabled != Some(false) {
             return Err(SqlError::new(
                 codes::INVALID_USE_OF_FORCE_OPTION,
@@ -144,32 +149,6 @@ impl Session {
                     .for_each(|session| session.assign_group(None));
             }
         }
-        Ok(())
-    }
-
-    fn drop_resource_group(&mut self, name: &str, force: bool) -> Result<()> {
-        check_name(name)?;
-        if is_default_group(name) {
-            return Err(not_for_defaults("Drop"));
-        }
-        let mut active = lock(&self.engine.resource_groups.0);
-        let group = self.engine.resource_group(name)?;
-        let key = ResourceGroup::key(name);
-        let sessions = self.engine.sessions_in(&key);
-        if !sessions.is_empty() && !force {
-            let message = format!("Resource group {} is busy.", group.name);
-            return Err(SqlError::new(codes::RESOURCE_GROUP_BUSY, message));
-        }
-        self.engine
-            .catalog()
-            .change_resource_groups(|groups| match groups.remove(&key) {
-                Some(_) => Ok(()),
-                None => Err(no_such_group(name)),
-            })?;
-        active.remove(&key);
-        sessions
-            .iter()
-            .for_each(|session| session.assign_group(None));
         Ok(())
     }
 
@@ -220,7 +199,9 @@ impl Session {
         self.enter_group();
         Ok(())
     }
+}
 
+impl Warnings {
     /// The priority that a statement gives a group. Error 3654; warning 3659 where priorities cannot be used.
     fn thread_priority(
         &mut self,
@@ -249,13 +230,40 @@ impl Session {
             ));
         };
         if priority != 0 && !thread_placement::priorities_are_available() {
-            self.warnings.warn(
+            self.warn(
                 codes::ATTRIBUTE_IGNORED,
                 "Attribute thread_priority is ignored (using default value).",
             );
             return Ok(Some(0));
         }
         Ok(Some(priority))
+    }
+}
+
+impl Engine {
+    fn drop_resource_group(&self, name: &str, force: bool) -> Result<()> {
+        check_name(name)?;
+        if is_default_group(name) {
+            return Err(not_for_defaults("Drop"));
+        }
+        let mut active = lock(&self.resource_groups.0);
+        let group = self.resource_group(name)?;
+        let key = ResourceGroup::key(name);
+        let sessions = self.sessions_in(&key);
+        if !sessions.is_empty() && !force {
+            let message = format!("Resource group {} is busy.", group.name);
+            return Err(SqlError::new(codes::RESOURCE_GROUP_BUSY, message));
+        }
+        self.catalog()
+            .change_resource_groups(|groups| match groups.remove(&key) {
+                Some(_) => Ok(()),
+                None => Err(no_such_group(name)),
+            })?;
+        active.remove(&key);
+        sessions
+            .iter()
+            .for_each(|session| session.assign_group(None));
+        Ok(())
     }
 }
 

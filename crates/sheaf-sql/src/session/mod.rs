@@ -529,7 +529,7 @@ impl Session {
     /// How the text of the running statement is read.
     pub(crate) fn reading(&self) -> Reading {
         self.statement.reading.unwrap_or_else(|| Reading {
-            dialect: self.own_dialect(),
+            dialect: self.variables.own_dialect(),
             collation: self.variables.literal_collation(),
         })
     }
@@ -537,22 +537,7 @@ impl Session {
     /// The dialect of the running statement.
     pub(crate) fn dialect(&self) -> SheafDialect {
         let reading = self.statement.reading.as_ref();
-        reading.map_or_else(|| self.own_dialect(), |reading| reading.dialect)
-    }
-
-    /// The dialect that `sql_mode` asks for.
-    fn own_dialect(&self) -> SheafDialect {
-        let mode = self.variables.sql_mode();
-        SheafDialect {
-            pipes_as_concat: mode.contains("PIPES_AS_CONCAT"),
-            ansi_quotes: mode.contains("ANSI_QUOTES"),
-            high_not_precedence: mode.contains("HIGH_NOT_PRECEDENCE"),
-            no_backslash_escapes: mode.contains("NO_BACKSLASH_ESCAPES"),
-            spaces_of_functions: match mode.contains("IGNORE_SPACE") {
-                true => SpacesOfFunctions::Ignored,
-                false => SpacesOfFunctions::Separate,
-            },
-        }
+        reading.map_or_else(|| self.variables.own_dialect(), |reading| reading.dialect)
     }
 
     pub(crate) fn clear_warnings(&mut self) {
@@ -809,6 +794,23 @@ impl Session {
     /// The collation that result text is sent in (`character_set_results`).
     pub fn result_collation_id(&self) -> u16 {
         self.variables.result_collation_id()
+    }
+}
+
+impl Variables {
+    /// The dialect that `sql_mode` asks for.
+    fn own_dialect(&self) -> SheafDialect {
+        let mode = self.sql_mode();
+        SheafDialect {
+            pipes_as_concat: mode.contains("PIPES_AS_CONCAT"),
+            ansi_quotes: mode.contains("ANSI_QUOTES"),
+            high_not_precedence: mode.contains("HIGH_NOT_PRECEDENCE"),
+            no_backslash_escapes: mode.contains("NO_BACKSLASH_ESCAPES"),
+            spaces_of_functions: match mode.contains("IGNORE_SPACE") {
+                true => SpacesOfFunctions::Ignored,
+                false => SpacesOfFunctions::Separate,
+            },
+        }
     }
 }
 

@@ -195,25 +195,11 @@ impl Session {
                 character_set,
                 collation,
             } => {
-                self.set_connection_texts(character_set, collation);
+                self.variables
+                    .set_connection_texts(character_set, collation);
                 Ok(())
             }
         }
-    }
-
-    fn set_connection_texts(&mut self, character_set: &str, collation: &str) {
-        for name in [
-            "character_set_client",
-            "character_set_connection",
-            "character_set_results",
-        ] {
-            self.variables
-                .set_internally(name, VariableValue::Text(character_set.to_string()));
-        }
-        self.variables.set_internally(
-            "collation_connection",
-            VariableValue::Text(collation.to_string()),
-        );
     }
 
     fn assign_system(
@@ -351,5 +337,21 @@ impl Session {
         }
         self.assign_globals(globals)?;
         self.ok(sink, 0, String::new())
+    }
+}
+
+impl Variables {
+    fn set_connection_texts(&mut self, character_set: &str, collation: &str) {
+        for name in [
+            "character_set_client",
+            "character_set_connection",
+            "character_set_results",
+        ] {
+            self.set_internally(name, VariableValue::Text(character_set.to_string()));
+        }
+        self.set_internally(
+            "collation_connection",
+            VariableValue::Text(collation.to_string()),
+        );
     }
 }

@@ -13,6 +13,7 @@ use crate::error::SqlError;
 use crate::parser::hint::{Hint, HintValue, HintWarning, hints_of};
 use crate::parser::statement::Scope;
 use crate::session::Session;
+use crate::session::warnings::Warnings;
 use crate::statement::properties::Hints;
 use crate::variables::{self, NewValue, VariableValue};
 
@@ -73,7 +74,7 @@ impl Session {
             return;
         }
         let (hints, warnings) = hints_of(given.comments, text);
-        self.warn_of_hints(warnings);
+        self.warnings.warn_of_hints(warnings);
         let mut assigned = BTreeSet::new();
         for hint in &hints {
             let is_limit = matches!(hint, Hint::MaxExecutionTime { .. });
@@ -114,17 +115,8 @@ impl Session {
             code: codes::WARN_CONFLICTING_HINT.number(),
             message: format!("Hint {hint} is ignored as conflicting/duplicated"),
         };
-        self.warn_of_hints(hints.into_iter().map(warning).collect());
-    }
-
-    /// Warns of hints, once of each: a statement may be planned several times.
-    pub(crate) fn warn_of_hints(&mut self, warnings: Vec<HintWarning>) {
-        for HintWarning { code, message } in warnings {
-            let mut known = self.warnings.kept().iter();
-            if !known.any(|known| known.code == code && known.message == message) {
-                self.warnings.warn(code, message);
-            }
-        }
+        self.warnings
+            .warn_of_hints(hints.into_iter().map(warning).collect());
     }
 
     fn set_variable_for_statement(&mut self, name: &str, value: &HintValue) {
@@ -194,5 +186,17 @@ impl Session {
             self.workers.forget_task();
         }
         self.forget_set_statement();
+    }
+}
+
+impl Warnings {
+    /// Warns of hints, once of each: a statement may be planned several times.
+    pub(crate) fn warn_of_hints(&mut self, warnings: Vec<HintWarning>) {
+        for HintWarning { code, message } in warnings {
+            let mut known = self.kept().iter();
+            if !known.any(|known| known.code == code && known.message == message) {
+                self.warn(code, message);
+            }
+        }
     }
 }

@@ -420,30 +420,6 @@ impl Session {
         Some((instance, arrays))
     }
 
-    /// How the columns of a query over rows are described whose plan was found last.
-    pub(super) fn shown_of_query(
-        &mut self,
-        inputs: &Inputs,
-        names: Vec<String>,
-        make: impl FnOnce(Vec<String>) -> ShownColumns,
-    ) -> Option<Arc<ShownColumns>> {
-        let entries = self.expressions.queries.get_mut(&inputs.id)?;
-        let entry = entries.first_mut()?;
-        let shown = match entry.shown.take() {
-            Some(shown) if shown.has_names(&names) => shown,
-            _ => {
-                self.expressions.kept_bytes -= entry.shown_bytes;
-                let bytes_of_names: usize = names.iter().map(String::len).sum();
-                let (shown, bytes) = kept_by(|| Arc::new(make(names)));
-                entry.shown_bytes = bytes + bytes_of_names;
-                self.expressions.kept_bytes += entry.shown_bytes;
-                shown
-            }
-        };
-        entry.shown = Some(Arc::clone(&shown));
-        Some(shown)
-    }
-
     /// As [`Self::evaluator`], for a select list: with how its columns are described.
     pub(super) fn evaluator_of_list(
         &mut self,
@@ -606,6 +582,32 @@ impl Session {
             free,
             noted: self.findings.truncated_texts.messages_after(noted_before),
         })
+    }
+}
+
+impl ExpressionCache {
+    /// How the columns of a query over rows are described whose plan was found last.
+    pub(super) fn shown_of_query(
+        &mut self,
+        inputs: &Inputs,
+        names: Vec<String>,
+        make: impl FnOnce(Vec<String>) -> ShownColumns,
+    ) -> Option<Arc<ShownColumns>> {
+        let entries = self.queries.get_mut(&inputs.id)?;
+        let entry = entries.first_mut()?;
+        let shown = match entry.shown.take() {
+            Some(shown) if shown.has_names(&names) => shown,
+            _ => {
+                self.kept_bytes -= entry.shown_bytes;
+                let bytes_of_names: usize = names.iter().map(String::len).sum();
+                let (shown, bytes) = kept_by(|| Arc::new(make(names)));
+                entry.shown_bytes = bytes + bytes_of_names;
+                self.kept_bytes += entry.shown_bytes;
+                shown
+            }
+        };
+        entry.shown = Some(Arc::clone(&shown));
+        Some(shown)
     }
 }
 

@@ -110,7 +110,7 @@ impl Session {
             return Ok(false);
         };
         let shown = |names| query.headers.shown(&instance.metas, names);
-        let Some(shown) = self.shown_of_query(&query.inputs, names, shown) else {
+        let Some(shown) = self.expressions.shown_of_query(&query.inputs, names, shown) else {
             return Ok(false);
         };
         let found = self.walk_join((&query.rows, derived), &open.view, parameters, most)?;

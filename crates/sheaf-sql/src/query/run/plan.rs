@@ -105,7 +105,8 @@ impl Session {
         for _ in 0..MAX_REPLANS {
             let bytes = planning.begin_plan();
             let mut lowered = self.lower(query, extra, purpose.listed())?;
-            self.warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
+            self.warnings
+                .warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
             let sources = tables_of(&lowered.plan)?;
             for table in &sources {
                 self.keep_definition(table)?;
