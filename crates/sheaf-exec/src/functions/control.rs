@@ -272,7 +272,10 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
         .filter(|ty| *ty != SqlType::Bytes)
         .collect();
     let is_plain = |ty: &SqlType| matches!(ty, SqlType::Text { .. });
-    if same_type && types.iter().all(is_plain) {
+    // Beside a text that a cast makes, a literal of the same collation says less.
+    let told = |field: &FieldRef| field.metadata().get(COERCIBILITY_KEY).cloned();
+    let same_coercibility = known.iter().all(|field| told(field) == told(first));
+    if same_type && same_coercibility && types.iter().all(is_plain) {
         return Ok(first.as_ref().clone());
     }
     let (collation, coercibility) = result_collation(&types, "case")?;

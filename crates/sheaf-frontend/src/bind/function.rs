@@ -11,7 +11,7 @@ use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
 use sheaf_exec::aggregates::aggregate_function;
-use sheaf_exec::functions::{SqlType, as_function, scalar_function};
+use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::MAX_FRACTION_DIGITS;
@@ -22,6 +22,7 @@ use sqlparser::ast::{
     WindowType,
 };
 
+use super::aggregate_operands::is_name;
 use super::arguments::{
     Arguments, invalid_group_function, take_arguments, unit_argument, wrong_argument_count,
 };
@@ -512,42 +513,10 @@ impl Binder<'_> {
         if operands.len() != 1 {
             return Err(SqlError::parse_error(",", 1));
         }
+        if matches!(name, "max" | "min") && !is_name(&arguments.values[0]) {
+            operands = self.of_no_column(operands)?;
+        }
         self.computed_with(name, arguments.distinct, operands)
-    }
-
-    /// What the rows of a temporary table have of values: DISTINCT and windows see a quotient without its guard digits.
-    fn as_stored(&self, operands: Vec<Scalar>) -> Bound<Vec<Scalar>> {
-        let stored = |operand| self.call("$result", vec![operand]);
-        operands.into_iter().map(stored).collect()
-    }
-
-    /// What aggregates compute with, as operators would.
-    fn computed_with(
-        &self,
-        aggregate: &str,
-        distinct: bool,
-        mut operands: Vec<Scalar>,
-    ) -> Bound<Vec<Scalar>> {
-        Ok(match aggregate {
-            "bit_and" | "bit_or" | "bit_xor" => {
-                // Unlike to the operators, what is beyond BIGINT is the greatest signed one to them.
-                let ty = operands.first().map(Scalar::sql_type);
-                if ty.is_some_and(|ty| ty.is_float() || matches!(ty, SqlType::Decimal { .. })) {
-                    operands = vec![self.call("$cast_signed", operands)?];
-                }
-                operands.push(self.integer(0));
-                vec![self.call("$bit_or", operands)?]
-            }
-            "stddev_pop" | "stddev" | "var_pop" | "var" => {
-                vec![self.call("$cast_double", operands)?]
-            }
-            // Of the numbers, not of the texts that say them.
-            "avg" if distinct => {
-                operands.push(self.integer(0));
-                vec![self.call("$add", operands)?]
-            }
-            _ => operands,
-        })
     }
 
     /// The order is asked for by a key, so that nothing needs to be sorted before the aggregate.

@@ -39,11 +39,13 @@
 //! | [`session`] | variables, the clock, and other values of the session, as literals |
 //! | [`function`] | calls: special forms, functions, aggregates, windows |
 //! | [`arguments`] | a call taken apart |
+//! | [`aggregate_operands`] | what aggregates compute with |
 //! | [`window`] | windows as they are written: names of others, frames |
 //! | [`subquery`] | EXISTS, IN, ANY, ALL and values |
 //! | [`user_variable`] | `@name := value` |
 //! | [`hints`] | query blocks, and the hints that find them and their tables by name |
 
+mod aggregate_operands;
 mod arguments;
 mod block;
 mod change_condition;
