@@ -20,12 +20,15 @@ use sheaf_types::error::codes;
 use super::in_values::IN_NUMBERS;
 use super::types::{
     BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length,
-    bytes_field, common_float_decimals, field, result_collation, takes_bytes, zerofill,
+    bytes_field, common_float_decimals, declared_type, field, result_collation, takes_bytes, zerofill,
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
 /// A value of some row, and how many rows there are; error 1242 if there are several.
 pub const ONLY_ROW: &str = "$only_row";
+
+/// Bits of the widest integers that a FLOAT has room for.
+const FLOAT_BITS: u32 = 24;
 
 fn condition(_: &Operands<'_>) -> Result<Field> {
     Ok(field::boolean())
@@ -244,7 +247,10 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
         ));
     }
     if types.iter().all(|ty| ty.is_exact_number() || ty.is_float()) {
-        let wide = if types.iter().all(|ty| *ty == SqlType::Float) {
+        let is_float = |field: &&&FieldRef| {
+            SqlType::of(field) == SqlType::Float || is_within_float(field)
+        };
+        let wide = if known.iter().filter(is_float).count() == known.len() {
             Field::new("", DataType::Float32, true)
         } else {
             field::double()
@@ -280,6 +286,19 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     }
     let (collation, coercibility) = result_collation(&types, "case")?;
     Ok(field::collated_text(collation, coercibility))
+}
+
+/// Whether a choice between this integer and a FLOAT is a FLOAT: the integer has 24 bits at most, as a FLOAT's digits do.
+fn is_within_float(field: &Field) -> bool {
+    match declared_type(field) {
+        Some(ColumnType::Year) => true,
+        Some(ColumnType::Bit { .. }) => false,
+        Some(ty) => ty.integer_bits().is_some_and(|bits| bits <= FLOAT_BITS),
+        None => matches!(
+            field.data_type(),
+            DataType::Int8 | DataType::UInt8 | DataType::Int16 | DataType::UInt16
+        ),
+    }
 }
 
 /// The field of a column whose values come from several queries or rows: BITs make a BIT there, as long as the longest.

@@ -364,6 +364,12 @@ pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Resu
 /// What arguments of GREATEST and LEAST are compared as. Beside a date, texts and numbers are dates, too.
 fn extreme_field(fields: &[FieldRef]) -> Result<Field> {
     let common = common_field(fields)?;
+    // No choice, but an operation on numbers: a FLOAT and an integer are compared as doubles.
+    let mut types = fields.iter().map(|field| SqlType::of(field));
+    let are_floats = types.all(|ty| matches!(ty, SqlType::Float | SqlType::Null));
+    if common.data_type() == &DataType::Float32 && !are_floats {
+        return Ok(field::double_of(float_decimals(&common)));
+    }
     let is_date = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
     let types = fields.iter().map(|field| SqlType::of(field));
     let mut others = types.filter(|ty| !ty.is_temporal());
