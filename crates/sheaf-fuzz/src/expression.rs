@@ -109,6 +109,11 @@ impl Generator<'_> {
         if one_in(self.random, 12) && self.may_nest() {
             return self.scalar_subquery(kind);
         }
+        if one_in(self.random, 3)
+            && let Some(call) = self.of_family(kind)
+        {
+            return either(call, [self.leaf(kind)]);
+        }
         // Of bits, Sheaf and MariaDB make a number, and MySQL makes bits.
         if kind != Kind::Bit && one_in(self.random, 4) {
             return self.control(kind, depth);
@@ -302,6 +307,9 @@ impl Generator<'_> {
         }
         if one_in(self.random, 7) && self.may_nest() {
             return self.subquery_condition();
+        }
+        if one_in(self.random, 8) {
+            return self.condition_of_family();
         }
         let kind = self.kind();
         let left = self.scalar(kind, depth.min(1));

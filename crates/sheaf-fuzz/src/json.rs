@@ -70,7 +70,8 @@ impl Generator<'_> {
     /// A number that a document has, or has of something.
     pub fn number_of_json(&mut self) -> Tree {
         let one = self.scalar(Kind::Json, 1);
-        match self.random.below(6) {
+        match self.random.below(8) {
+            6..=7 => self.number_of_document(),
             0 => sequence!["json_length(", one, ")"],
             1 => sequence!["json_depth(", one, ")"],
             2 => sequence!["json_contains(", one, ", ", self.leaf(Kind::Json), ")"],

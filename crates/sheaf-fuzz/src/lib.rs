@@ -19,6 +19,7 @@ pub mod answer;
 mod changes;
 pub mod command;
 mod expression;
+mod families;
 mod json;
 mod known;
 mod metamorphic;
@@ -27,7 +28,9 @@ mod plans;
 mod query;
 mod reduce;
 mod schema;
+mod sources;
 pub mod tree;
+mod windows;
 
 /// One of the servers of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do bits. The
-//! positions of ORDER BY are no constants, and neither are the paths of `->` and JSON_VALUE.
+//! positions of ORDER BY are no constants, and neither are the paths of `->` and JSON_VALUE, the document of JSON_TABLE, and
+//! the numbers of frames and of functions that look at other rows.
 
 use mysql::Value;
 
@@ -16,14 +17,18 @@ pub fn with_parameters(sql: &str) -> (String, Vec<Value>) {
     let mut values = Vec::new();
     // Numbers here are positions of ORDER BY, or digits of a type.
     let mut is_fixed = false;
+    // The next text is the document of JSON_TABLE.
+    let mut is_table = false;
     while let Some(token) = rest.next_token() {
         match token {
             Token::Word(word) => {
                 is_fixed = match word {
-                    "order" | "decimal" => true,
+                    "order" | "decimal" | "varchar" | "rows" | "range" | "ntile" | "nth_value"
+                    | "lag" | "lead" => true,
                     "limit" => false,
                     _ => is_fixed,
                 };
+                is_table |= word == "json_table";
                 out.push_str(word);
                 // A typed literal.
                 if matches!(word, "date" | "time" | "timestamp" | "b")
@@ -34,6 +39,10 @@ pub fn with_parameters(sql: &str) -> (String, Vec<Value>) {
                 }
             }
             Token::Text(path) if path.starts_with("'$") => out.push_str(path),
+            Token::Text(document) if is_table => {
+                is_table = false;
+                out.push_str(document);
+            }
             Token::Text(text) => {
                 out.push('?');
                 values.push(Value::Bytes(unquoted(text).into_bytes()));

@@ -41,27 +41,27 @@ pub struct Generator<'a> {
     pub schema: &'a Schema,
     /// Columns that may be named: of the query that is being written last, of those around it before.
     pub scopes: Vec<Vec<Visible>>,
-    aliases: u32,
+    pub aliases: u32,
     /// The common table expression `c`, if there is one.
     with: Option<Derived>,
 }
 
 /// A query, and the kinds of its columns.
-struct Body {
-    tree: Tree,
-    kinds: Vec<Kind>,
+pub struct Body {
+    pub tree: Tree,
+    pub kinds: Vec<Kind>,
 }
 
 /// The columns of a derived table or of a common table expression.
 #[derive(Clone)]
-struct Derived {
+pub struct Derived {
     kinds: Vec<Kind>,
     /// Which of the strings that a collation takes for equal come is not said.
     picks: bool,
 }
 
 impl Derived {
-    fn of(body: &Body) -> Derived {
+    pub fn of(body: &Body) -> Derived {
         Derived {
             kinds: body.kinds.clone(),
             picks: picks_among_equal(&body.tree.sql()),
@@ -70,7 +70,7 @@ impl Derived {
 
     /// The columns under the name `alias`. A string that was picked among equal ones is named as what they have in
     /// common: another collation may tell it from the one that another server picks.
-    fn columns(self, alias: &str) -> Vec<Visible> {
+    pub fn columns(self, alias: &str) -> Vec<Visible> {
         let columns = self.kinds.into_iter().enumerate().map(|(number, kind)| {
             let name = format!("{alias}.c{number}");
             let sql = match kind == Kind::Text && self.picks {
@@ -106,9 +106,10 @@ impl<'a> Generator<'a> {
 
     /// A whole statement.
     pub fn statement(&mut self) -> Tree {
-        let with = match one_in(self.random, 10) {
-            true => Some(self.body(false)),
-            false => None,
+        let (with, word) = match self.random.below(15) {
+            0 => (Some(self.body(false)), "with c as ("),
+            1 => (Some(self.recursive()), "with recursive c as ("),
+            _ => (None, ""),
         };
         self.with = with.as_ref().map(Derived::of);
         let body = match one_in(self.random, 6) {
@@ -120,7 +121,7 @@ impl<'a> Generator<'a> {
         match with {
             // It may be read several times, or not at all.
             Some(with) => sequence![
-                Tree::Optional(Box::new(sequence!["with c as (", with.tree, ") "])),
+                Tree::Optional(Box::new(sequence![word, with.tree, ") "])),
                 tree,
             ],
             None => tree,
@@ -185,6 +186,8 @@ impl<'a> Generator<'a> {
                 " union all ",
                 " except ",
                 " intersect ",
+                " except all ",
+                " intersect all ",
             ];
             let operator = *pick(self.random, &operators);
             let next = self.select_of(&kinds);
@@ -228,12 +231,12 @@ impl<'a> Generator<'a> {
     }
 
     /// A query without an order.
-    fn body(&mut self, is_whole: bool) -> Body {
+    pub fn body(&mut self, is_whole: bool) -> Body {
         let (from, columns) = self.from(if is_whole { 3 } else { 2 });
         self.scopes.push(columns);
         let body = match self.random.below(10) {
             0..=3 => self.grouped(from),
-            4 => self.windowed(from),
+            4 => self.over_windows(from),
             5 if is_whole => self.star(from),
             _ => self.plain(from),
         };
@@ -241,7 +244,7 @@ impl<'a> Generator<'a> {
         body
     }
 
-    fn where_clause(&mut self) -> Tree {
+    pub fn where_clause(&mut self) -> Tree {
         match one_in(self.random, 3) {
             true => text(""),
             false => Tree::Optional(Box::new(sequence![" where ", self.condition(2)])),
@@ -321,7 +324,32 @@ impl<'a> Generator<'a> {
     fn aggregate(&mut self) -> (Tree, Kind) {
         let kind = self.kind();
         let value = self.scalar(kind, 1);
-        match self.random.below(7) {
+        match self.random.below(11) {
+            6 => {
+                let function = *pick(self.random, &["bit_or(", "bit_and(", "bit_xor("]);
+                let of = *pick(self.random, &[Kind::Integer, Kind::Unsigned, Kind::Bit]);
+                (sequence![function, self.leaf(of), ")"], Kind::Unsigned)
+            }
+            7 => {
+                let value = self.scalar(Kind::Integer, 1);
+                (sequence!["sum(distinct ", value, ")"], Kind::Decimal)
+            }
+            8 => {
+                let value = self.leaf(Kind::Integer);
+                let joined = sequence![
+                    "group_concat(distinct ",
+                    value.clone(),
+                    " order by ",
+                    value,
+                    ")"
+                ];
+                (joined, Kind::Text)
+            }
+            9 => {
+                let other = self.leaf(Kind::Integer);
+                let counted = sequence!["count(distinct ", value, ", ", other, ")"];
+                (counted, Kind::Integer)
+            }
             0 => (text("count(*)"), Kind::Integer),
             1 => (sequence!["count(", value, ")"], Kind::Integer),
             2 => (sequence!["count(distinct ", value, ")"], Kind::Integer),
@@ -338,50 +366,14 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Window functions whose answers do not depend on the order of equal rows.
-    fn windowed(&mut self, from: Tree) -> Body {
-        let partition = match (one_in(self.random, 2), self.any_column()) {
-            (true, Some(column)) => format!("partition by {} ", column.sql),
-            _ => String::new(),
-        };
-        let order = match self.any_column() {
-            Some(column) if column.kind != Kind::Json => format!("order by {}", column.sql),
-            _ => String::new(),
-        };
-        let function = match self.random.below(6) {
-            0 => text("rank()"),
-            1 => text("dense_rank()"),
-            2 => text("count(*)"),
-            3 => sequence!["sum(", self.scalar(Kind::Integer, 0), ")"],
-            4 => sequence!["min(", self.scalar(Kind::Integer, 0), ")"],
-            _ => sequence!["max(", self.scalar(Kind::Text, 0), ")"],
-        };
-        let kind = self.kind();
-        let shown = self.scalar(kind, 0);
-        let condition = self.where_clause();
-        let (over, window) = match self.random.below(3) {
-            0 => (format!(" over ({partition}{order})"), String::new()),
-            1 => (
-                " over w".to_owned(),
-                format!(" window w as ({partition}{order})"),
-            ),
-            _ => (
-                format!(" over (w {order})"),
-                format!(" window w as ({partition})"),
-            ),
-        };
-        Body {
-            tree: sequence![
-                "select ", shown, " c0, ", function, over, " c1", from, condition, window
-            ],
-            kinds: vec![kind, Kind::Integer],
-        }
-    }
-
     /// FROM with up to `most` tables, and the columns of all of them.
     fn from(&mut self, most: u64) -> (Tree, Vec<Visible>) {
         let (mut tree, mut columns) = self.source();
         for _ in 1..1 + self.random.below(most) {
+            if one_in(self.random, 12) && self.may_nest() {
+                (tree, columns) = self.with_dependent(tree, columns);
+                continue;
+            }
             let (next, next_columns) = self.source();
             let simpler = [tree.clone(), next.clone()];
             let common: Vec<String> = common_names(&columns, &next_columns);

@@ -362,6 +362,45 @@ impl Schema {
     }
 }
 
+/// A column in a key: whole or by its first characters, in either order.
+fn key_part(random: &mut Random, column: &ColumnKind) -> String {
+    let has_prefix = ["varchar", "char", "varbinary"]
+        .iter()
+        .any(|ty| column.definition.starts_with(ty));
+    let prefix = match has_prefix && one_in(random, 3) {
+        true => "(2)",
+        false => "",
+    };
+    let way = *pick(random, &["", "", " desc"]);
+    format!("{}{prefix}{way}", column.name)
+}
+
+/// Expressions that keys may have, by the column that they are of.
+const EXPRESSIONS: [(&str, &str); 9] = [
+    ("b", "b + 1"),
+    ("b", "abs(b)"),
+    ("a", "a % 3"),
+    ("s", "lower(s)"),
+    ("h", "left(h, 1)"),
+    ("x", "lower(x)"),
+    ("t", "year(t)"),
+    ("m", "date(m)"),
+    ("d", "round(d, 1)"),
+];
+
+/// A key of an expression, where one of the columns has one. MariaDB knows none and takes it for a comment.
+fn parts_of_expressions(random: &mut Random, columns: &[&ColumnKind]) -> String {
+    let fitting: Vec<&str> = EXPRESSIONS
+        .iter()
+        .filter(|(of, _)| columns.iter().any(|column| column.name == *of))
+        .map(|(_, expression)| *expression)
+        .collect();
+    match fitting.is_empty() || !one_in(random, 2) {
+        true => String::new(),
+        false => format!(" /*!80013 , key f0 (({})) */", pick(random, &fitting)),
+    }
+}
+
 fn table(random: &mut Random, number: u64, of: &[&ColumnKind]) -> Table {
     let name = format!("t{number}");
     let key: &[&str] = if one_in(random, 3) {
@@ -392,17 +431,18 @@ fn table(random: &mut Random, number: u64, of: &[&ColumnKind]) -> Table {
     );
     parts.push(format!("primary key ({})", key.join(",")));
     for index in 0..random.below(4) {
-        let mut of: Vec<&str> = chosen
+        let mut of: Vec<&&ColumnKind> = chosen
             .iter()
             .filter(|column| column.kind != Kind::Json)
-            .map(|column| column.name)
             .collect();
         random.shuffle(&mut of);
         of.truncate(1 + random.below(3) as usize);
+        let of: Vec<String> = of.iter().map(|column| key_part(random, column)).collect();
         parts.push(format!("key i{index} ({})", of.join(",")));
     }
+    let computed = parts_of_expressions(random, &chosen);
     let mut statements = vec![format!(
-        "create table {name} ({}) character set utf8mb4 collate utf8mb4_general_ci",
+        "create table {name} ({}{computed}) character set utf8mb4 collate utf8mb4_general_ci",
         parts.join(", ")
     )];
     let rows = match random.below(5) {
