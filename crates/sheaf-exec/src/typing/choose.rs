@@ -17,8 +17,8 @@ use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::{
-    BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bit_length, field,
-    float_decimals, zerofill,
+    BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bit_length, collation_of,
+    field, float_decimals, zerofill,
 };
 
 /// Converts a value to the field of a choice that it is a branch of.
@@ -140,8 +140,11 @@ pub(super) fn text_of_columns(args: &[Expr], schema: &DFSchema) -> Result<Option
         return Ok(None);
     }
     let field = common_field(&texts)?;
-    let is_told = field.metadata().contains_key(TYPE_KEY);
-    Ok((is_told && !SqlType::of(&field).is_declared()).then_some(field))
+    let ty = SqlType::of(&field);
+    let is_told = field.metadata().contains_key(TYPE_KEY) && !ty.is_declared();
+    // How long these texts are says nothing of numbers beside them.
+    let told = collation_of(&ty).filter(|_| is_told);
+    Ok(told.map(|(collation, coercibility)| field::collated_text(collation, coercibility)))
 }
 
 /// A choice that has not said its type, as one of this type.
