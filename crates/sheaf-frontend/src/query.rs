@@ -95,6 +95,10 @@ pub trait SessionValues {
     fn has_signed_differences(&self) -> bool {
         false
     }
+    /// Whether columns of CHAR(n) are read with all of their n characters (`sql_mode`).
+    fn pads_characters(&self) -> bool {
+        false
+    }
     /// Decimals that `/` and AVG add to those of the dividend (`div_precision_increment`).
     fn quotient_decimals(&self) -> u8 {
         DIV_PRECISION_INCREMENT

@@ -101,7 +101,6 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET resultset_metadata = 'NONE'",
         "SET sql_quote_show_create = 0",
         "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",
-        "SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'",
     ] {
         assert_eq!(code(&mut connection, refused), 1235, "{refused}");
     }

@@ -11,6 +11,7 @@ use sheaf_algebra::relation::{
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::{Column, Relation, Scalar};
 use sheaf_exec::{SheafTableSource, TableHints};
+use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
     Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
@@ -473,6 +474,8 @@ impl Binder<'_> {
         if let Some(stored) = stored {
             self.note_indexed_expressions(stored, &all);
         }
+        let padded = stored.filter(|_| self.context.session.pads_characters());
+        let padded = padded.map(|stored| Arc::clone(&stored.table));
         self.tables.push(Arc::clone(&source));
         let scan = Scan {
             reference,
@@ -480,11 +483,64 @@ impl Binder<'_> {
             source,
             columns: ids,
         };
+        let (rows, columns) = match padded {
+            Some(table) => self.padded(scan.relation(), columns, &table.definition.columns)?,
+            None => (scan.relation(), columns),
+        };
         let mut scope = Scope::of_table(table_name, columns);
         if let Some(table) = scope.tables.first_mut() {
             table.columns.extend(hidden);
         }
-        Ok((scan.relation(), scope))
+        Ok((rows, scope))
+    }
+
+    /// The rows of a table with blanks behind the values of CHAR(n), up to n characters: the mode
+    /// PAD_CHAR_TO_FULL_LENGTH. Other columns are handed on.
+    fn padded(
+        &mut self,
+        rows: Relation,
+        mut columns: Vec<ScopeColumn>,
+        declared: &[sheaf_table::Column],
+    ) -> Bound<(Relation, Vec<ScopeColumn>)> {
+        let handed_on = rows.columns().iter().map(|column| Item {
+            column: *column,
+            value: Scalar::made(*column, &self.columns),
+        });
+        let mut items: Vec<Item> = handed_on.collect();
+        let before = items.len();
+        for column in &mut columns {
+            let mut declared = declared.iter();
+            let found = declared.find(|declared| declared.name == column.name);
+            let Some(ColumnType::Char { length, .. }) = found.map(|found| &found.ty) else {
+                continue;
+            };
+            let operands = vec![
+                column.scalar(),
+                self.integer(i64::from(*length)),
+                self.text(" ")?,
+            ];
+            let value = self.call("rpad", operands)?;
+            let value = self.typing().value(value)?;
+            column.field = Arc::new(value.field().as_ref().clone().with_name(&column.name));
+            column.id = self.columns.add(Column {
+                field: Arc::clone(&column.field),
+                name: column.name.clone(),
+                origin: None,
+            });
+            items.push(Item {
+                column: column.id,
+                value,
+            });
+        }
+        if items.len() == before {
+            return Ok((rows, columns));
+        }
+        let project = Project {
+            input: Box::new(rows),
+            items,
+            derived: None,
+        };
+        Ok((Operator::Project(project).into(), columns))
     }
 
     fn source(

@@ -560,7 +560,6 @@ impl<'a> Extents<'a> {
                 digits + digits.saturating_sub(1) / BASE64_LINE
             }
             "json_type" => LONGEST_JSON_TYPE,
-            "$json_value_text" => length_of_returned(args.first()?)?,
             "json_quote" => argument(0)?.checked_mul(6)?.checked_add(2)?,
             // September, Wednesday.
             "dayname" | "monthname" => 9,
@@ -823,14 +822,6 @@ fn returned_length(returned: &Scalar) -> Option<u32> {
 fn constant(value: &Scalar) -> Option<u32> {
     match value.as_literal()?.cast_to(&DataType::Int64).ok()? {
         ScalarValue::Int64(Some(number)) => u32::try_from(number.max(0)).ok(),
-        _ => None,
-    }
-}
-
-/// What JSON_VALUE returns at most, an argument of its call.
-fn length_of_returned(value: &Scalar) -> Option<u32> {
-    match value.kind() {
-        ScalarKind::Call { arguments, .. } => constant(arguments.get(3)?),
         _ => None,
     }
 }

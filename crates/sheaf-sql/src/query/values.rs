@@ -82,6 +82,11 @@ impl SessionValues for Session {
         mode.contains("NO_UNSIGNED_SUBTRACTION")
     }
 
+    fn pads_characters(&self) -> bool {
+        let mode = self.variables.sql_mode();
+        mode.contains("PAD_CHAR_TO_FULL_LENGTH")
+    }
+
     fn quotient_decimals(&self) -> u8 {
         self.variables.quotient_decimals()
     }

@@ -53,7 +53,9 @@ fn functional_key_parts_are_shown_as_expressions() {
             assert!(!plan.contains("!hidden!"), "{plan}");
         }
     }
-    let tree = bench.rows(&format!("EXPLAIN FORMAT=TREE {JOIN}")).join("\n");
+    let tree = bench
+        .rows(&format!("EXPLAIN FORMAT=TREE {JOIN}"))
+        .join("\n");
     assert!(tree.contains("abs("), "{tree}");
 }
 

@@ -79,11 +79,7 @@ const OBSOLETE: [&str; 11] = [
 
 /// Modes that are not to be accepted and ignored: values would be computed, shown or stored otherwise than was asked
 /// for.
-const REFUSED: [&str; 3] = [
-    "ALLOW_INVALID_DATES",
-    "PAD_CHAR_TO_FULL_LENGTH",
-    "TIME_TRUNCATE_FRACTIONAL",
-];
+const REFUSED: [&str; 2] = ["ALLOW_INVALID_DATES", "TIME_TRUNCATE_FRACTIONAL"];
 
 /// A set of modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -53,9 +53,7 @@ fn texts_that_functions_make_long_stay_within_memory() {
             assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
         }
     });
-    wait_until("the memory is given back", || {
-        resident_mib(child.id()) < 64
-    });
+    wait_until("the memory is given back", || resident_mib(child.id()) < 64);
     terminate(&child);
 }
 
@@ -75,7 +73,8 @@ fn many_rows_of_calls_are_inserted() {
         connection.query_drop(&sql).expect("there is room for it");
     });
     assert_eq!(connection.affected_rows(), COUNT as u64);
-    let sql = "SELECT COUNT(*), SUM(a = CONCAT('a', n)), COUNT(DISTINCT u), COUNT(DISTINCT t) FROM d.v";
+    let sql =
+        "SELECT COUNT(*), SUM(a = CONCAT('a', n)), COUNT(DISTINCT u), COUNT(DISTINCT t) FROM d.v";
     let expected = format!("{COUNT}\t{COUNT}\t{COUNT}\t1");
     assert_eq!(answer_of(&mut connection, sql), [expected]);
     terminate(&child);
