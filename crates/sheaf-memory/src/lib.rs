@@ -22,8 +22,8 @@
 //! 4. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
 //!    safe point.
 //!
-//! Code that is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Libraries do not ask:
-//! for them the program's allocator says what it is about to hand out ([`will_allocate`]). Threads that wait give back
+//! Code that is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Libraries do not.
+//! For them the program's allocator says what it is about to hand out ([`will_allocate`]). Threads that wait give back
 //! what they keep for their next work ([`release_if_pressed`]).
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone

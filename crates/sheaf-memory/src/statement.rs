@@ -398,9 +398,8 @@ pub fn has_room_for_value(bytes: usize) -> bool {
     bytes < LONG_VALUE_BYTES || has_room_for(bytes)
 }
 
-/// The program's allocator is about to hand out a block of so many bytes, by whoever it is wanted. Where the process has
-/// no room for a long one, the statement is told to stop. It gets the block all the same: an allocation cannot be
-/// refused.
+/// The program's allocator is about to hand out a block of so many bytes. Where the process has no room for a long one,
+/// the statement is told to stop. It gets the block all the same: an allocation cannot be refused.
 #[inline]
 pub fn will_allocate(bytes: usize) {
     if bytes >= LONG_VALUE_BYTES {
@@ -411,9 +410,8 @@ pub fn will_allocate(bytes: usize) {
 #[cold]
 fn make_room_for_block(bytes: usize) {
     // A thread that comes to its end has no account any more.
-    let is_of_statement = || {
-        CURRENT.try_with(|account| account.try_borrow().is_ok_and(|account| account.is_some()))
-    };
+    let is_of_statement =
+        || CURRENT.try_with(|account| account.try_borrow().is_ok_and(|account| account.is_some()));
     if process::limit().is_none() || MAKES_ROOM.get() || is_of_statement() != Ok(true) {
         return;
     }
@@ -518,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_room_asks_for_none() {
+    fn what_makes_room_asks_for_none() {
         let account = account();
         account.begin();
         account.during(|| making_room(|| will_allocate(usize::MAX)));

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::joins::{
@@ -55,17 +57,48 @@ pub fn sorts_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
     sorts && lengthens
 }
 
-/// Whether a plan groups by texts that functions have lengthened. An exchange puts rows together into batches of so
-/// many, however long they are.
-pub fn groups_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
+/// Whether a plan groups, sorts or joins by texts that functions have lengthened, or keeps such texts for groups and
+/// windows. An exchange puts rows together into batches of so many, however long they are, and an operator evaluates
+/// its own expressions for a whole batch.
+pub fn keeps_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
     // The closure does not fail.
     plan.exists(|node| {
-        let aggregate = node.downcast_ref::<AggregateExec>();
-        Ok(aggregate.is_some_and(|aggregate| {
-            !aggregate.group_expr().is_empty() && reads_lengthened_texts(aggregate.input())
+        if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+            let functions = aggregate.aggr_expr().iter();
+            let mut kept = functions.flat_map(|function| function.expressions());
+            let of_groups = !aggregate.group_expr().is_empty();
+            return Ok(of_groups && reads_lengthened_texts(aggregate.input())
+                || kept.any(|expr| is_lengthened_text(&expr, aggregate.input())));
+        }
+        if let Some(sort) = sort_of(node) {
+            let mut keys = sort.expr().iter();
+            return Ok(keys.any(|key| is_lengthened_text(&key.expr, sort.input())));
+        }
+        if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+            let mut keys = join.on().iter();
+            return Ok(keys.any(|(left, right)| {
+                is_lengthened_text(left, join.left()) || is_lengthened_text(right, join.right())
+            }));
+        }
+        let window = node.downcast_ref::<WindowExec>();
+        let input = node.children().first().map(|input| Arc::clone(input));
+        Ok(window.zip(input).is_some_and(|(window, input)| {
+            let mut expressions = window.arguments_and_keys();
+            expressions.any(|expr| is_lengthened_text(&expr, &input))
         }))
     })
     .unwrap_or(true)
+}
+
+/// Whether an expression over the rows of a plan is a text that functions have lengthened.
+fn is_lengthened_text(expr: &Arc<dyn PhysicalExpr>, input: &Arc<dyn ExecutionPlan>) -> bool {
+    use DataType::{Binary, BinaryView, Utf8, Utf8View};
+
+    lengthens_much(expr)
+        && matches!(
+            expr.data_type(&input.schema()),
+            Ok(Utf8 | Utf8View | Binary | BinaryView) | Err(_)
+        )
 }
 
 /// Whether there is a projection that lengthens texts below, before rows are put together in another way.

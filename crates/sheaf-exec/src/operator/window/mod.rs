@@ -99,6 +99,20 @@ impl WindowExec {
         })
     }
 
+    /// What the functions are computed from, and what rows are divided and ordered by.
+    pub(crate) fn arguments_and_keys(&self) -> impl Iterator<Item = Arc<dyn PhysicalExpr>> {
+        self.expressions.iter().flat_map(|expression| {
+            let keys = expression.partition_by().iter().cloned();
+            let order = expression.order_by().iter();
+            let order = order.map(|key| Arc::clone(&key.expr));
+            expression
+                .expressions()
+                .into_iter()
+                .chain(keys)
+                .chain(order)
+        })
+    }
+
     /// Whether whole partitions wait for their ends.
     pub fn keeps_partitions(&self) -> bool {
         !self.expressions.iter().all(functions::runs)

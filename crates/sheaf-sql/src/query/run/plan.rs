@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use datafusion_expr::LogicalPlan;
-use sheaf_exec::operator::kept_rows::{groups_lengthened_texts, sorts_lengthened_texts};
+use sheaf_exec::operator::kept_rows::{keeps_lengthened_texts, sorts_lengthened_texts};
 use sheaf_exec::{MemoryTableSource, SheafTableSource, for_each_node};
 use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_memory::planning::PlanBytes;
@@ -28,9 +28,9 @@ use crate::session::Session;
 const KEPT_ROW_BYTES: f64 = 256.0;
 /// Rows of a batch with texts of which it is not known how long functions make them.
 const LENGTHENED_ROWS: usize = 64;
-/// Rows of a batch where memory is short and rows are grouped by such texts. Each worker puts some batches together:
+/// Rows of a batch where memory is short and such texts are kept or told apart. Each worker puts some batches together:
 /// with texts of 7 KB and 64M, a batch of 3,000 rows was a third of the memory.
-const GROUPED_LENGTHENED_ROWS: usize = 256;
+const KEPT_LENGTHENED_ROWS: usize = 256;
 /// A statement that has less memory than this sorts in one stream what does not fit in it.
 const SORTS_OF_WORKERS_BYTES: usize = 32 << 20;
 /// So many copies of a long row are counted.
@@ -227,10 +227,10 @@ impl Session {
                 .limit_batch_rows(&mut context, LENGTHENED_ROWS);
             physical = plan_physical(&optimized, &context)?;
         }
-        if context.settings.has_little_memory() && groups_lengthened_texts(&physical.plan) {
+        if context.settings.has_little_memory() && keeps_lengthened_texts(&physical.plan) {
             let trace = std::mem::take(&mut context.trace);
             self.runner()
-                .limit_batch_rows(&mut context, GROUPED_LENGTHENED_ROWS);
+                .limit_batch_rows(&mut context, KEPT_LENGTHENED_ROWS);
             physical = plan_physical(&optimized, &context)?;
             context.trace = trace;
         }
