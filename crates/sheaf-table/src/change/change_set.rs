@@ -38,7 +38,7 @@ use std::sync::Arc;
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{LockMode, ReadView, Transaction};
-use sheaf_types::{Value, assignment::Mode, error::ColumnIssue, temporal::TimeZone};
+use sheaf_types::{Value, assignment::Mode, temporal::TimeZone};
 
 use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
 use crate::codec::row_codec::RowView;
@@ -697,6 +697,9 @@ impl ChangeSet {
     }
 
     /// Sets the foreign key's columns of a child: to the parent's new values, or to NULL.
+    ///
+    /// # Errors
+    /// `HasChildRow` if they do not hold these values.
     fn set_columns(
         &self,
         transaction: &mut Transaction,
@@ -710,7 +713,9 @@ impl ChangeSet {
             return Ok(());
         };
         let mut row = old.clone();
-        for (at, column) in self.foreign_key(link).columns.iter().enumerate() {
+        let foreign_key = self.foreign_key(link);
+        let constraint = || foreign_key.described(&table.definition);
+        for (at, column) in foreign_key.columns.iter().enumerate() {
             let definition = &table.definition.columns[*column];
             // What the parent has is a value.
             let mode = Mode {
@@ -721,25 +726,31 @@ impl ChangeSet {
             row[*column] = match values {
                 Some(values) => match to_column(definition, values[at], mode) {
                     Ok((value, _)) => value,
-                    Err(problem) => {
-                        return Err(TableError::Column(ColumnIssue {
-                            problem,
-                            column: definition.name.clone(),
-                            row: 1,
-                        }));
+                    // The child's column is too short, or of fewer characters.
+                    Err(_) => {
+                        return Err(TableError::HasChildRow {
+                            constraint: constraint(),
+                        });
                     }
                 },
                 None => Value::Null,
             };
         }
-        self.replace_below(
+        let replaced = self.replace_below(
             transaction,
             link.child,
             (primary_key, &[]),
             &old,
             &row,
             path,
-        )
+        );
+        match replaced {
+            // What the child's column makes of the value is not the parent's.
+            Err(TableError::NoParentRow { constraint: of }) if of == constraint() => {
+                Err(TableError::HasChildRow { constraint: of })
+            }
+            replaced => replaced,
+        }
     }
 }
 
