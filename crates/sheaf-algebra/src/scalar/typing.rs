@@ -35,7 +35,8 @@ use datafusion_expr::{
 };
 use sheaf_exec::functions::collation::{collation_key, extreme_collation};
 use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
-use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_exec::functions::user_variables::is_of_variables;
+use sheaf_exec::functions::{EACH_ROW, as_function, scalar_function};
 use sheaf_exec::typing::stand_ins_in_bodies;
 use sheaf_exec::typing::{
     Purpose, Texts, WatchedRows, as_column_of, field_of_aggregate, group_key, key_of,
@@ -87,11 +88,33 @@ impl Typing<'_> {
         function: Arc<ScalarUDF>,
         arguments: Vec<Scalar>,
     ) -> Result<Scalar> {
+        let arguments = self.with_row(&function, arguments)?;
         if as_function(&function).is_none() {
             let field = super::expression::returned_field(&function, &arguments)?;
             return Ok(Scalar::call(function, arguments, field));
         }
         self.typed_call(function, arguments, Vec::new())
+    }
+
+    /// The arguments of a function that gives each row a value of its own, as RAND(5) does: another one of this kind
+    /// stands behind them. DataFusion takes a call for a constant if its arguments are, and rows for sorted by it.
+    fn with_row(
+        &self,
+        function: &ScalarUDF,
+        mut arguments: Vec<Scalar>,
+    ) -> Result<Vec<Scalar>> {
+        let is_of_each_row = match as_function(function) {
+            Some(function) => function.volatile,
+            None => is_of_variables(function),
+        };
+        let has_row = |last: &Scalar| match last.kind() {
+            ScalarKind::Call { function, .. } => function.name() == EACH_ROW,
+            _ => false,
+        };
+        if is_of_each_row && arguments.last().is_some_and(|last| !has_row(last)) {
+            arguments.push(self.call(EACH_ROW, Vec::new())?);
+        }
+        Ok(arguments)
     }
 
     /// As [`Self::call`], with constants behind the arguments. Each is what [`Self::literal`] makes of it: many cost

@@ -10,7 +10,7 @@ use sheaf_types::number::{divide_rounding, power_of_ten, rescale};
 
 use super::random_numbers::rand;
 use super::types::{MAX_DECIMALS, SqlType, common_float_decimals, field};
-use super::{Call, EvaluationError, Function, Operands, units};
+use super::{Call, EACH_ROW, EvaluationError, Function, Operands, units};
 
 fn double(_: &Operands<'_>) -> Result<Field> {
     Ok(field::double())
@@ -149,6 +149,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("rand", (0, 1), double, rand)
         .never_null()
         .volatile(),
+    Function::new(
+        EACH_ROW,
+        (0, 0),
+        |_| Ok(field::bigint()),
+        |call| Ok(Arc::new(Int64Array::from(vec![0; call.rows()]))),
+    )
+    .never_null()
+    .volatile(),
 ];
 
 /// Whether this is a function whose last argument has to be positive, and the base in front of it, too.

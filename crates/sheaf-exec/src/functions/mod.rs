@@ -159,6 +159,10 @@ pub struct Function {
 /// Any number of arguments.
 pub const VARIADIC: usize = usize::MAX;
 
+/// Stands behind the arguments of calls that give each row a value of its own, such as RAND(5). It has no arguments,
+/// so DataFusion takes nothing that it is in for a constant.
+pub const EACH_ROW: &str = "$each_row";
+
 impl Function {
     /// NULL if an argument is NULL and only then.
     pub const fn strict(

@@ -79,7 +79,8 @@ impl AssignedVariables {
             variable: variable.to_string(),
             field,
             assigned: self.clone(),
-            signature: Signature::any(1, Volatility::Volatile),
+            // The value, and what says that each row has its own.
+            signature: Signature::any(2, Volatility::Volatile),
         }))
     }
 }

@@ -31,13 +31,7 @@ pub fn take_out(tokens: Vec<TokenWithSpan>) -> Result<WithoutInto> {
         Some(kind) => end_of_file(&tokens, kind + 1),
         None => end_of_targets(&tokens, at + 1),
     };
-    let is_set_operation = |token: &TokenWithSpan| {
-        matches!(
-            keyword(&token.token),
-            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT
-        )
-    };
-    if depth > 0 || tokens[end..].iter().any(is_set_operation) {
+    if depth > 0 || has_set_operation(&tokens[end..]) {
         return Err(SqlError::new(
             codes::MISPLACED_INTO,
             "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.",
@@ -48,6 +42,26 @@ pub fn take_out(tokens: Vec<TokenWithSpan>) -> Result<WithoutInto> {
     // INTO itself.
     targets.remove(0);
     Ok(WithoutInto { tokens, targets })
+}
+
+/// Whether a part of a union follows, outside of parentheses.
+fn has_set_operation(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0usize;
+    tokens.iter().any(|token| {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            token => {
+                let keyword = keyword(token);
+                let is_set_operation = matches!(
+                    keyword,
+                    Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT
+                );
+                return is_set_operation && depth == 0;
+            }
+        }
+        false
+    })
 }
 
 fn keyword(token: &Token) -> Keyword {
