@@ -13,7 +13,8 @@
 //!
 //! What the sides of a join are filtered by is filled up with what follows from it ([`super::infer_predicates`]).
 //!
-//! What is volatile stays where it is: it matters for which rows it is computed. Nothing is pushed below a limit.
+//! What is volatile stays where it is: it matters for which rows it is computed. Nothing is pushed below a limit, and
+//! nothing below what assigns user variables: `(SELECT a, @n := @n + 1 FROM t) d WHERE a = 5` counts all rows.
 
 use std::collections::HashMap;
 
@@ -38,20 +39,27 @@ pub fn apply(relation: Relation) -> Relation {
 fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
     match relation.into_operator() {
         Operator::Filter(Filter { input, condition }) => {
+            let assigned_for = match condition.is_of_variables() {
+                true => std::mem::take(&mut conditions),
+                false => Vec::new(),
+            };
             let (stays, moves): (Vec<_>, Vec<_>) = condition
                 .into_conjuncts()
                 .into_iter()
                 .partition(Scalar::is_volatile);
             conditions.extend(moves);
-            filtered(push(*input, conditions), stays)
+            let relation = filtered(push(*input, conditions), stays);
+            filtered(relation, assigned_for)
         }
         Operator::Project(Project {
             input,
             items,
             derived,
         }) => {
-            let (of_items, mut stays) =
-                split_by(conditions, |condition| is_computed_below(condition, &items));
+            let assigns = items.iter().any(|item| item.value.is_of_variables());
+            let (of_items, mut stays) = split_by(conditions, |condition| {
+                !assigns && is_computed_below(condition, &items)
+            });
             let mut below = Vec::with_capacity(of_items.len());
             for condition in of_items {
                 let computed = with_items(condition.clone(), &items);

@@ -279,10 +279,15 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Inserted {
-            written,
+            mut written,
             table,
             rows,
         } = inserted;
+        let view = destination.ast.view.as_ref();
+        if view.is_some_and(|view| !view.shows_generated_ids()) {
+            written.first_auto_increment = 0;
+            written.last_auto_increment = 0;
+        }
         self.outcome.note_generated(written.first_auto_increment);
         if let Some(items) = &destination.ast.returning {
             // Rows leave while the statement runs.

@@ -105,6 +105,15 @@ impl ChangedView {
         Ok(assignments)
     }
 
+    /// Whether it has the column of the ids that are generated for its rows, if there is one. LAST_INSERT_ID() does not
+    /// tell of others.
+    pub(crate) fn shows_generated_ids(&self) -> bool {
+        let mut columns = self.table.definition.columns.iter();
+        let generated = columns.position(|column| column.auto_increment);
+        let mut shown = self.columns.iter().map(|(_, position)| *position);
+        generated.is_none_or(|generated| shown.any(|position| position == Some(generated)))
+    }
+
     /// The positions of all columns. Error 1471 if rows cannot be inserted, 1348 if a column that gets values is
     /// computed: one of those that are listed, or of all.
     pub(crate) fn insertable(&self, listed: &[String]) -> Result<Vec<usize>> {

@@ -291,7 +291,15 @@ impl Session {
             let message = SqlError::bad_table(&format!("{database}.{name}")).message;
             self.warnings.note(codes::BAD_TABLE_ERROR, message);
         }
-        let found: Vec<QualifiedName> = found.into_iter().cloned().collect();
+        let is_table = |name: &&QualifiedName| catalog.table(&name.0, &name.1).is_ok();
+        let (tables, views): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|name| if_exists && is_table(name));
+        for (database, table) in tables.into_iter().cloned() {
+            let message = TableError::NotView { database, table }.to_string();
+            self.warnings.note(codes::WRONG_OBJECT, message);
+        }
+        let found: Vec<QualifiedName> = views.into_iter().cloned().collect();
         if !found.is_empty() {
             self.engine.catalog().drop_views(&found)?;
         }
