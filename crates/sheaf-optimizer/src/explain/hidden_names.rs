@@ -21,6 +21,7 @@ impl HiddenNames {
     /// Those of the tables that EXPLAIN shows.
     pub(crate) fn of(tables: &[ExplainRow]) -> HiddenNames {
         let mut names = Vec::new();
+        let mut without_table: Vec<(String, String)> = Vec::new();
         for row in tables {
             let (Some(detail), Some(alias)) = (&row.detail, &row.table) else {
                 continue;
@@ -37,10 +38,18 @@ impl HiddenNames {
                     plain = plain.replace(&format!("`{name}`"), &format!("{alias}.{name}"));
                     full = full.replace(&format!("`{name}`"), &format!("{in_full}.`{name}`"));
                 }
+                without_table.push((column.name.clone(), plain.clone()));
                 names.push((format!("{alias}.{}", column.name), plain));
                 names.push((format!("{in_full}.`{}`", column.name), full));
             }
         }
+        // What sorts by a single column does not name its table.
+        let known = without_table.clone();
+        without_table.retain(|(name, _)| {
+            let same = known.iter().filter(|(known, _)| known == name);
+            same.count() == 1
+        });
+        names.append(&mut without_table);
         names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         HiddenNames(names)
     }
@@ -85,9 +94,8 @@ impl HiddenNames {
             let mut from = 0;
             while let Some(at) = text[from..].find(name.as_str()).map(|at| from + at) {
                 let before = text[..at].chars().next_back();
-                from = match before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_')
-                {
-                    // The end of another name.
+                from = match before.is_some_and(|letter| continues(letter, name)) {
+                    // The end of another name, or one with its table.
                     true => at + name.len(),
                     false => {
                         text.replace_range(at..at + name.len(), shown);
@@ -99,6 +107,12 @@ impl HiddenNames {
     }
 }
 
+/// Whether a name that stands behind this letter is only the end of another one.
+fn continues(letter: char, name: &str) -> bool {
+    let has_no_table = !name.contains('.');
+    letter.is_alphanumeric() || letter == '_' || has_no_table && matches!(letter, '.' | '`')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +122,7 @@ mod tests {
         let names = HiddenNames(vec![
             ("x.!hidden!10".into(), "lower(x.s)".into()),
             ("x.!hidden!1".into(), "(x.a + 1)".into()),
+            ("!hidden!1".into(), "(x.a + 1)".into()),
         ]);
         let mut tree = PlanNode::line(
             "Filter: (x.!hidden!1 = x.!hidden!10)",
@@ -116,6 +131,9 @@ mod tests {
         names.show_in_tree(&mut tree);
         assert_eq!(tree.text, "Filter: ((x.a + 1) = lower(x.s))");
         assert_eq!(tree.children[0].text, "Table scan on xx: xx.!hidden!1");
+        let mut sort = PlanNode::line("Sort: !hidden!1 DESC", None);
+        names.show_in_tree(&mut sort);
+        assert_eq!(sort.text, "Sort: (x.a + 1) DESC");
         let mut row = ExplainRow {
             ref_: Some("const,d.x.!hidden!1,d.x.a".into()),
             ..ExplainRow::default()
