@@ -26,8 +26,10 @@ use crate::functions::limits::{ResultLimits, ask_for};
 use crate::functions::{EvaluationError, Function};
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
-/// The results of an expression may take this many times what a function makes of them.
+/// The results of an expression may take half of what a function may make of them, and so many bytes at least. Each
+/// worker has them twice while they are put together, and nobody has reserved them.
 const PARTS: usize = 2;
+const LEAST_BYTES: usize = 16 << 20;
 
 /// A constant of more bytes is a long one.
 const LONG_CONSTANT_BYTES: usize = 4 << 10;
@@ -47,7 +49,7 @@ pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn Ph
     }
     Arc::new(BoundedExpr {
         inner: expr,
-        most_bytes: limits.batch_bytes.saturating_mul(PARTS),
+        most_bytes: (limits.batch_bytes / PARTS).max(LEAST_BYTES),
     })
 }
 

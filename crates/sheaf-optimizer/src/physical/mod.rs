@@ -17,7 +17,7 @@ pub(crate) mod aggregate;
 pub(crate) mod common_tables;
 pub(crate) mod finish;
 pub(crate) mod late_columns;
-mod long_keys;
+pub(crate) mod long_keys;
 pub(crate) mod plan_check;
 pub(crate) mod planner;
 pub(crate) mod properties;

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
-use datafusion_expr::{Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion_expr::{
+    Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition,
+};
 use datafusion_physical_expr::expressions::{BinaryExpr, CaseExpr, CastExpr};
 use datafusion_physical_expr::{
     LexOrdering, PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs,
@@ -20,6 +23,7 @@ use datafusion_physical_plan::{
 use sheaf_exec::group_keys::has_doubtful_keys;
 
 use crate::access::wanted::Wanted;
+use crate::physical::long_keys::{Lengthened, without_columns};
 use crate::physical::planner::{Block, Planned, Planner, bounded_sort_keys};
 
 /// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
@@ -31,13 +35,25 @@ pub(crate) fn plan_window(
     block: &Block,
 ) -> Result<Planned> {
     let input = planner.plan(&window.input, block, &Wanted::default())?;
-    let expressions = window
+    let functions = window
         .window_expr
         .iter()
-        .map(|expr| window_expr(planner, expr, window, &input, block));
+        .map(|expr| window_function(planner, expr, window, &input, block));
+    let mut functions = functions.collect::<Result<Vec<_>>>()?;
+    let columns = input.plan.schema().fields().len();
+    let mut rows = Lengthened::new(Arc::clone(&input.plan), "window");
+    functions
+        .iter_mut()
+        .for_each(|function| function.take_texts_of(&mut rows));
+    let added = rows.added();
+    let rows = rows.plan()?;
+    let schema = rows.schema();
+    let expressions = functions
+        .into_iter()
+        .map(|function| function.over(Arc::clone(&schema)));
     let expressions = expressions.collect::<Result<Vec<_>>>()?;
     planner.note_kept(input.rows);
-    let child = sorted_for(&input, &expressions)?;
+    let child = sorted_for(&rows, &expressions)?;
     // Each worker would have a sort of its own, and these would divide the memory.
     let is_thrifty = planner.context.settings.is_thrifty();
     let parallel = child.output_partitioning().partition_count() > 1 && !is_thrifty;
@@ -53,15 +69,16 @@ pub(crate) fn plan_window(
     } else {
         Arc::new(WindowAggExec::try_new(expressions, child, parallel)?)
     };
+    let plan = without_columns(plan, columns, added)?;
     Ok(Planned { plan, ..input })
 }
 
 /// The input in the order that the window functions need it in.
 fn sorted_for(
-    input: &Planned,
+    rows: &Arc<dyn ExecutionPlan>,
     expressions: &[Arc<dyn WindowExpr>],
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let child = Arc::clone(&input.plan);
+    let child = Arc::clone(rows);
     let Some(first) = expressions.first() else {
         return internal_err!("a window without functions");
     };
@@ -84,13 +101,55 @@ fn sorted_for(
     ))
 }
 
-fn window_expr(
+/// A window function over the rows of a plan, and what it is computed from.
+struct WindowFunction {
+    function: WindowFunctionDefinition,
+    name: String,
+    args: Vec<Arc<dyn PhysicalExpr>>,
+    partition_by: Vec<Arc<dyn PhysicalExpr>>,
+    order_by: Vec<PhysicalSortExpr>,
+    frame: WindowFrame,
+    ignores_nulls: bool,
+    distinct: bool,
+    filter: Option<Arc<dyn PhysicalExpr>>,
+}
+
+impl WindowFunction {
+    /// Has texts that functions lengthen computed with the rows. The other arguments of functions are constants.
+    fn take_texts_of(&mut self, rows: &mut Lengthened) {
+        let arguments = self.args.iter_mut().take(1);
+        for expr in arguments.chain(&mut self.partition_by) {
+            *expr = rows.column_of(Arc::clone(expr));
+        }
+        for key in &mut self.order_by {
+            key.expr = rows.column_of(Arc::clone(&key.expr));
+        }
+    }
+
+    /// The function over rows of this schema.
+    fn over(self, schema: SchemaRef) -> Result<Arc<dyn WindowExpr>> {
+        create_window_expr(
+            &self.function,
+            self.name,
+            &self.args,
+            &self.partition_by,
+            &self.order_by,
+            Arc::new(self.frame),
+            schema,
+            self.ignores_nulls,
+            self.distinct,
+            self.filter,
+        )
+    }
+}
+
+fn window_function(
     planner: &Planner<'_>,
     expr: &Expr,
     window: &Window,
     input: &Planned,
     block: &Block,
-) -> Result<Arc<dyn WindowExpr>> {
+) -> Result<WindowFunction> {
     let (name, expr) = match expr {
         Expr::Alias(alias) => (
             alias.name.clone(),
@@ -136,18 +195,17 @@ fn window_expr(
         .as_ref()
         .map(|filter| planner.expr(filter, schema, block))
         .transpose()?;
-    create_window_expr(
-        &function.fun,
+    Ok(WindowFunction {
+        function: function.fun.clone(),
         name,
-        &args,
-        &partition_by,
-        &order_by,
-        Arc::new(frame),
-        input_schema,
-        *null_treatment == Some(NullTreatment::IgnoreNulls),
-        *distinct,
+        args,
+        partition_by,
+        order_by,
+        frame,
+        ignores_nulls: *null_treatment == Some(NullTreatment::IgnoreNulls),
+        distinct: *distinct,
         filter,
-    )
+    })
 }
 
 /// A key whose comparisons know the types of their operands. DataFusion asks a comparison for the values that it may

@@ -24,6 +24,7 @@ use crate::explain::ExtraNote;
 use crate::join::method::Method;
 use crate::join::plan::{Builder, JoinCondition, Joined};
 use crate::logical::join_graph::{Relation, RelationKind};
+use crate::physical::long_keys::Lengthened;
 
 impl Builder<'_, '_, '_> {
     /// A join with a relation that is read by itself.
@@ -97,9 +98,26 @@ impl Builder<'_, '_, '_> {
             .iter()
             .map(|position| full_layout[*position].clone())
             .collect();
-        let projection = (kept.len() < full_layout.len()).then_some(kept);
-
         let (mut left_plan, mut right_plan) = (Arc::clone(&left.plan), Arc::clone(&right.plan));
+        let mut projection = (kept.len() < full_layout.len()).then(|| kept.clone());
+        if matches!(method, Method::Hash { .. }) {
+            let lengthened = with_lengthened_keys([&mut left_plan, &mut right_plan], &mut on)?;
+            let [added_left, added_right] = lengthened;
+            if added_left + added_right > 0 {
+                // What is behind the first side's own columns has moved.
+                let (own, added) = match join_type {
+                    JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+                        (right.layout.len(), added_right)
+                    }
+                    _ => (left.layout.len(), added_left),
+                };
+                let moved = |position: &usize| match *position < own {
+                    true => *position,
+                    false => *position + added,
+                };
+                projection = Some(kept.iter().map(moved).collect());
+            }
+        }
         // What is constant in a side is NULL besides where the side has no row. DataFusion forgets that.
         if matches!(join_type, JoinType::Left | JoinType::Full) {
             right_plan = without_constants(right_plan)?;
@@ -238,6 +256,23 @@ impl Builder<'_, '_, '_> {
             SortMergeJoinExec::try_new(left, right, on, filter, join_type, options, null_equality)?;
         in_streamed_order(Arc::new(merge))
     }
+}
+
+/// Has keys that are texts which functions lengthen computed with the rows of both sides. Returns how many columns the
+/// sides have more.
+fn with_lengthened_keys(
+    [left, right]: [&mut Arc<dyn ExecutionPlan>; 2],
+    on: &mut JoinOn,
+) -> Result<[usize; 2]> {
+    let mut of_left = Lengthened::new(Arc::clone(left), "left");
+    let mut of_right = Lengthened::new(Arc::clone(right), "right");
+    for (left_key, right_key) in on {
+        *left_key = of_left.column_of(Arc::clone(left_key));
+        *right_key = of_right.column_of(Arc::clone(right_key));
+    }
+    let added = [of_left.added(), of_right.added()];
+    (*left, *right) = (of_left.plan()?, of_right.plan()?);
+    Ok(added)
 }
 
 /// DataFusion's join type, with the rows so far on the right if the new relation is built on.

@@ -28,8 +28,8 @@ use crate::session::Session;
 const KEPT_ROW_BYTES: f64 = 256.0;
 /// Rows of a batch with texts of which it is not known how long functions make them.
 const LENGTHENED_ROWS: usize = 64;
-/// Rows of a batch where memory is short and such texts are kept or told apart. Each worker puts some batches together:
-/// with texts of 7 KB and 64M, a batch of 3,000 rows was a third of the memory.
+/// Rows of a batch where such texts are kept or told apart, and memory is short or no other plan may follow. Workers
+/// put some batches together: with texts of 7 KB and 64M, a batch of 3,000 rows was a third of the memory.
 const KEPT_LENGTHENED_ROWS: usize = 256;
 /// A statement that has less memory than this sorts in one stream what does not fit in it.
 const SORTS_OF_WORKERS_BYTES: usize = 32 << 20;
@@ -227,7 +227,8 @@ impl Session {
                 .limit_batch_rows(&mut context, LENGTHENED_ROWS);
             physical = plan_physical(&optimized, &context)?;
         }
-        if context.settings.has_little_memory() && keeps_lengthened_texts(&physical.plan) {
+        let is_tight = is_final || context.settings.has_little_memory();
+        if is_tight && keeps_lengthened_texts(&physical.plan) {
             let trace = std::mem::take(&mut context.trace);
             self.runner()
                 .limit_batch_rows(&mut context, KEPT_LENGTHENED_ROWS);
