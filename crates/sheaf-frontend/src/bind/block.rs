@@ -121,8 +121,9 @@ pub struct Block {
     pub in_window_specification: bool,
     /// What the block groups by that has subqueries: where it stands again, it is the column of the group.
     pub grouped: Vec<(Expr, Scalar)>,
-    /// An item that stands for its name is bound: names in it are those of tables.
-    pub in_item: bool,
+    /// The position of an item that stands for its name while it is bound. Names in it are those of tables, and in its
+    /// subqueries those of items before it, too.
+    pub in_item: Option<usize>,
     /// The operands of GROUPING() are bound.
     pub in_grouping: bool,
     /// Items that ORDER BY names in expressions, and what they were bound to.
@@ -171,7 +172,7 @@ impl Block {
             in_window: false,
             in_window_specification: false,
             grouped: Vec::new(),
-            in_item: false,
+            in_item: None,
             in_grouping: false,
             ordered_items: Vec::new(),
             repeated_items: Vec::new(),

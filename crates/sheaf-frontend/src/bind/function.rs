@@ -405,7 +405,7 @@ impl Binder<'_> {
             }) => {
                 // What GROUP BY names by its alias cannot be an aggregate.
                 let block = &self.blocks[outer];
-                if block.clause == Clause::GroupBy && block.in_item {
+                if block.clause == Clause::GroupBy && block.in_item.is_some() {
                     return Err(invalid_group_function());
                 }
                 let block = Some(outer).filter(|block| may_have(self, block));

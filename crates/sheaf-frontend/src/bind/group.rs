@@ -202,9 +202,9 @@ impl Binder<'_> {
     /// An item of the select list as a key.
     fn key_of_item(&mut self, position: usize, item: &Expr, keys: &mut Keys) -> Bound<()> {
         let repeated = keys.repeated.len();
-        self.block()?.in_item = true;
+        self.block()?.in_item = Some(position);
         let bound = self.key(item, keys);
-        self.block()?.in_item = false;
+        self.block()?.in_item = None;
         bound?;
         let is_named_again = keys.items.contains(&position);
         keys.items.push(position);

@@ -29,6 +29,7 @@ impl Binder<'_> {
             if table.is_none()
                 && block.clause == Clause::Having
                 && !block.in_aggregate
+                && block.in_item.is_none()
                 && let Some(item) = self.item_named(at, column)?
             {
                 return Ok(item);
@@ -37,7 +38,7 @@ impl Binder<'_> {
             let is_above_groups = at == last
                 && block.clause == Clause::Having
                 && !block.in_aggregate
-                && !block.in_item
+                && block.in_item.is_none()
                 && !block.in_grouping;
             let found = match table {
                 _ if is_above_groups => block.column_above_groups(database, table, column),
@@ -73,7 +74,7 @@ impl Binder<'_> {
             let is_around = at + 1 < self.blocks.len();
             let knows_items = matches!(block.clause, Clause::GroupBy | Clause::OrderBy)
                 || block.clause == Clause::Having && block.in_aggregate
-                || block.clause == Clause::FieldList && is_around;
+                || (block.clause == Clause::FieldList || block.in_item.is_some()) && is_around;
             if table.is_none()
                 && knows_items
                 && let Some(item) = self.item_named(at, column)?
@@ -111,7 +112,8 @@ impl Binder<'_> {
     /// HAVING, what the block groups by hides it. Error 1247 for an item of the same list that comes later.
     fn item_named(&mut self, at: usize, name: &str) -> Bound<Option<Scalar>> {
         let block = &self.blocks[at];
-        if block.in_item
+        let is_around = at + 1 < self.blocks.len();
+        if block.in_item.is_some() && !is_around
             || block
                 .grouped_names
                 .iter()
@@ -126,6 +128,9 @@ impl Binder<'_> {
         let Some(item) = item else {
             return Ok(None);
         };
+        if block.in_item.is_some_and(|open| item.position >= open) {
+            return Ok(None);
+        }
         if item.is_ambiguous {
             return Err(SqlError::non_unique_column(name, block.clause.name()));
         }
@@ -148,9 +153,9 @@ impl Binder<'_> {
             true => Some(std::mem::take(&mut self.open_aggregates)),
             false => None,
         };
-        self.blocks[at].in_item = true;
+        let open = self.blocks[at].in_item.replace(position);
         let item = self.value(&expr);
-        self.blocks[at].in_item = false;
+        self.blocks[at].in_item = open;
         self.blocks.extend(inner);
         if let Some(open_aggregates) = open_aggregates {
             self.open_aggregates = open_aggregates;
