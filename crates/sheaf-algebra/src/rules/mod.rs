@@ -8,6 +8,7 @@
 //! | [`push_down_limits`] | limits go as far down as they leave what is shown |
 //! | [`unused_joins`] | joins of which nobody needs one side's columns go, or only test |
 //! | [`flat_unions`] | a union of unions becomes one, and what is distinct stays as it is |
+//! | [`alternative_keys`] | a join by an OR of keys is a union of joins by each of them |
 //! | [`shorter_orders`] | sort keys go that those before them determine |
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
@@ -16,6 +17,7 @@
 //! | [`parts_of_unions`] | a limit of a union takes the rows of its first part first |
 //! | [`domain`] | where it cannot be pulled up, the right side is joined with its distinct values |
 
+pub mod alternative_keys;
 mod domain;
 pub mod flat_unions;
 pub mod indexed_expressions;
@@ -51,5 +53,6 @@ pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -
     let relation = unused_joins::apply(relation);
     let relation = shorter_orders::apply(relation);
     let relation = flat_unions::apply(relation, columns);
+    let relation = alternative_keys::apply(relation);
     Ok(push_down_limits::apply(relation))
 }

@@ -23,11 +23,17 @@ impl FoundByIndex {
 
 /// Whether, and how, a subquery compares the first column of an index with what it takes from outside.
 pub(super) fn found_by_index(relation: &Relation, outer: &ColumnSet) -> Option<FoundByIndex> {
-    let mut indexed = ColumnSet::new();
-    add_indexed(relation, &mut indexed);
+    let indexed = first_of_indexes(relation);
     let mut found = None;
     add_compared(relation, &indexed, outer, &mut found);
     found
+}
+
+/// The columns that indexes of its tables begin with.
+pub(in crate::rules) fn first_of_indexes(relation: &Relation) -> ColumnSet {
+    let mut indexed = ColumnSet::new();
+    add_indexed(relation, &mut indexed);
+    indexed
 }
 
 fn add_indexed(relation: &Relation, indexed: &mut ColumnSet) {

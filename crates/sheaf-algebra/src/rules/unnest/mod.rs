@@ -34,8 +34,8 @@
 //! Where `B` takes a value from `A` in a place from which it cannot be pulled up, the general rule takes over
 //! ([`domain`](super::domain)), unless `B` is a value and finds its rows by an index. Then, and where the general rule
 //! does not get there, the dependent join stays, and `B` is run for each row of `A` that differs in what `B` takes. But
-//! planning `B` each time costs more than the few rows of a value, or of a range with both ends. Those a join finds,
-//! too.
+//! running `B` each time costs more than the few rows of a value, or of a range with both ends. Those a join finds,
+//! too. The same holds of EXISTS and IN where `B` has a limit and a range with one end.
 
 mod expand;
 mod extreme_rows;
@@ -51,12 +51,15 @@ use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::operator::scan_exec::access_error;
 
+use found_by_index::{found_by_index, has_limit};
+
 use crate::column::{ColumnId, Columns};
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentJoin, DependentKind, Item, JoinKind, Operator, Relation};
 use crate::scalar::typing::AggregateCall;
 use crate::scalar::{Comparison, Scalar, Truth, Typing};
 
+pub(super) use found_by_index::first_of_indexes;
 pub(super) use pull::{Pulled, ordered_input};
 pub(crate) use single::calls_only_row;
 
@@ -136,8 +139,12 @@ impl Unnesting<'_> {
             Ok(relation) => return Ok(relation),
             Err(join) => *join,
         };
-        let mut pulled = self.independent(&mut join.left, &join.right, &outer)?;
-        if pulled.is_none() && matches!(kind, JoinKind::Inner | JoinKind::LeftOuter) {
+        let is_of_rows = matches!(kind, JoinKind::Inner | JoinKind::LeftOuter);
+        let mut pulled = match !is_of_rows && self.ends_soon(&join.right, &outer) {
+            true => self.pull(join.right.as_ref().clone(), &outer)?,
+            false => self.independent(&mut join.left, &join.right, &outer)?,
+        };
+        if pulled.is_none() && is_of_rows {
             // Rows are not run for each row, so nothing inside may be.
             let keeps = std::mem::replace(&mut self.keeps_probes, false);
             let right = self.relation(join.right.as_ref().clone())?;
@@ -152,6 +159,13 @@ impl Unnesting<'_> {
             }
             None => self.counted(join),
         }
+    }
+
+    /// Whether the right side finds its rows by an index, in a range without an end, and stops after some of them. Then
+    /// it is better run for each row: joined with the values of the left side, it would have all rows of each range.
+    fn ends_soon(&self, right: &Relation, outer: &ColumnSet) -> bool {
+        let is_open = || found_by_index(right, outer).is_some_and(|found| !found.is_bounded());
+        self.keeps_probes && has_limit(right) && is_open()
     }
 
     /// A mark as a value of one row, for what is run for each row of the left side:
