@@ -619,6 +619,15 @@ impl ColumnType {
         })
     }
 
+    /// Digits of the greatest value of a type of whole numbers: integers, BIT and YEAR.
+    pub fn whole_digits(&self) -> Option<u32> {
+        if *self == ColumnType::Year {
+            return Some(4);
+        }
+        let (_, greatest) = self.integer_range()?;
+        Some(greatest.checked_ilog10()? + 1)
+    }
+
     pub fn is_unsigned(&self) -> bool {
         matches!(self, ColumnType::Year | ColumnType::Bit { .. })
             || self.sign().is_some_and(Sign::is_unsigned)
@@ -772,6 +781,27 @@ impl fmt::Display for ColumnType {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_have_the_digits_of_the_greatest() {
+        for (text, digits) in [
+            ("tinyint(1)", Some(3)),
+            ("smallint", Some(5)),
+            ("mediumint", Some(7)),
+            ("mediumint unsigned", Some(8)),
+            ("int", Some(10)),
+            ("bigint", Some(19)),
+            ("bigint unsigned", Some(20)),
+            ("bit(1)", Some(1)),
+            ("bit(64)", Some(20)),
+            ("year", Some(4)),
+            ("decimal(10,0)", None),
+            ("date", None),
+        ] {
+            let ty = ColumnType::parse(text).expect(text);
+            assert_eq!(ty.whole_digits(), digits, "{text}");
+        }
+    }
 
     #[test]
     fn types_print_as_mysql_prints_them_and_read_back() {

@@ -29,7 +29,7 @@ use crate::functions::EvaluationError;
 /// 3155, 3156 and 3669: the column does not hold it.
 pub fn assigned(column: &str, ty: &ColumnType, json: Json<'_>) -> Result<Value, JsonError> {
     let is_text = ty.is_character() || ty.is_binary() || ty.has_labels();
-    let is_whole = ty.is_integer() || matches!(ty, ColumnType::Year | ColumnType::Bit { .. });
+    let is_whole = ty.whole_digits().is_some();
     let value = match json.view() {
         _ if *ty == ColumnType::Json => return Ok(Value::Json(json.to_document().into_bytes())),
         _ if is_text => Value::Text(unquote(json).into_owned()),

@@ -7,6 +7,7 @@ use std::ops::Range;
 use datafusion_common::{DFSchema, Result, ScalarValue};
 use datafusion_expr::{Expr, lit};
 
+use super::compare::day_of_year;
 use super::expression_type::type_of;
 use super::fold::{fold, literal};
 use super::json_operands::json_of_any;
@@ -224,22 +225,11 @@ pub(super) fn days_of_years(
         _ => return Ok(args),
     };
     for argument in args.get_mut(moments).into_iter().flatten() {
-        let is_year = type_of(argument, schema)? == SqlType::Year;
-        let day = day_of_year(std::mem::take(argument), schema)?;
         // The sum of a YEAR and an interval has a time of day.
-        *argument = match is_year && matches!(function, "$date_add" | "$date_subtract") {
-            true => fold(call("$cast_datetime", vec![day, lit(0i64)]), schema),
-            false => day,
-        };
+        let at_midnight = matches!(function, "$date_add" | "$date_subtract");
+        *argument = day_of_year(std::mem::take(argument), at_midnight, schema)?;
     }
     Ok(args)
-}
-
-fn day_of_year(value: Expr, schema: &DFSchema) -> Result<Expr> {
-    Ok(match type_of(&value, schema)? {
-        SqlType::Year => fold(call("$first_day_of_year", vec![value]), schema),
-        _ => value,
-    })
 }
 
 /// Arguments of a function, where times that it wants dates of are points in time.
@@ -285,7 +275,7 @@ fn made_date(
     rule: Rule<'_>,
 ) -> Result<(Expr, bool)> {
     let value = rule.wall_clock(&value).unwrap_or(value);
-    let value = day_of_year(value, schema)?;
+    let value = day_of_year(value, false, schema)?;
     let refuses_zero = refuses_zero_of(Some(&value), schema, rule)?;
     let kind = match refuses_zero {
         true => MomentKind::NonZeroDateTime,

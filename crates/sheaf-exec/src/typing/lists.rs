@@ -15,12 +15,11 @@ use sheaf_types::Collation;
 use sheaf_types::temporal;
 
 use super::compare::{
-    Operand, PartOf, Place, collated, compare, never_equal, number_of_year, number_place,
+    Operand, PartOf, Place, beside_year, collated, compare, never_equal, number_place,
     of_one_collation, place_of_moment, unknown,
 };
 use super::once::computed_once;
-use super::{Rule, field_of, fold, literal, operands, reached, type_of};
-use crate::functions::call;
+use super::{Rule, field_of, literal, operands, reached, type_of};
 use crate::functions::collation::{collation_key, sort_key};
 use crate::functions::in_values::{self, MAX_OPERANDS, MIN_PACKED, in_values, is_packable};
 use crate::functions::types::{SqlType, common_collation};
@@ -57,10 +56,7 @@ fn after_others(equal: Expr, before: &[Expr]) -> Result<Expr> {
 fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     // What x is compared as depends on the member: a date with a number as a number. There are few such kinds.
     const MOST_SUBJECTS: usize = 8;
-    let (x, members) = match type_of(&x, schema)? {
-        SqlType::Year => beside_year(x, members, schema)?,
-        _ => (x, members),
-    };
+    let (x, members) = beside_year(x, members, schema)?;
     let part_of = match members.len() {
         1 => PartOf::OnlyMember,
         _ => PartOf::OneOfSeveral,
@@ -155,41 +151,6 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
         });
     }
     Ok(result.unwrap_or_else(|| lit(false)))
-}
-
-/// A YEAR and what it is compared with: dates, if all members are, by their years. Beside others, a date is the number
-/// of its digits, which no year is.
-///
-/// Members are years, 7 being 2007, only if each of them is a constant of a type that a year is written as. Where
-/// another is among several, the year is a number like any other, and 7 is 7.
-fn beside_year(x: Expr, members: Vec<Expr>, schema: &DFSchema) -> Result<(Expr, Vec<Expr>)> {
-    let types = members.iter().map(|member| type_of(member, schema));
-    let types = types.collect::<Result<Vec<_>>>()?;
-    let is_date = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
-    if types.iter().all(|ty| is_date(ty) || *ty == SqlType::Null) {
-        return Ok((x, members));
-    }
-    let is_several = members.len() > 1;
-    let mut is_number = false;
-    let digits = |(member, ty): (Expr, &SqlType)| {
-        if is_date(ty) {
-            is_number |= is_several;
-            return match literal(&member).is_some() {
-                true => fold(call("$cast_signed", vec![member]), schema),
-                false => member,
-            };
-        }
-        let is_no_year = matches!(ty, SqlType::Double | SqlType::Float);
-        is_number |= is_several
-            && (is_no_year
-                || literal(&member).is_none() && literal(&fold(member.clone(), schema)).is_none());
-        member
-    };
-    let members: Vec<Expr> = members.into_iter().zip(&types).map(digits).collect();
-    match is_number {
-        true => Ok((number_of_year(x, schema)?, members)),
-        false => Ok((x, members)),
-    }
 }
 
 /// An operand of IN, and what is known of it once for all members.

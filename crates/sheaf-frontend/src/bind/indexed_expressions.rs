@@ -119,8 +119,6 @@ fn holds_all(column: &Column, expression: &Scalar) -> bool {
     }
     match &column.ty {
         _ if column.hidden => true,
-        // They have fewer values than the numbers of their bytes.
-        ColumnType::Bit { .. } | ColumnType::Year => false,
         ColumnType::VarChar { length, .. } => {
             longest_text(expression).is_some_and(|longest| longest <= *length)
         }
@@ -128,6 +126,7 @@ fn holds_all(column: &Column, expression: &Scalar) -> bool {
             digits.is_none() && *sign == Sign::Signed
         }
         ColumnType::Decimal { sign, .. } => *sign == Sign::Signed,
+        // BIT and YEAR have fewer values than the numbers of their bytes.
         ty if ty.is_integer() => true,
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Time { .. } => true,
         _ => false,

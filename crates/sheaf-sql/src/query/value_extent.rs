@@ -25,7 +25,6 @@ use sheaf_algebra::{ColumnId, Operator, Relation, Scalar};
 use sheaf_exec::CommonTableSource;
 use sheaf_exec::functions::arithmetic::DIV_PRECISION_INCREMENT;
 use sheaf_frontend::query::{BoundQuery, Shown};
-use sheaf_types::number::greatest_bits;
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::query::format_length::{
@@ -684,27 +683,18 @@ fn of_declared(field: &Field) -> Option<Extent> {
             is_narrow: digits <= DIGITS_OF_BIGINT,
         })
     };
-    match &declared {
-        ty if is_of_any_length(ty) => None,
-        ColumnType::Bool => integer(3, false),
-        ty @ ColumnType::TinyInt { .. } => integer(3, ty.is_unsigned()),
-        ty @ ColumnType::SmallInt { .. } => integer(5, ty.is_unsigned()),
-        ty @ ColumnType::MediumInt { .. } => {
-            integer(if ty.is_unsigned() { 8 } else { 7 }, ty.is_unsigned())
-        }
+    if is_of_any_length(&declared) {
+        return None;
+    }
+    if let Some(digits) = declared.whole_digits() {
+        let extent = integer(digits, declared.is_unsigned());
         // Half of the unsigned ones do not fit an INT.
-        ty @ ColumnType::Int { .. } if ty.is_unsigned() => {
-            integer(DIGITS_OF_BIGINT, true).map(Extent::widened)
-        }
-        ColumnType::Int { .. } => integer(DIGITS_OF_BIGINT, false),
-        ty @ ColumnType::BigInt { .. } => {
-            integer(if ty.is_unsigned() { 20 } else { 19 }, ty.is_unsigned())
-        }
-        ColumnType::Bit { length } => {
-            let digits = greatest_bits(*length).to_string().len() as u32;
-            integer(digits, true)
-        }
-        ColumnType::Year => integer(4, true),
+        return match &declared {
+            ty @ ColumnType::Int { .. } if ty.is_unsigned() => extent.map(Extent::widened),
+            _ => extent,
+        };
+    }
+    match &declared {
         ColumnType::Decimal {
             precision, scale, ..
         } => Some(Extent::Decimal {

@@ -48,7 +48,7 @@ use moment::{
 };
 use operand::is_column;
 use place::{compare_with_place, double_of, place_among_floats, place_in_float_column};
-use year::as_digits;
+use year::{as_digits, is_year_beside};
 
 pub(super) use collation::{collated, of_one_collation, texts_beside};
 pub(super) use moment::place_of_moment;
@@ -56,7 +56,7 @@ pub(super) use operand::{Operand, text_of};
 pub use place::number_of_column;
 pub(super) use place::{Place, has_calls, never_equal, number_place, unknown};
 pub(super) use rows::{between, may_be_equal, rows};
-pub(super) use year::number_of_year;
+pub(super) use year::{beside_year, day_of_year, number_of_year};
 
 /// What a comparison is a part of.
 ///
@@ -274,14 +274,11 @@ fn compare_sides(
         return compare_sides(op, text, right.expr, sides, found);
     }
     let is_moment = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
-    let is_year_of = |year: &Operand, moment: &Operand| {
-        year.ty == SqlType::Year && is_moment(&moment.ty) && literal(&moment.expr).is_none()
-    };
-    if is_year_of(&left, &right) {
+    if is_year_beside(&left, &right) {
         let (year, moment) = as_digits(left.expr, right.expr, right.ty == SqlType::Date);
         return compare_sides(op, year, moment, sides, found);
     }
-    if is_year_of(&right, &left) {
+    if is_year_beside(&right, &left) {
         let (year, moment) = as_digits(right.expr, left.expr, left.ty == SqlType::Date);
         return compare_sides(op, moment, year, sides, found);
     }
@@ -385,9 +382,7 @@ fn with_literal(
     found: &mut Vec<EvaluationError>,
 ) -> Result<Option<Expr>> {
     let place = match &left.ty {
-        SqlType::Integer { .. } | SqlType::Year | SqlType::Boolean | SqlType::Decimal { .. } => {
-            number_place(left, value, value_type)
-        }
+        ty if ty.is_exact_number() => number_place(left, value, value_type),
         SqlType::Date | SqlType::DateTime { .. } => {
             let is_date = left.ty == SqlType::Date;
             let name = if is_date { "DATE" } else { "DATETIME" };
@@ -468,18 +463,15 @@ pub(super) fn truth(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<Ex
     if ty == SqlType::Double && has_computed_decimals(field_of(&value, schema)?.as_ref()) {
         return Ok(call("$is_not_zero", vec![value]));
     }
+    let is_number = |ty: &SqlType| ty.is_exact_number() || *ty == SqlType::Double;
     Ok(match ty {
         SqlType::Boolean => value,
         SqlType::Null => unknown(),
         // DataFusion would compare each branch of a CASE with zero, and make conditions of all.
-        SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Double | SqlType::Year
-            if !is_small(&value) =>
-        {
+        ty if is_number(&ty) && !is_small(&value) => {
             call("$is_not_zero", vec![as_shown(value, schema)?])
         }
-        SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Double | SqlType::Year => {
-            comparison(Operator::NotEq, value, lit(0i64), schema, rule)?
-        }
+        ty if is_number(&ty) => comparison(Operator::NotEq, value, lit(0i64), schema, rule)?,
         SqlType::Text { .. } | SqlType::Bytes if rule.watches() => {
             let number = rule.truncated.number_of(NumberKind::Double, value);
             call("$is_not_zero", vec![number])

@@ -12,7 +12,7 @@ use sheaf_types::number::{
 };
 
 use super::operand::{Operand, integer_value, is_column, text_of};
-use super::year::{year_of_constant, year_of_moment};
+use super::year::year_beside;
 use crate::functions::call;
 use crate::functions::types::{SqlType, float_decimals};
 
@@ -159,16 +159,8 @@ pub(in crate::typing) fn number_place(
         DataType::Decimal128(_, scale) => u8::try_from(*scale).ok()?,
         _ => 0,
     };
-    if left.ty == SqlType::Year
-        && let Some(year) = year_of_moment(value)
-    {
-        return place_among(Floor::At(i128::from(year)), data_type);
-    }
-    if left.ty == SqlType::Year
-        && is_column(&left.expr)
-        && let Some(year) = year_of_constant(value, value_type)
-    {
-        return place_among(Floor::At(i128::from(year)), data_type);
+    if let Some(year) = year_beside(left, value, value_type) {
+        return place_among(Floor::At(year), data_type);
     }
     let floor = floor_of_constant(left, (value, value_type), decimals)?;
     place_among(floor, data_type)

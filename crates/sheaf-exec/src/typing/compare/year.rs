@@ -7,10 +7,10 @@ use sheaf_types::number::{Floor, floor_of, text_floor};
 use sheaf_types::temporal;
 use sheaf_types::temporal::DAY;
 
-use super::operand::{integer_value, text_of};
+use super::operand::{Operand, integer_value, is_column, text_of};
 use crate::functions::call;
 use crate::functions::types::SqlType;
-use crate::typing::{cast, fold, type_of};
+use crate::typing::{cast, fold, literal, type_of};
 
 /// A YEAR as a number; any other value as it is.
 pub(in crate::typing) fn number_of_year(value: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -20,8 +20,90 @@ pub(in crate::typing) fn number_of_year(value: Expr, schema: &DFSchema) -> Resul
     })
 }
 
+/// What is looked for in a list, and the members. Beside dates alone, a YEAR is compared by their years. Beside others,
+/// a date is the number of its digits, which no year is.
+///
+/// Members are years, 7 being 2007, only if each of them is a constant of a type that a year is written as. Where
+/// another is among several, the year is a number like any other, and 7 is 7.
+pub(in crate::typing) fn beside_year(
+    x: Expr,
+    members: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<(Expr, Vec<Expr>)> {
+    if type_of(&x, schema)? != SqlType::Year {
+        return Ok((x, members));
+    }
+    let types = members.iter().map(|member| type_of(member, schema));
+    let types = types.collect::<Result<Vec<_>>>()?;
+    let is_date = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
+    if types.iter().all(|ty| is_date(ty) || *ty == SqlType::Null) {
+        return Ok((x, members));
+    }
+    let is_several = members.len() > 1;
+    let mut is_number = false;
+    let digits = |(member, ty): (Expr, &SqlType)| {
+        if is_date(ty) {
+            is_number |= is_several;
+            return match literal(&member).is_some() {
+                true => fold(call("$cast_signed", vec![member]), schema),
+                false => member,
+            };
+        }
+        let is_no_year = matches!(ty, SqlType::Double | SqlType::Float);
+        is_number |= is_several
+            && (is_no_year
+                || literal(&member).is_none() && literal(&fold(member.clone(), schema)).is_none());
+        member
+    };
+    let members: Vec<Expr> = members.into_iter().zip(&types).map(digits).collect();
+    match is_number {
+        true => Ok((number_of_year(x, schema)?, members)),
+        false => Ok((x, members)),
+    }
+}
+
+/// The first day of the year that a value is, if it is a YEAR; any other value as it is. `at_midnight`: with its time.
+pub(in crate::typing) fn day_of_year(
+    value: Expr,
+    at_midnight: bool,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    if type_of(&value, schema)? != SqlType::Year {
+        return Ok(value);
+    }
+    let day = fold(call("$first_day_of_year", vec![value]), schema);
+    Ok(match at_midnight {
+        true => fold(call("$cast_datetime", vec![day, lit(0i64)]), schema),
+        false => day,
+    })
+}
+
+/// Whether a YEAR is compared with a date or a time that is no constant.
+pub(super) fn is_year_beside(year: &Operand, moment: &Operand) -> bool {
+    year.ty == SqlType::Year
+        && matches!(moment.ty, SqlType::Date | SqlType::DateTime { .. })
+        && literal(&moment.expr).is_none()
+}
+
+/// The year that a constant is beside a YEAR. `None`: none, so it is compared as the number that it is.
+pub(super) fn year_beside(
+    left: &Operand,
+    value: &ScalarValue,
+    value_type: &SqlType,
+) -> Option<i128> {
+    if left.ty != SqlType::Year {
+        return None;
+    }
+    if let Some(year) = year_of_moment(value) {
+        return Some(year.into());
+    }
+    let is_column = is_column(&left.expr);
+    let year = is_column.then(|| year_of_constant(value, value_type))?;
+    year.map(i128::from)
+}
+
 /// The year of a constant date or time.
-pub(super) fn year_of_moment(value: &ScalarValue) -> Option<i32> {
+fn year_of_moment(value: &ScalarValue) -> Option<i32> {
     let days = match value {
         ScalarValue::Date32(Some(days)) => *days,
         ScalarValue::TimestampMicrosecond(Some(micros), _) => micros.div_euclid(DAY) as i32,
@@ -43,7 +125,7 @@ pub(super) fn as_digits(year: Expr, moment: Expr, is_date: bool) -> (Expr, Expr)
 
 /// The year that a constant is in a YEAR column, which it is converted to: 1 and '1.4' are 2001, 2001.5 is 2002, '0' is
 /// 2000, 0 is none. A double loses its fraction. `None`: no year, so it is compared as the number that it is.
-pub(super) fn year_of_constant(value: &ScalarValue, value_type: &SqlType) -> Option<u16> {
+fn year_of_constant(value: &ScalarValue, value_type: &SqlType) -> Option<u16> {
     let half_up = |tenths: Floor| match tenths {
         Floor::At(tenths) | Floor::Above(tenths) if tenths >= 0 => Some((tenths + 5) / 10),
         _ => None,
