@@ -12,7 +12,7 @@
 //! are dropped or get other names.
 
 use sheaf_frontend::query::{ReadRights, Readable, Reader};
-use sheaf_table::{AccountName, Privileges};
+use sheaf_table::{AccountName, Catalog, Privileges};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
@@ -113,18 +113,19 @@ impl Client {
     }
 }
 
-impl Session {
+impl Client {
     /// What an account may read of a table: `None`: the session's. Error 1449.
     pub(super) fn readable_by(
         &self,
+        catalog: &Catalog,
         account: Option<&AccountName>,
         database: &str,
         table: &str,
     ) -> Result<Readable> {
         let Some(account) = account else {
-            return Ok(self.client.readable(database, table));
+            return Ok(self.readable(database, table));
         };
-        let rights = Rights::by_default(self.engine.catalog(), account);
+        let rights = Rights::by_default(catalog, account);
         match rights.sources().is_empty() {
             true => Err(SqlError::no_such_definer(account)),
             false => Ok(rights.readable(database, table)),
@@ -136,8 +137,14 @@ impl ReadRights for Session {
     fn readable(&self, database: &str, table: &str, reader: Reader<'_>) -> Result<Readable> {
         match reader {
             Reader::Owner => Ok(Readable::All),
-            Reader::Session => self.readable_by(None, database, table),
-            Reader::Definer(account) => self.readable_by(Some(account), database, table),
+            Reader::Session => {
+                self.client
+                    .readable_by(self.engine.catalog(), None, database, table)
+            }
+            Reader::Definer(account) => {
+                self.client
+                    .readable_by(self.engine.catalog(), Some(account), database, table)
+            }
         }
     }
 

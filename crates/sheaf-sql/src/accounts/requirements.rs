@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use sheaf_frontend::query::Readable;
 use sheaf_storage::LockMode;
-use sheaf_table::{AccountName, Privileges, Table, TableNames};
+use sheaf_table::{AccountName, Catalog, Privileges, Table, TableNames};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
@@ -69,35 +69,16 @@ impl Session {
             account => {
                 let to_see = Privileges::SELECT | Privileges::SHOW_VIEW;
                 self.check_explains(to_see, (database, table))?;
-                match self.readable_by(account, database, table)? {
+                match self
+                    .client
+                    .readable_by(self.engine.catalog(), account, database, table)?
+                {
                     Readable::Only(names) if names.is_empty() => {
                         Err(self.client.denied_table(table, "SELECT"))
                     }
                     _ => Ok(()),
                 }
             }
-        }
-    }
-
-    /// Whether an account may do something with a table; `None`: the session. Errors 1142 and 1449.
-    pub(crate) fn check_allowed_to(
-        &self,
-        account: Option<&AccountName>,
-        (database, table): (&str, &str),
-        privileges: Privileges,
-    ) -> Result<()> {
-        let Some(account) = account else {
-            return self.client.require_on_table(database, table, privileges);
-        };
-        match may(
-            self.engine.catalog(),
-            account,
-            (database, table),
-            privileges,
-        ) {
-            None => Err(SqlError::no_such_definer(account)),
-            Some(true) => Ok(()),
-            Some(false) => Err(self.client.denied_table(table, &privileges.to_string())),
         }
     }
 
@@ -151,6 +132,26 @@ impl Session {
             names: self.table_names(),
         };
         check.check(requirement)
+    }
+}
+
+impl Client {
+    /// Whether an account may do something with a table; `None`: the session. Errors 1142 and 1449.
+    pub(crate) fn check_allowed_to(
+        &self,
+        catalog: &Catalog,
+        account: Option<&AccountName>,
+        (database, table): (&str, &str),
+        privileges: Privileges,
+    ) -> Result<()> {
+        let Some(account) = account else {
+            return self.require_on_table(database, table, privileges);
+        };
+        match may(catalog, account, (database, table), privileges) {
+            None => Err(SqlError::no_such_definer(account)),
+            Some(true) => Ok(()),
+            Some(false) => Err(self.denied_table(table, &privileges.to_string())),
+        }
     }
 }
 

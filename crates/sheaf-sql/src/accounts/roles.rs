@@ -245,38 +245,6 @@ impl Session {
         Ok(left_out)
     }
 
-    pub(super) fn drop_roles(&self, roles: &[AccountName], if_exists: bool) -> Result<LeftOut> {
-        let mut left_out = LeftOut::new();
-        self.engine.catalog().change_accounts(|accounts| {
-            self.client.check_covers(accounts, roles)?;
-            let mut dropped = roles.iter().filter_map(|role| accounts.get(role));
-            if !dropped.all(|account| account.locked) {
-                self.client.check_one_of(Privileges::CREATE_USER)?;
-            }
-            left_out = missing(accounts, roles, DROP_ROLE, if_exists)?;
-            account::drop_accounts(accounts, roles);
-            Ok::<(), SqlError>(())
-        })?;
-        Ok(left_out)
-    }
-
-    pub(super) fn grant_roles(&self, grant: &RoleGrant, with_admin_option: bool) -> Result<()> {
-        self.engine.catalog().change_accounts(|accounts| {
-            self.client
-                .check_may_grant_roles(accounts, grant.roles.iter())?;
-            let mut names = grant.roles.iter().chain(&grant.accounts);
-            if let Some(unknown) = names.find(|name| !accounts.contains_key(name)) {
-                return Err(unknown_authorization(unknown));
-            }
-            for name in &grant.accounts {
-                for role in &grant.roles {
-                    add_role(accounts, (name, role), with_admin_option)?;
-                }
-            }
-            Ok(())
-        })
-    }
-
     /// A role that an account does not have is none that is taken from it.
     pub(super) fn revoke_roles(
         &mut self,
@@ -345,18 +313,21 @@ impl Session {
         self.client.take_rights(self.engine.catalog(), &self.handle);
         Ok(())
     }
+}
 
+impl Client {
     /// Open sessions keep the roles that they use. Errors 3523 and 3530.
     pub(super) fn set_default_role(
         &self,
+        catalog: &Catalog,
         users: &[UserName],
         roles: &DefaultRoles,
         if_exists: bool,
     ) -> Result<LeftOut> {
-        let names = self.client.names_of(users);
+        let names = self.names_of(users);
         let mut left_out = LeftOut::new();
-        self.engine.catalog().change_accounts(|accounts| {
-            self.client.check_covers(accounts, &names)?;
+        catalog.change_accounts(|accounts| {
+            self.check_covers(accounts, &names)?;
             for name in &names {
                 let Some(account) = accounts.get_mut(name) else {
                     if !if_exists {
@@ -381,6 +352,47 @@ impl Session {
                     };
                 }
             }
+            Ok::<(), SqlError>(())
+        })?;
+        Ok(left_out)
+    }
+
+    pub(super) fn grant_roles(
+        &self,
+        catalog: &Catalog,
+        grant: &RoleGrant,
+        with_admin_option: bool,
+    ) -> Result<()> {
+        catalog.change_accounts(|accounts| {
+            self.check_may_grant_roles(accounts, grant.roles.iter())?;
+            let mut names = grant.roles.iter().chain(&grant.accounts);
+            if let Some(unknown) = names.find(|name| !accounts.contains_key(name)) {
+                return Err(unknown_authorization(unknown));
+            }
+            for name in &grant.accounts {
+                for role in &grant.roles {
+                    add_role(accounts, (name, role), with_admin_option)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn drop_roles(
+        &self,
+        catalog: &Catalog,
+        roles: &[AccountName],
+        if_exists: bool,
+    ) -> Result<LeftOut> {
+        let mut left_out = LeftOut::new();
+        catalog.change_accounts(|accounts| {
+            self.check_covers(accounts, roles)?;
+            let mut dropped = roles.iter().filter_map(|role| accounts.get(role));
+            if !dropped.all(|account| account.locked) {
+                self.check_one_of(Privileges::CREATE_USER)?;
+            }
+            left_out = missing(accounts, roles, DROP_ROLE, if_exists)?;
+            account::drop_accounts(accounts, roles);
             Ok::<(), SqlError>(())
         })?;
         Ok(left_out)

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sheaf_table::{Account, AccountName, PrivilegeLevel, Privileges};
+use sheaf_table::{Account, AccountName, Catalog, PrivilegeLevel, Privileges};
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
 
+use crate::accounts::Client;
 use crate::accounts::rights::with_roles;
 use crate::accounts::roles::{check_granted, list_of, quoted};
 use crate::error::{Result, SqlError};
@@ -18,30 +19,10 @@ const TEXT: Cells = Cells::Text(64);
 const GRANTEE: Cells = Cells::Text(292);
 
 impl Session {
-    /// An account to show: the user's own, or any if the user may read the database `mysql`. Errors 1044 and 1141.
-    fn shown_account(&self, user: &UserName) -> Result<Account> {
-        if !self.client.is_own(user) {
-            self.client.check_database("mysql", Privileges::SELECT)?;
-        }
-        let name = match user {
-            UserName::Current => self.client.account_name(),
-            UserName::Named(name) => name.clone(),
-        };
-        let accounts = self.engine.catalog().accounts();
-        let account = accounts.get(&name).map(|account| Account::clone(account));
-        account.ok_or_else(|| {
-            let message = format!(
-                "There is no such grant defined for user '{}' on host '{}'",
-                name.user, name.host
-            );
-            SqlError::new(codes::NONEXISTING_GRANT, message)
-        })
-    }
-
     /// What was granted to an account, and to the roles of it that are named. Without any, the user is shown with the
     /// roles that the session uses. Error 3530.
     pub(crate) fn grant_rows(&self, user: &UserName, using: &[AccountName]) -> Result<Rows> {
-        let account = self.shown_account(user)?;
+        let account = self.client.shown_account(self.engine.catalog(), user)?;
         check_granted(&account, using)?;
         let is_used = |role: &AccountName| match (user, using.is_empty()) {
             (UserName::Current, true) => self.client.active_roles.contains(role),
@@ -60,7 +41,7 @@ impl Session {
     }
 
     pub(crate) fn create_user_rows(&self, user: &UserName) -> Result<Rows> {
-        let account = self.shown_account(user)?;
+        let account = self.client.shown_account(self.engine.catalog(), user)?;
         let header = format!(
             "CREATE USER for {}@{}",
             account.name.user, account.name.host
@@ -106,6 +87,28 @@ impl Session {
             .filter(|account| sees_all || account.name == own)
             .map(|account| Account::clone(account))
             .collect()
+    }
+}
+
+impl Client {
+    /// An account to show: the user's own, or any if the user may read the database `mysql`. Errors 1044 and 1141.
+    fn shown_account(&self, catalog: &Catalog, user: &UserName) -> Result<Account> {
+        if !self.is_own(user) {
+            self.check_database("mysql", Privileges::SELECT)?;
+        }
+        let name = match user {
+            UserName::Current => self.account_name(),
+            UserName::Named(name) => name.clone(),
+        };
+        let accounts = catalog.accounts();
+        let account = accounts.get(&name).map(|account| Account::clone(account));
+        account.ok_or_else(|| {
+            let message = format!(
+                "There is no such grant defined for user '{}' on host '{}'",
+                name.user, name.host
+            );
+            SqlError::new(codes::NONEXISTING_GRANT, message)
+        })
     }
 }
 

@@ -275,12 +275,16 @@ impl Session {
                 left_out = self.create_roles(roles, if_not_exists)?;
             }
             AccountStatement::DropRoles { if_exists, roles } => {
-                left_out = self.drop_roles(&roles, if_exists)?;
+                left_out = self
+                    .client
+                    .drop_roles(self.engine.catalog(), &roles, if_exists)?;
             }
             AccountStatement::GrantRoles {
                 grant,
                 with_admin_option,
-            } => self.grant_roles(&grant, with_admin_option)?,
+            } => self
+                .client
+                .grant_roles(self.engine.catalog(), &grant, with_admin_option)?,
             AccountStatement::RevokeRoles {
                 if_exists,
                 grant,
@@ -291,7 +295,14 @@ impl Session {
                 if_exists,
                 users,
                 roles,
-            } => left_out = self.set_default_role(&users, &roles, if_exists)?,
+            } => {
+                left_out = self.client.set_default_role(
+                    self.engine.catalog(),
+                    &users,
+                    &roles,
+                    if_exists,
+                )?
+            }
         }
         for name in left_out {
             self.warnings

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use sheaf_exec::MemoryTableSource;
-use sheaf_table::{Column, Privileges, Table, View};
+use sheaf_table::{Catalog, Column, Privileges, Table, View};
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 
-use crate::accounts::privilege_rows;
+use crate::accounts::{Client, privilege_rows};
 use crate::catalog_views::catalog_text::{column_default, column_key, generation_extra};
 use crate::catalog_views::information_schema::{
     self, collation_owner, collations_under, index_part_cells, push_sessions,
@@ -71,7 +71,7 @@ impl Session {
         match show {
             Show::Databases(filter) => {
                 let mut rows = Rows::new([(with_pattern("Database", &filter), Cells::Name)]);
-                for name in self.database_names() {
+                for name in self.client.database_names(self.engine.catalog()) {
                     rows.push(vec![name.into()]);
                 }
                 self.send_filtered(rows, 0, filtered(filter), sink)
@@ -341,26 +341,6 @@ impl Session {
         }
     }
 
-    pub(crate) fn database_names(&self) -> Vec<String> {
-        let mut names = self.engine.catalog().databases();
-        names.retain(|name| self.client.sees_database(name));
-        names.push(information_schema::NAME.to_string());
-        names.sort_unstable();
-        names
-    }
-
-    fn views(&self, database: &str) -> Result<Vec<Arc<View>>> {
-        let mut views = self.engine.catalog().views(database)?;
-        views.retain(|view| self.client.sees_table(database, &view.definition.name));
-        Ok(views)
-    }
-
-    fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
-        let mut tables = self.engine.catalog().tables(database)?;
-        tables.retain(|table| self.client.sees_table(database, &table.definition.name));
-        Ok(tables)
-    }
-
     fn show_tables(&self, full: bool, database: &str, filter: &Filter) -> Result<Rows> {
         let name = with_pattern(&format!("Tables_in_{database}"), filter);
         let mut columns = vec![(name, Cells::Name)];
@@ -373,11 +353,11 @@ impl Session {
             let virtual_tables = information_schema::table_names().into_iter();
             names.extend(virtual_tables.map(|name| (name.to_string(), "SYSTEM VIEW")));
         } else {
-            for table in self.tables(database)? {
+            for table in self.client.seen_tables(self.engine.catalog(), database)? {
                 self.handle.cancel_flag().check()?;
                 names.push((table.definition.name.clone(), "BASE TABLE"));
             }
-            let views = self.views(database)?;
+            let views = self.client.seen_views(self.engine.catalog(), database)?;
             let views = views.iter();
             names.extend(views.map(|view| (view.definition.name.clone(), "VIEW")));
             names.sort_unstable();
@@ -417,12 +397,12 @@ impl Session {
             return Ok(rows);
         }
         let mut all: Vec<(String, Vec<Cell>)> = Vec::new();
-        for table in self.tables(database)? {
+        for table in self.client.seen_tables(self.engine.catalog(), database)? {
             self.handle.cancel_flag().check()?;
             let status = information_schema::table_status(&table)?;
             all.push((table.definition.name.clone(), status));
         }
-        for view in self.views(database)? {
+        for view in self.client.seen_views(self.engine.catalog(), database)? {
             all.push((
                 view.definition.name.clone(),
                 information_schema::view_status(),
@@ -685,6 +665,28 @@ impl Session {
             "YES".into(),
         ]);
         rows
+    }
+}
+
+impl Client {
+    fn seen_tables(&self, catalog: &Catalog, database: &str) -> Result<Vec<Arc<Table>>> {
+        let mut tables = catalog.tables(database)?;
+        tables.retain(|table| self.sees_table(database, &table.definition.name));
+        Ok(tables)
+    }
+
+    fn seen_views(&self, catalog: &Catalog, database: &str) -> Result<Vec<Arc<View>>> {
+        let mut views = catalog.views(database)?;
+        views.retain(|view| self.sees_table(database, &view.definition.name));
+        Ok(views)
+    }
+
+    pub(crate) fn database_names(&self, catalog: &Catalog) -> Vec<String> {
+        let mut names = catalog.databases();
+        names.retain(|name| self.sees_database(name));
+        names.push(information_schema::NAME.to_string());
+        names.sort_unstable();
+        names
     }
 }
 

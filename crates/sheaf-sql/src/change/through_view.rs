@@ -272,7 +272,12 @@ impl Session {
         self.client
             .require_on_some_column(&view.database, &view.name, privilege)?;
         for (account, (database, table)) in &view.needs {
-            let granted = self.check_allowed_to(account.as_ref(), (database, table), privilege);
+            let granted = self.client.check_allowed_to(
+                self.engine.catalog(),
+                account.as_ref(),
+                (database, table),
+                privilege,
+            );
             granted.map_err(|error| match error.code == codes::NO_SUCH_USER.number() {
                 true => error,
                 false => SqlError::invalid_view(&format!("{}.{}", view.database, view.name)),

@@ -51,7 +51,7 @@ use crate::isolation::remembered_locks::StatementLocks;
 use crate::parser::statement::TransactionEnd;
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::variables::{Isolation, NextTransaction, ServerReadOnly};
+use crate::variables::{Isolation, NextTransaction, ServerReadOnly, Variables};
 
 /// How often a statement begins again because rows that it found had changed before it locked them.
 const MAX_RESTARTS: usize = 1_000;
@@ -461,24 +461,9 @@ impl Session {
             return Ok(());
         }
         self.check_server_writable()?;
-        self.check_reads_and_writes()?;
+        self.transactions.check_reads_and_writes(&self.variables)?;
         self.table_locks.check_no_read_lock()?;
         self.begin_change()
-    }
-
-    /// Error 1792 in a transaction that only reads, and where the next one will.
-    pub(crate) fn check_reads_and_writes(&self) -> Result<()> {
-        let read_only = match &self.transactions.open {
-            Some(open) => open.read_only,
-            None => match self.transactions.next.read_only {
-                Some(read_only) => read_only,
-                None => self.variables.transaction_read_only(),
-            },
-        };
-        match read_only {
-            true => Err(SqlError::read_only_transaction()),
-            false => Ok(()),
-        }
     }
 
     /// Begins the changes of a statement, which are of these tables.
@@ -641,6 +626,21 @@ impl Session {
 }
 
 impl Transactions {
+    /// Error 1792 in a transaction that only reads, and where the next one will.
+    pub(crate) fn check_reads_and_writes(&self, variables: &Variables) -> Result<()> {
+        let read_only = match &self.open {
+            Some(open) => open.read_only,
+            None => match self.next.read_only {
+                Some(read_only) => read_only,
+                None => variables.transaction_read_only(),
+            },
+        };
+        match read_only {
+            true => Err(SqlError::read_only_transaction()),
+            false => Ok(()),
+        }
+    }
+
     /// The statement has done nothing, and goes on another way. What SET TRANSACTION said is for that way.
     pub(crate) fn decline_implicit(&mut self, implicit: ImplicitTransaction) -> Result<()> {
         if self.is_of_statement {

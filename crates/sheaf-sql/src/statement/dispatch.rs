@@ -75,10 +75,12 @@ impl Session {
             self.table_names(),
         )?;
         match properties.changes {
-            Changes::TemporaryDefinitions => self.check_reads_and_writes()?,
+            Changes::TemporaryDefinitions => {
+                self.transactions.check_reads_and_writes(&self.variables)?
+            }
             Changes::Statistics if self.defines_temporary(properties.under_lock_tables) => {}
             Changes::Definitions if self.defines_temporary(properties.under_lock_tables) => {
-                self.check_reads_and_writes()?;
+                self.transactions.check_reads_and_writes(&self.variables)?;
             }
             Changes::Definitions => self.check_writable(false)?,
             Changes::Statistics => {
