@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use sheaf_table::{Account, PrivilegeLevel, Privileges};
+use sheaf_table::{Account, AccountName, PrivilegeLevel, Privileges};
 
 use crate::accounts::show::names_of_tables;
 use crate::query::rows::{Cell, Cells, Rows};
@@ -124,6 +124,10 @@ fn members(privileges: Privileges, of: &[(&str, Privileges)]) -> Cell {
     names.join(",").into()
 }
 
+fn host_and_user(name: &AccountName) -> [Cell; 2] {
+    [name.host.clone().into(), name.user.clone().into()]
+}
+
 /// Adds the rows that `rows_of` makes of each account.
 fn for_each_account(
     session: &Session,
@@ -162,10 +166,7 @@ fn user(session: &Session) -> Rows {
     ]);
     let mut rows = Rows::new(columns);
     for_each_account(session, &mut rows, |account, rows| {
-        let mut row = vec![
-            account.name.host.clone().into(),
-            account.name.user.clone().into(),
-        ];
+        let mut row = Vec::from(host_and_user(&account.name));
         row.extend(GLOBAL.map(|(_, privilege)| flag(account.global.contains(privilege))));
         row.push(if account.require_tls { "ANY" } else { "" }.into());
         // Certificates are not asked for, and nothing is counted by the hour.
@@ -277,13 +278,9 @@ fn role_edges(session: &Session) -> Rows {
     ]);
     for_each_account(session, &mut rows, |account, rows| {
         for (role, granted) in &account.roles {
-            rows.push(vec![
-                role.host.clone().into(),
-                role.user.clone().into(),
-                account.name.host.clone().into(),
-                account.name.user.clone().into(),
-                flag(granted.with_admin_option),
-            ]);
+            let mut row = [host_and_user(role), host_and_user(&account.name)].concat();
+            row.push(flag(granted.with_admin_option));
+            rows.push(row);
         }
     });
     rows
@@ -298,12 +295,7 @@ fn default_roles(session: &Session) -> Rows {
     ]);
     for_each_account(session, &mut rows, |account, rows| {
         for (role, _) in account.roles.iter().filter(|(_, role)| role.is_default) {
-            rows.push(vec![
-                account.name.host.clone().into(),
-                account.name.user.clone().into(),
-                role.host.clone().into(),
-                role.user.clone().into(),
-            ]);
+            rows.push([host_and_user(&account.name), host_and_user(role)].concat());
         }
     });
     rows

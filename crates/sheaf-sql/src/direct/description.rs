@@ -154,20 +154,30 @@ impl Description<'_> {
         table: &Arc<Table>,
         block: Block<'_>,
     ) -> Result<Option<PlanNode>> {
-        let read_in = ReadIn {
-            block,
-            alias: &rows.alias,
-            table,
-            parameters: self.parameters,
-            outer: &[],
-            of_row: (self.of_row.0, &self.of_row.1),
-        };
+        let read_in = self.read_in(block, (&rows.alias, table), &[]);
         let expected = self.expected_rows(&rows.access, &read_in)?;
         let (node, row) = rows
             .access
             .describe(&read_in, Some(rows.direction), expected);
         let node = self.of_table(node, row);
         Ok(Some(self.limited((&rows.limit, &None), node)))
+    }
+
+    /// In which part of the statement a table is read.
+    fn read_in<'a>(
+        &'a self,
+        block: Block<'a>,
+        (alias, table): (&'a str, &'a Arc<Table>),
+        outer: &'a [OuterColumn],
+    ) -> ReadIn<'a> {
+        ReadIn {
+            block,
+            alias,
+            table,
+            parameters: self.parameters,
+            outer,
+            of_row: (self.of_row.0, &self.of_row.1),
+        }
     }
 
     /// Numbers the line of a table, and the row of EXPLAIN's table that is about the same.
@@ -184,14 +194,7 @@ impl Description<'_> {
         table: &Arc<Table>,
         block: Block<'_>,
     ) -> Result<Option<PlanNode>> {
-        let read_in = ReadIn {
-            block,
-            alias: &read.alias,
-            table,
-            parameters: self.parameters,
-            outer: &[],
-            of_row: (self.of_row.0, &self.of_row.1),
-        };
+        let read_in = self.read_in(block, (&read.alias, table), &[]);
         let is_known = read.access.is_known(&read_in) && self.knows(read.limit.as_ref());
         let way = match is_known && self.knows(read.offset.as_ref()) {
             true => self.session.would_read(read, table, self.parameters)?,
@@ -360,14 +363,7 @@ impl Description<'_> {
             JoinedWay::Walk(table, access, direction)
             | JoinedWay::First(table, access, (direction, _)) => (table, access, *direction),
             JoinedWay::Keys(table, accesses) => {
-                let read_in = ReadIn {
-                    block,
-                    alias,
-                    table,
-                    parameters: self.parameters,
-                    outer,
-                    of_row: (self.of_row.0, &self.of_row.1),
-                };
+                let read_in = self.read_in(block, (alias, table), outer);
                 let mut best: Option<(u64, &Access)> = None;
                 for access in accesses {
                     let rows = self.expected_rows(access, &read_in)?.unwrap_or(u64::MAX);
@@ -384,14 +380,7 @@ impl Description<'_> {
                 (table, access, Direction::Forward)
             }
         };
-        let read_in = ReadIn {
-            block,
-            alias,
-            table,
-            parameters: self.parameters,
-            outer,
-            of_row: (self.of_row.0, &self.of_row.1),
-        };
+        let read_in = self.read_in(block, (alias, table), outer);
         let rows = self.expected_rows(access, &read_in)?;
         let (node, row) = access.describe(&read_in, Some(direction), rows);
         Ok(Some(self.of_table(node, row)))

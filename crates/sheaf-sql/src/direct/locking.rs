@@ -137,6 +137,23 @@ impl Session {
     }
 }
 
+/// Reads so many rows that are to be locked.
+fn reader_of<'a>(
+    read: &'a Read,
+    (table, view): (&'a Arc<Table>, &'a ReadView),
+    handle: &'a SessionHandle,
+    wanted: u64,
+) -> RowReader<'a> {
+    RowReader {
+        table,
+        view,
+        access: &read.access,
+        handle,
+        counters: &handle.counters,
+        wanted,
+    }
+}
+
 /// Finds rows, and locks them and what was searched for them.
 fn find_and_lock(
     handle: &SessionHandle,
@@ -149,14 +166,7 @@ fn find_and_lock(
     table.check_view(&view)?;
     // What it has looked at is locked.
     let wanted = ready.wanted(read);
-    let reader = RowReader {
-        table,
-        view: &view,
-        access: &read.access,
-        handle,
-        counters: &handle.counters,
-        wanted,
-    };
+    let reader = reader_of(read, (table, &view), handle, wanted);
     let (mut keys, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
     let mut fits = true;
     let mut is_locked = false;
@@ -222,14 +232,7 @@ fn lock_what_is_free(
     let view = statement.changes().view_to_lock()?;
     table.check_view(&view)?;
     let mut left = ready.wanted(read);
-    let reader = RowReader {
-        table,
-        view: &view,
-        access: &read.access,
-        handle,
-        counters: &handle.counters,
-        wanted: left,
-    };
+    let reader = reader_of(read, (table, &view), handle, left);
     let (mut new, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
     let mut fits = true;
     if left > 0 {
