@@ -13,7 +13,7 @@ use datafusion_expr::{
 };
 use datafusion_physical_expr::expressions::{BinaryExpr, CaseExpr, CastExpr};
 use datafusion_physical_expr::{
-    LexOrdering, PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs,
+    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs,
 };
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, create_window_expr};
@@ -184,12 +184,12 @@ fn window_function(
     let input_schema = input.plan.schema();
     let partition_by = physical(&undetermined(partition_by, &window.input))?
         .into_iter()
-        .map(|key| with_typed_cases(key, &input_schema))
+        .map(|key| with_typed_operands(key, &input_schema))
         .collect::<Result<Vec<_>>>()?;
     let order_by = create_physical_sort_exprs(order_by, schema, &planner.properties, &block.slots)?;
     let mut order_by = bounded_sort_keys(order_by, &planner.properties);
     for key in &mut order_by {
-        key.expr = with_typed_cases(Arc::clone(&key.expr), &input_schema)?;
+        key.expr = with_typed_operands(Arc::clone(&key.expr), &input_schema)?;
     }
     let filter = filter
         .as_ref()
@@ -209,26 +209,33 @@ fn window_function(
 }
 
 /// A key whose comparisons know the types of their operands. DataFusion asks a comparison for the values that it may
-/// have, and a CASE among its operands does not tell their type. Then it forgets that rows are in the order of the key.
-fn with_typed_cases(key: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-    let typed = |operand: &Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
-        if !operand.is::<CaseExpr>() {
-            return Ok(Arc::clone(operand));
-        }
+/// have. A CASE or a function among its operands may not tell their type. Then it forgets that rows are in the order of
+/// the key.
+fn with_typed_operands(
+    key: Arc<dyn PhysicalExpr>,
+    schema: &SchemaRef,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let properties = EquivalenceProperties::new(Arc::clone(schema));
+    let typed = |operand: &Arc<dyn PhysicalExpr>| -> Result<Option<Arc<dyn PhysicalExpr>>> {
         let ty = operand.data_type(schema)?;
-        Ok(Arc::new(CastExpr::new(Arc::clone(operand), ty, None)))
+        let known = properties.get_expr_properties(Arc::clone(operand));
+        Ok(match known.range.data_type() == ty {
+            true => None,
+            false => Some(Arc::new(CastExpr::new(Arc::clone(operand), ty, None))),
+        })
     };
     let key = key.transform_up(|part| {
         let Some(both) = part.downcast_ref::<BinaryExpr>() else {
             return Ok(Transformed::no(part));
         };
-        if ![both.left(), both.right()]
-            .iter()
-            .any(|operand| operand.is::<CaseExpr>())
-        {
+        let (left, right) = (typed(both.left())?, typed(both.right())?);
+        if left.is_none() && right.is_none() {
             return Ok(Transformed::no(part));
         }
-        let operands = vec![typed(both.left())?, typed(both.right())?];
+        let operands = vec![
+            left.unwrap_or_else(|| Arc::clone(both.left())),
+            right.unwrap_or_else(|| Arc::clone(both.right())),
+        ];
         Ok(Transformed::yes(part.with_new_children(operands)?))
     })?;
     Ok(key.data)
