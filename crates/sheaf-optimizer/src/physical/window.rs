@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
@@ -11,7 +11,7 @@ use datafusion_expr::{
     Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound, WindowFrameUnits,
     WindowFunctionDefinition,
 };
-use datafusion_physical_expr::expressions::{BinaryExpr, CaseExpr, CastExpr};
+use datafusion_physical_expr::expressions::{BinaryExpr, CastExpr};
 use datafusion_physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs,
 };

@@ -2,6 +2,7 @@
 
 mod access_methods;
 mod big_table;
+mod bound_subqueries;
 mod choices;
 mod connected_joins;
 mod derived_joins;
