@@ -32,6 +32,7 @@
 mod budget;
 pub mod counting;
 pub mod crowd;
+mod making_room;
 pub mod planning;
 pub mod process;
 mod statement;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Instant;
 
 use crate::ALLOCATOR;
-use crate::statement::making_room;
+use crate::making_room::making_room;
 
 /// How long a look at the system's count serves.
 const LOOK_MICROS: u64 = 2_000;

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::making_room::{makes_room, making_room};
 use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
@@ -80,8 +81,6 @@ thread_local! {
     static COUNTED: Cell<i64> = const { Cell::new(0) };
     /// Bytes that the thread was given room for, and that are not counted yet.
     static AHEAD: Cell<usize> = const { Cell::new(0) };
-    /// The thread makes room: what it allocates for that is not asked for.
-    static MAKES_ROOM: Cell<bool> = const { Cell::new(false) };
 }
 
 /// All statements' accounts, and those of them that were stopped lately.
@@ -412,7 +411,7 @@ fn make_room_for_block(bytes: usize) {
     // A thread that comes to its end has no account any more.
     let is_of_statement =
         || CURRENT.try_with(|account| account.try_borrow().is_ok_and(|account| account.is_some()));
-    if process::limit().is_none() || MAKES_ROOM.get() || is_of_statement() != Ok(true) {
+    if process::limit().is_none() || makes_room() || is_of_statement() != Ok(true) {
         return;
     }
     making_room(|| {
@@ -429,14 +428,6 @@ fn make_room_for_block(bytes: usize) {
         }
         has_room_for(bytes);
     });
-}
-
-/// Does `work`, which makes room.
-pub(crate) fn making_room<T>(work: impl FnOnce() -> T) -> T {
-    let before = MAKES_ROOM.replace(true);
-    let done = work();
-    MAKES_ROOM.set(before);
-    done
 }
 
 #[cold]
@@ -520,7 +511,7 @@ mod tests {
         let account = account();
         account.begin();
         account.during(|| making_room(|| will_allocate(usize::MAX)));
-        assert!(!MAKES_ROOM.get() && !account.shall_stop());
+        assert!(!makes_room() && !account.shall_stop());
         account.end();
     }
 

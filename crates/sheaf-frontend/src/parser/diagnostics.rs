@@ -11,7 +11,6 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
-use super::statement::Statement;
 use super::{ParseResult, StatementParser};
 use crate::error::SqlError;
 
@@ -21,7 +20,7 @@ pub enum GetDiagnostics {
     Statement(Vec<(String, StatementItem)>),
     Condition {
         /// Numbered from 1.
-        number: ast::Expr,
+        number: Box<ast::Expr>,
         items: Vec<(String, ConditionItem)>,
     },
     /// STACKED, which means something inside of handlers alone.
@@ -71,24 +70,23 @@ const CONDITION_ITEMS: [(&str, ConditionItem); 13] = [
 ];
 
 impl StatementParser<'_> {
-    pub(super) fn get_diagnostics(&mut self) -> ParseResult<Statement> {
+    pub(super) fn get_diagnostics(&mut self) -> ParseResult<GetDiagnostics> {
         self.expect("GET")?;
         let is_stacked = self.accept_one_of(&["CURRENT", "STACKED"]) == Some("STACKED");
         self.expect("DIAGNOSTICS")?;
         let read = match self.accept("CONDITION") {
             true => GetDiagnostics::Condition {
-                number: self.condition_number()?,
+                number: Box::new(self.condition_number()?),
                 items: self.list(|parser| parser.diagnostics_item(&CONDITION_ITEMS))?,
             },
             false => GetDiagnostics::Statement(
                 self.list(|parser| parser.diagnostics_item(&STATEMENT_ITEMS))?,
             ),
         };
-        let read = match is_stacked {
+        Ok(match is_stacked {
             true => GetDiagnostics::Stacked,
             false => read,
-        };
-        Ok(Statement::GetDiagnostics(Box::new(read)))
+        })
     }
 
     /// A literal without a sign, or a variable.

@@ -362,7 +362,7 @@ impl StatementParser<'_> {
             "INSTALL" | "UNINSTALL" => self.plugin(),
             "GRANT" => self.grant(),
             "REVOKE" => self.revoke(),
-            "GET" => self.get_diagnostics(),
+            "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
             "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
             | "CLONE" | "SIGNAL" | "RESIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" | "RESTART" => {
                 self.unsupported(&first)

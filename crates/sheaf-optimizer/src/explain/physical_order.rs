@@ -53,11 +53,11 @@ fn text(expr: &Arc<dyn PhysicalExpr>, input: &Arc<dyn ExecutionPlan>) -> String 
     called(name.unwrap_or(function.name()), args.collect())
 }
 
-/// What a column was made of by a projection below, and the rows that this was computed over.
-fn source<'p>(
-    column: &Column,
-    input: &'p Arc<dyn ExecutionPlan>,
-) -> Option<(&'p Arc<dyn PhysicalExpr>, &'p Arc<dyn ExecutionPlan>)> {
+/// An expression, and the rows that it was computed over.
+type Made<'p> = (&'p Arc<dyn PhysicalExpr>, &'p Arc<dyn ExecutionPlan>);
+
+/// What a column was made of by a projection below.
+fn source<'p>(column: &Column, input: &'p Arc<dyn ExecutionPlan>) -> Option<Made<'p>> {
     let mut plan = input;
     loop {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
