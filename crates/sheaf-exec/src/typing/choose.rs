@@ -284,7 +284,7 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Re
             continue;
         }
         converted.push(arg);
-        // Nothing after a constant is ever reached.
+        // Nothing after a constant is ever reached. A column that is never NULL is NULL where it is rolled up.
         if is_constant {
             break;
         }

@@ -44,7 +44,12 @@ fn text(expr: &Arc<dyn PhysicalExpr>, input: &Arc<dyn ExecutionPlan>) -> String 
         return literal_text(literal.value(), None);
     }
     let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() else {
-        return AsSql(expr).to_string();
+        let shown = AsSql(expr).to_string();
+        // What only evaluates another expression in its own way is printed as that one.
+        return match expr.children().as_slice() {
+            [inner] if AsSql(inner).to_string() == shown => text(inner, input),
+            _ => shown,
+        };
     };
     let function = call.fun();
     let own = as_function(function).map(|function| function.name);

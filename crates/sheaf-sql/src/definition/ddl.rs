@@ -29,6 +29,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, OnDuplicate, TableName};
 use crate::parser::{Parsed, ParsedQuery};
+use crate::query::never_null::never_null;
 use crate::query::run::PlannedQuery;
 use crate::query::value_extent::extents;
 use crate::query::values::{hybrid_number, literal};
@@ -184,8 +185,9 @@ impl Session {
         let columns = schema.fields().iter().zip(&planned.columns);
         let shown = lowered.shown.outputs.iter().zip(extents(lowered));
         let shown = shown.zip(written_items(query, planned.columns.len()));
+        let shown = shown.zip(never_null(lowered));
         let rolls_up = rolls_up(query);
-        for ((field, meta), (((_, shown), extent), written)) in columns.zip(shown) {
+        for ((field, meta), ((((_, shown), extent), written), is_there)) in columns.zip(shown) {
             let is_same =
                 |column: &Column| sheaf_table::schema::same_name(&column.name, &meta.name);
             if given.iter().any(is_same) {
@@ -195,7 +197,8 @@ impl Session {
                 Some(known) => defined.remove(known),
                 None => {
                     // A plan knows of more columns that they are never NULL.
-                    let field = field.as_ref().clone().with_nullable(shown.is_nullable());
+                    let nullable = shown.is_nullable() && !is_there;
+                    let field = field.as_ref().clone().with_nullable(nullable);
                     match rolls_up {
                         true => self.rolled_up_column(&field, meta, (extent, written)),
                         false => self.made_column(&field, meta, (extent, written)),

@@ -189,6 +189,7 @@ impl Session {
                 ColumnType::VarChar { length, collation }
             }
             ColumnType::Binary { length } if is_key => ColumnType::VarBinary { length },
+            ty if is_key => ty.without_zerofill(),
             ty => ty,
         };
         Column { ty, ..column }

@@ -37,6 +37,7 @@ use crate::parser::change::name_of;
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::view::{CreateView, ViewChange};
 use crate::parser::{Parameters, Parsed, parse_with_parameters};
+use crate::query::never_null::never_null;
 use crate::query::rows::{Cells, Rows};
 use crate::query::value_extent::extents;
 use crate::session::Session;
@@ -207,7 +208,9 @@ impl Session {
         let mut known = HashSet::with_capacity(metas.len());
         let mut columns = Vec::with_capacity(metas.len());
         let outputs = bound.shown.outputs.iter().zip(extents(bound));
-        for ((meta, name), ((_, field), extent)) in metas.iter().zip(names).zip(outputs) {
+        let outputs = outputs.zip(never_null(bound));
+        let columns_of = metas.iter().zip(names).zip(outputs);
+        for ((meta, name), (((_, field), extent), is_there)) in columns_of {
             if name.chars().count() > MAX_NAME_CHARACTERS {
                 return Err(TableError::NameTooLong { name }.into());
             }
@@ -217,7 +220,9 @@ impl Session {
             if !known.insert(name.to_lowercase()) {
                 return Err(SqlError::duplicate_field_name(&name));
             }
-            let column = self.made_column(field, meta, (extent, None));
+            let nullable = field.is_nullable() && !is_there;
+            let field = field.as_ref().clone().with_nullable(nullable);
+            let column = self.made_column(&field, meta, (extent, None));
             columns.push(Column { name, ..column });
         }
         Ok(columns)

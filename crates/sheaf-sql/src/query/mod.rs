@@ -15,6 +15,7 @@
 //! | [`server_files`] | which files of the server LOAD_FILE may read |
 //! | [`sort_memory`] | memory for the sorts of loads and index builds |
 //! | [`value_extent`] | how long the values of computed columns can be |
+//! | [`never_null`] | which computed columns are never NULL |
 //! | [`format_length`] | how long the texts are that functions make by a format |
 
 pub(crate) mod batch_builder;
@@ -22,6 +23,7 @@ pub(crate) mod batch_spool;
 pub(crate) mod cell_reader;
 mod format_length;
 mod into_file;
+pub(crate) mod never_null;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;
 pub(crate) mod row_evaluator;
