@@ -276,10 +276,10 @@ impl<R: Read> FieldReader<R> {
                 record.bytes.push(unescape(escaped));
             }
         };
-        // \N is NULL only if it is the whole field.
+        // \N is NULL only if it is the whole field. So is the word NULL, in a file whose fields may be enclosed.
         let length = record.bytes.len() - record.field_start();
-        let word_null = (self.format.enclosed_by.is_some() || escape.is_none())
-            && &record.bytes[record.field_start()..] == b"NULL";
+        let word_null =
+            self.format.enclosed_by.is_some() && &record.bytes[record.field_start()..] == b"NULL";
         let null = (escaped_null && length == 1) || word_null;
         record.end_field(null);
         Ok(end)

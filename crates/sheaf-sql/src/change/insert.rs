@@ -659,7 +659,7 @@ impl Session {
         let warnings = &mut self.warnings;
         let (table, options) = (writer.table(), writer.options());
         let shape = RowShape::new(table, &targets, options, now, warnings)?;
-        let mut shape = shape.with_defaults(defaults);
+        let shape = shape.with_defaults(defaults);
         let mut row = shape.new_row();
         let table = Arc::clone(writer.table());
         let type_of = |target: usize| &table.definition.columns[target].ty;

@@ -165,7 +165,7 @@ impl Session {
         let (table, options) = (writer.table(), writer.options());
         let defaults = self.computed_defaults(&table.definition)?;
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
-        let mut shape = shape.with_defaults(defaults);
+        let shape = shape.with_defaults(defaults);
         let is_only_row = count == 1 && !options.ignore;
         if is_only_row {
             writer.writes_only_row();

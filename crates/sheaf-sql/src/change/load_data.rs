@@ -176,7 +176,7 @@ impl Session {
         let (table, options) = (writer.table(), writer.options());
         let defaults = self.computed_defaults(columns)?;
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
-        let mut shape = shape.with_defaults(defaults);
+        let shape = shape.with_defaults(defaults);
         let is_bytes: Vec<bool> = columns
             .columns
             .iter()
@@ -195,22 +195,6 @@ impl Session {
         let mut row = shape.new_row();
         while reader.next_record(&mut record)? {
             let number = writer.rows_seen() + 1;
-            if record.len() < places.len() {
-                let error = SqlError::warn_too_few_records(number);
-                if mode.strict {
-                    return Err(error);
-                }
-                // One for each column.
-                for _ in record.len()..places.len() {
-                    self.warnings.warn(error.code, error.message.clone());
-                }
-            } else if has_more_data(&record, places.len()) {
-                let error = SqlError::warn_too_many_records(number);
-                if mode.strict {
-                    return Err(error);
-                }
-                self.warnings.warn(error.code, error.message);
-            }
             // Checked once for all fields; a field in it is text where it does not cut a character.
             let text_of_record = std::str::from_utf8(record.bytes()).ok();
             for (n, place) in places.iter().enumerate() {
@@ -228,13 +212,18 @@ impl Session {
                     Field { bytes, text }
                 });
                 match (place, field) {
+                    // Bytes that are no text stay what they are.
                     (Place::Variable(name), field) => {
-                        let value = field.map_or(Value::Null, |field| {
-                            Value::Text(field.to_text(encoding).into_owned())
-                        });
+                        let value =
+                            field.map_or(Value::Null, |field| field.to_value(encoding, false));
                         self.user_variables.set(name, value)?;
                     }
                     (Place::Column(position), _) if n >= record.len() => {
+                        let error = SqlError::warn_too_few_records(number);
+                        if mode.strict {
+                            return Err(error);
+                        }
+                        self.warnings.warn(error.code, error.message);
                         shape.put_missing(&mut row, *position, now);
                     }
                     (Place::Column(position), None) => {
@@ -261,6 +250,13 @@ impl Session {
                         }
                     }
                 }
+            }
+            if has_more_data(&record, places.len()) {
+                let error = SqlError::warn_too_many_records(number);
+                if mode.strict {
+                    return Err(error);
+                }
+                self.warnings.warn(error.code, error.message);
             }
             for ((_, expression), position) in load.set.iter().zip(&set_positions) {
                 if is_default(expression) {

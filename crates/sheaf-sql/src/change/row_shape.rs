@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use sheaf_table::convert::{default_of, to_column};
-use sheaf_table::{Column, Table};
+use sheaf_table::{Column, DefaultValue, Table};
 use sheaf_types::{
-    ColumnIssue, ColumnProblem, Value,
-    assignment::{Mode, assign_text},
+    ColumnIssue, ColumnProblem, ColumnType, Value,
+    assignment::{Mode, assign_text, current_timestamp, zero_value},
 };
 
 use crate::change::assigned::issue;
@@ -29,8 +29,6 @@ pub(crate) struct RowShape {
     template: Vec<Value>,
     /// Defaults that are computed for each row, of columns that the statement does not give.
     computed: Vec<usize>,
-    /// Others of the row at hand.
-    computed_now: Vec<usize>,
     defaults: Option<ComputedDefaults>,
 }
 
@@ -46,10 +44,18 @@ impl RowShape {
     ) -> Result<RowShape> {
         let mode = options.mode;
         let definition = &table.definition;
+        let mut columns = definition.columns.iter();
+        let computes = columns.any(|column| column.default_expression().is_some());
         let mut template = Vec::with_capacity(definition.columns.len());
         for (position, column) in definition.columns.iter().enumerate() {
             if targets.contains(&position) {
-                template.push(Value::Null);
+                // What DEFAULT of another column computes with before it has its value, as in MySQL.
+                template.push(match computes {
+                    true => {
+                        default_of(column, now_micros).unwrap_or_else(|| implicit_default(column))
+                    }
+                    false => Value::Null,
+                });
                 continue;
             }
             template.push(match default_of(column, now_micros) {
@@ -77,7 +83,6 @@ impl RowShape {
                 .filter(|at| !targets.contains(at))
                 .filter(|at| definition.columns[*at].default_expression().is_some())
                 .collect(),
-            computed_now: Vec::new(),
             defaults: None,
         })
     }
@@ -90,7 +95,7 @@ impl RowShape {
     /// Computes what is still to be computed of a row that has all values that it was given. `is_only_row`: see
     /// [`Self::check_only_row`].
     pub(crate) fn complete(
-        &mut self,
+        &self,
         row: &mut [Value],
         (row_number, is_only_row): (u64, bool),
         warnings: &mut Warnings,
@@ -98,11 +103,8 @@ impl RowShape {
         let Some(defaults) = &self.defaults else {
             return Ok(());
         };
-        let mut positions = std::mem::take(&mut self.computed_now);
-        positions.extend_from_slice(&self.computed);
         // From left to right: a default may name columns in front of it.
-        positions.sort_unstable();
-        for position in positions {
+        for &position in &self.computed {
             let value = defaults.value(position, row)?;
             if is_only_row {
                 self.check_only_row(position, &value)?;
@@ -243,17 +245,23 @@ impl RowShape {
         Ok(())
     }
 
-    fn note_computed(&mut self, position: usize) {
-        if self.column(position).default_expression().is_some() {
-            self.computed_now.push(position);
-        }
-    }
-
-    /// The column's own value for a field that a file does not have.
-    pub(crate) fn put_missing(&mut self, row: &mut [Value], position: usize, now_micros: i64) {
-        self.note_computed(position);
+    /// A field that a file does not have: NULL if the column may be NULL and has no constant as its default, else 0, the
+    /// empty text and so on, whatever the default is. MySQL's manual speaks of defaults; MySQL and MariaDB do this.
+    pub(crate) fn put_missing(&self, row: &mut [Value], position: usize, now_micros: i64) {
         let column = self.column(position);
-        row[position] = default_of(column, now_micros).unwrap_or_else(|| implicit_default(column));
+        let has_constant = match &column.default {
+            Some(DefaultValue::Value(value)) => !value.is_null(),
+            _ => false,
+        };
+        row[position] = match &column.ty {
+            _ if column.generated.is_some() || column.auto_increment => Value::Null,
+            _ if column.nullable && !has_constant => Value::Null,
+            ty @ ColumnType::Timestamp { .. } if !column.nullable => {
+                current_timestamp(ty, now_micros)
+            }
+            ColumnType::Enum { .. } => Value::Enum(0),
+            ty => zero_value(ty),
+        };
     }
 }
 

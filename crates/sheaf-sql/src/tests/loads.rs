@@ -117,6 +117,40 @@ fn local_files_are_lenient_and_server_files_are_not() {
 }
 
 #[test]
+fn what_a_file_does_not_have_is_null_or_zero() {
+    let mut bench = Bench::new();
+    bench.ok(
+        "CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT DEFAULT 7, d VARCHAR(5) DEFAULT 'x', \
+         e INT DEFAULT (3), f DATETIME DEFAULT CURRENT_TIMESTAMP, \
+         g ENUM('a', 'b') NOT NULL DEFAULT 'b', h TIMESTAMP NOT NULL DEFAULT '2020-01-01')",
+    );
+    let loaded = load(&mut bench, "1\n2\t5\t6\ty\n", "").expect("lenient");
+    assert_eq!((loaded.ok.affected_rows, loaded.warnings), (2, 11));
+    assert_eq!(
+        bench.rows("SELECT a, b, c, d, e, f, g + 0, h > '2024-01-01' FROM t ORDER BY a"),
+        ["1|NULL|0||NULL|NULL|0|1", "2|5|6|y|NULL|NULL|0|1"]
+    );
+    // A variable becomes NULL without a warning.
+    let loaded = load(&mut bench, "3\n", "(a, @b) SET b = IFNULL(@b, 9)").expect("it fits");
+    assert_eq!((loaded.ok.affected_rows, loaded.warnings), (1, 0));
+    assert_eq!(bench.rows("SELECT b FROM t WHERE a = 3"), ["9"]);
+}
+
+#[test]
+fn the_word_null_is_null_where_fields_may_be_enclosed() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10))");
+    load(&mut bench, "1\tNULL\n", "").expect("it fits");
+    load(&mut bench, "2\tNULL\n", "FIELDS ESCAPED BY ''").expect("it fits");
+    load(&mut bench, "3\tNULL\n", "FIELDS ENCLOSED BY '\"'").expect("it fits");
+    load(&mut bench, "4\t\"NULL\"\n", "FIELDS ENCLOSED BY '\"'").expect("it fits");
+    assert_eq!(
+        bench.rows("SELECT a, b IS NULL FROM t ORDER BY a"),
+        ["1|0", "2|0", "3|1", "4|0"]
+    );
+}
+
+#[test]
 fn a_pipe_is_read_as_it_is_written_and_can_be_given_up() {
     let files = tempfile::tempdir().expect("a directory");
     let pipe = files.path().join("pipe");
