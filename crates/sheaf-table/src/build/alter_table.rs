@@ -132,13 +132,18 @@ impl Catalog {
         Ok((altered.definition, altered.work))
     }
 
-    /// What the definition becomes. The parents of new foreign keys are there and fit.
+    /// What the definition becomes. The parents of new foreign keys fit, and are there if that is checked.
     fn altered(&self, table: &Table, changes: &[Alteration]) -> Result<AlteredDefinition> {
         let first_index_id = table.first_free_index_id();
         let altered = altered_definition(&table.definition, changes, first_index_id)?;
-        self.check_foreign_key_names(&altered.definition, &table.definition.foreign_keys)?;
+        let old_keys = &table.definition.foreign_keys;
+        self.check_foreign_key_names(&altered.definition, old_keys)?;
         for key in &altered.to_check {
             self.check_foreign_key(key, &altered.definition)?;
+        }
+        let keys = altered.definition.foreign_keys.iter();
+        for key in keys.filter(|key| !old_keys.iter().any(|old| old.name == key.name)) {
+            self.check_known_parent(key, &altered.definition)?;
         }
         Ok(altered)
     }

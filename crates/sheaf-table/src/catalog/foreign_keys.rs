@@ -89,6 +89,18 @@ impl Catalog {
         Ok(Some(parent))
     }
 
+    /// The same of a foreign key whose parent need not be there yet (the variable `foreign_key_checks`).
+    pub(crate) fn check_known_parent(
+        &self,
+        foreign_key: &ForeignKey,
+        child: &TableDefinition,
+    ) -> Result<()> {
+        match self.check_foreign_key(foreign_key, child) {
+            Err(TableError::ForeignKeyMissingTable { .. }) => Ok(()),
+            checked => checked.map(drop),
+        }
+    }
+
     /// Error `DuplicateForeignKey` if another table of the database has the name of a foreign key that is not among the
     /// table's `old` ones.
     pub(crate) fn check_foreign_key_names(

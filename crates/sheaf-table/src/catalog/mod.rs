@@ -66,6 +66,7 @@ use sheaf_storage::{Direction, KeyRange, Lsn, ReadAhead, Storage, Transaction, T
 
 use crate::catalog::account::{AccountReader, AccountState};
 use crate::catalog::database::{Database, decode_database};
+use crate::catalog::definition_check::check_table_name;
 use crate::catalog::records::{
     database_key, key_of_table, kind, put, put_statistics, read_header, table_of_key,
 };
@@ -318,7 +319,8 @@ impl Catalog {
     /// A table without any lock: for planning and information.
     ///
     /// # Errors
-    /// `UnknownDatabase`, `UnknownTable`, `NotBaseTable` for a view.
+    /// `UnknownDatabase`, `UnknownTable`, `NotBaseTable` for a view. `IncorrectTableName` and `NameTooLong` for a name
+    /// that none can have.
     pub fn table(&self, database: &str, name: &str) -> Result<Arc<Table>> {
         let databases = self.databases.read();
         let Some(known) = databases.get(database) else {
@@ -328,10 +330,12 @@ impl Catalog {
         };
         let table = known.tables.get(name).cloned();
         table.ok_or_else(|| {
+            let is_view = known.views.contains_key(name);
             let (database, table) = (database.to_string(), name.to_string());
-            match known.views.contains_key(name) {
-                true => TableError::NotBaseTable { database, table },
-                false => TableError::UnknownTable { database, table },
+            match check_table_name(name) {
+                Err(error) => error,
+                Ok(()) if is_view => TableError::NotBaseTable { database, table },
+                Ok(()) => TableError::UnknownTable { database, table },
             }
         })
     }

@@ -150,11 +150,17 @@ impl Catalog {
         }
     }
 
+    /// `check`: the parents must be there. Those that are must fit in any case, as the table must that keys wait for.
     fn check_new_foreign_keys(&self, definition: &TableDefinition, check: bool) -> Result<()> {
         self.check_foreign_key_names(definition, &[])?;
         self.check_check_names(definition, &[])?;
-        let mut keys = definition.foreign_keys.iter().filter(|_| check);
-        keys.try_for_each(|key| self.check_foreign_key(key, definition).map(drop))
+        for key in &definition.foreign_keys {
+            match check {
+                true => self.check_foreign_key(key, definition).map(drop)?,
+                false => self.check_known_parent(key, definition)?,
+            }
+        }
+        self.check_waiting_children(definition, |_| false)
     }
 
     /// Makes an empty tree for each place of a definition. `made`: the trees, also if it fails.
