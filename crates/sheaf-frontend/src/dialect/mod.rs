@@ -453,15 +453,15 @@ impl SheafDialect {
     }
 }
 
-/// `{word expression}` is the expression, whatever the word is. `{d '2024-01-01'}`, `{t ..}`, `{ts ..}` and `{fn f()}`
-/// are sqlparser's.
+/// `{word expression}` is the expression, whatever the word is. `{d '2024-01-01'}`, `{t '..'}`, `{ts '..'}` and
+/// `{fn f()}` are sqlparser's.
 fn parse_escape_of_odbc(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let Token::Word(word) = &parser.peek_nth_token_ref(1).token else {
         return None;
     };
-    let known = ["d", "t", "ts", "fn"];
-    let is_known = |name: &&str| word.value.eq_ignore_ascii_case(name);
-    if word.quote_style.is_none() && known.iter().any(is_known) {
+    let is = |name: &str| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name);
+    let is_moment = is("d") || is("t") || is("ts");
+    if is("fn") || is_moment && is_plain_string(&parser.peek_nth_token_ref(2).token) {
         return None;
     }
     parser.advance_token();

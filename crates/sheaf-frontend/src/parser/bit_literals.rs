@@ -58,11 +58,15 @@ fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 let is_name = digits.is_empty() || rest.is_some();
                 is_name.then(|| (format!("0x{digits}"), rest))
             }
-            Token::Number(digits, false) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                word_behind(&tokens, at)
-                    .filter(|(word, _)| word.starts_with(['e', 'E']))
-                    .map(|rest| (digits.clone(), Some(rest)))
-            }
+            // Behind a point, sqlparser makes a word of the digits.
+            Token::Number(digits, _)
+            | Token::Word(Word {
+                value: digits,
+                quote_style: None,
+                ..
+            }) if digits.bytes().all(|digit| digit.is_ascii_digit()) => word_behind(&tokens, at)
+                .filter(|(word, _)| word.starts_with(['e', 'E']))
+                .map(|rest| (digits.clone(), Some(rest))),
             _ => None,
         };
         if let Some((mut value, rest)) = rest {

@@ -198,11 +198,11 @@ impl Session {
 
 impl Variables {
     /// A computed column that is never NULL has the zero of its type as its default: 0, the empty text. Dates have one
-    /// where `sql_mode` allows zero dates.
+    /// where `sql_mode` is not strict, as in MySQL.
     fn made_default(&self, column: &Column) -> Option<DefaultValue> {
         let has_zero = match &column.ty {
             ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-                !self.sql_mode().contains("NO_ZERO_DATE")
+                !self.sql_mode().is_strict()
             }
             ty => !is_of_any_length(ty) && !ty.is_long(),
         };

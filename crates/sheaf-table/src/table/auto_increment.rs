@@ -170,7 +170,6 @@ impl Reserved {
     /// The row that this value was chosen for did not go in.
     pub(crate) fn leave_chosen(&mut self, value: u64) {
         self.chosen = Some(value);
-        self.rows = self.rows.saturating_add(u64::from(self.rows > 0));
     }
 
     /// A row of the statement has brought this value: those up to it are left out.
