@@ -32,7 +32,7 @@ use datafusion_expr::ScalarUDF;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::stand_in::Size;
 use sheaf_exec::functions::truncated::TruncatedTexts;
-use sheaf_exec::functions::user_variables::is_of_variables;
+use sheaf_exec::functions::user_variables::{ASSIGN_VARIABLE, is_of_variables};
 use sheaf_exec::typing::nodes_of_call;
 
 pub use aggregate::Aggregate;
@@ -447,6 +447,17 @@ impl Scalar {
             ScalarKind::Call { function, .. } => is_of_variables(function),
             _ => false,
         })
+    }
+
+    /// What it assigns to a user variable, if it does so and nothing else.
+    pub fn assigned_value(&self) -> Option<&Scalar> {
+        match &self.kind {
+            ScalarKind::Call {
+                function,
+                arguments,
+            } if function.name() == ASSIGN_VARIABLE => arguments.first(),
+            _ => None,
+        }
     }
 
     /// A condition that rows have to meet, without the operands of AND and OR that a constant beside them makes

@@ -112,7 +112,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         partial(call, |x| (-1.0..=1.0).contains(&x).then(|| x.acos()))
     }),
     Function::strict("atan", (1, 2), double, atan),
-    Function::strict("atan2", (2, 2), double, atan),
+    Function::strict("atan2", (1, 2), double, atan),
     Function::strict("degrees", (1, 1), double, |call| {
         finite(call, "degrees", |x| x * (180.0 / std::f64::consts::PI))
     }),

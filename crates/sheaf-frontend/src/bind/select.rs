@@ -267,9 +267,13 @@ impl Binder<'_> {
         }
         let is_plain = matches!(select.distinct, None | Some(Distinct::All));
         if is_plain && listed.iter().any(|item| item.value.is_of_variables()) {
-            let order = order.iter().map(|(key, descends)| match key {
-                OrderKey::Item(at) => (listed[*at].value.clone(), *descends),
-                OrderKey::Value(value) => (value.clone(), *descends),
+            let order = order.iter().map(|(key, descends)| {
+                let value = match key {
+                    OrderKey::Item(at) => &listed[*at].value,
+                    OrderKey::Value(value) => value,
+                };
+                // `@last := a` has its order before anything is assigned.
+                (value.assigned_value().unwrap_or(value).clone(), *descends)
             });
             let order: Vec<_> = order.collect();
             if !order.iter().any(|(value, _)| value.is_of_variables()) {

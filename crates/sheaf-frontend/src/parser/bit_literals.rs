@@ -58,13 +58,13 @@ fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 let is_name = digits.is_empty() || rest.is_some();
                 is_name.then(|| (format!("0x{digits}"), rest))
             }
-            // Behind a point, sqlparser makes a word of the digits.
-            Token::Number(digits, _)
+            // Behind a period digits are a word.
+            Token::Number(digits, false)
             | Token::Word(Word {
                 value: digits,
                 quote_style: None,
                 ..
-            }) if digits.bytes().all(|digit| digit.is_ascii_digit()) => word_behind(&tokens, at)
+            }) if digits.bytes().all(|byte| byte.is_ascii_digit()) => word_behind(&tokens, at)
                 .filter(|(word, _)| word.starts_with(['e', 'E']))
                 .map(|rest| (digits.clone(), Some(rest))),
             _ => None,
@@ -170,6 +170,8 @@ mod tests {
             });
             assert_eq!(read(name), [word], "{name}");
         }
+        let names = read("a.2e_b").into_iter().filter(|token| matches!(token, Token::Word(_)));
+        assert_eq!(names.count(), 2);
         for text in ["1e5", "1 e", "1.5"] {
             let is_number = |token: &Token| matches!(token, Token::Number(..));
             assert!(read(text).iter().any(is_number), "{text}");
