@@ -121,16 +121,9 @@ impl StatementParser<'_> {
             symbol = Some(self.identifier()?);
         }
         if self.accept("PRIMARY KEY") {
-            self.index_type()?;
-            let parts = self.key_parts()?;
-            let (comment, invisible) = self.key_options()?;
-            found.keys.push(KeyDefinition {
-                kind: KeyKind::Primary,
-                name: None,
-                parts,
-                comment,
-                invisible,
-            });
+            let key = self.named_key(KeyKind::Primary, None)?;
+            // Its name is PRIMARY, whatever stands here.
+            found.keys.push(KeyDefinition { name: None, ..key });
         } else if self.accept("UNIQUE") {
             let _ = self.accept_one_of(&["INDEX", "KEY"]);
             found.keys.push(self.named_key(KeyKind::Unique, symbol)?);
