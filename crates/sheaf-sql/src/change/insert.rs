@@ -191,6 +191,7 @@ impl Session {
 
     fn destination_of(&self, insert: &mut ast::Insert) -> Result<Destination> {
         let named = self.resolve_for_change(&target_of(insert)?)?;
+        check_databases(insert, &named.0)?;
         let view = self.view_to_insert_into(&named, insert)?;
         let (database, table) = match &view {
             Some(view) => {
@@ -377,6 +378,7 @@ impl Session {
     pub(crate) fn plain_destination(&self, insert: &ast::Insert) -> Option<Destination> {
         refuse_unsupported(insert).ok()?;
         let (database, table) = self.resolve_for_change(&target_of(insert).ok()?).ok()?;
+        check_databases(insert, &database).ok()?;
         Some(Destination {
             database,
             table,
@@ -766,6 +768,33 @@ fn has_values(insert: &ast::Insert) -> bool {
         .source
         .as_ref()
         .is_none_or(|source| matches!(*source.body, ast::SetExpr::Values(_)))
+}
+
+/// Error 1054 for a column that is assigned by the name of another database. The parser compares the tables' names.
+fn check_databases(insert: &ast::Insert, database: &str) -> Result<()> {
+    let on_duplicate = match &insert.on {
+        Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => assignments.as_slice(),
+        _ => &[],
+    };
+    let assigned = insert.assignments.iter().chain(on_duplicate);
+    let assigned = assigned.filter_map(|assignment| match &assignment.target {
+        ast::AssignmentTarget::ColumnName(name) => Some(name),
+        ast::AssignmentTarget::Tuple(_) => None,
+    });
+    for name in insert.columns.iter().chain(assigned) {
+        let parts: Vec<&str> = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident())
+            .map(|part| part.value.as_str())
+            .collect();
+        if let [written, _, _] = parts.as_slice()
+            && *written != database
+        {
+            return Err(SqlError::bad_field(&parts.join("."), "field list"));
+        }
+    }
+    Ok(())
 }
 
 fn target_of(insert: &ast::Insert) -> Result<TableName> {

@@ -438,6 +438,17 @@ pub(crate) fn source_column(at: usize) -> String {
     format!("\0source {at}")
 }
 
+/// Whether a name is that of a column of this table, `table.column` or `database.table.column`. The query may read a
+/// table of the same name in another database.
+fn is_of_table(parts: &[ast::Ident], table: &Table) -> bool {
+    let definition = &table.definition;
+    match parts {
+        [row, _] => row.value == definition.name,
+        [database, row, _] => database.value == definition.database && row.value == definition.name,
+        _ => false,
+    }
+}
+
 /// Finds the names that can only be those of a SELECT.
 struct SourceNames<'a> {
     table: &'a Table,
@@ -465,7 +476,7 @@ impl SourceNames<'_> {
                     last_part(&alias.row_alias).eq_ignore_ascii_case(&row.value)
                 };
                 !row.value.starts_with('@')
-                    && row.value != self.table.definition.name
+                    && !is_of_table(parts, self.table)
                     && !self.alias.is_some_and(is_alias)
             }
             _ => false,
@@ -567,7 +578,7 @@ impl Naming<'_> {
                     };
                     return column.map(|column| Self::qualified(NEW, column));
                 }
-                (row.value == self.table.definition.name && self.is_column(&column.value))
+                (is_of_table(parts, self.table) && self.is_column(&column.value))
                     .then(|| Self::qualified(OLD, &column.value))
             }
             ast::Expr::Function(function) => {

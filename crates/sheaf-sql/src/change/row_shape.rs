@@ -245,8 +245,9 @@ impl RowShape {
         Ok(())
     }
 
-    /// A field that a file does not have: NULL if the column may be NULL and has no constant as its default, else 0, the
-    /// empty text and so on, whatever the default is. MySQL's manual speaks of defaults; MySQL and MariaDB do this.
+    /// A field that a file does not have: NULL if the column may be NULL and has no constant as its default. Else it is
+    /// 0, the empty text and so on, whatever the default is. MySQL's manual speaks of defaults; MySQL and MariaDB do
+    /// this.
     pub(crate) fn put_missing(&self, row: &mut [Value], position: usize, now_micros: i64) {
         let column = self.column(position);
         let has_constant = match &column.default {
