@@ -149,12 +149,25 @@ pub(super) fn parse_type_of_cast(
         &parser.peek_token_ref().token,
         Token::Word(word) if matches!(word.keyword, Keyword::CHAR | Keyword::CHARACTER)
     );
-    let data_type = parser.parse_data_type()?;
+    let data_type = match parser.parse_data_type()? {
+        DataType::Custom(name, digits) if is_nchar(&name) => {
+            let length = digits.first().and_then(|digits| digits.parse().ok());
+            DataType::Char(
+                length.map(|length| CharacterLength::IntegerLength { length, unit: None }),
+            )
+        }
+        other => other,
+    };
     let charset = match is_characters {
         true => parse_charset(parser)?,
         false => None,
     };
     Ok((data_type, charset))
+}
+
+/// NCHAR is a CHAR of Unicode, as all are here.
+fn is_nchar(name: &ObjectName) -> bool {
+    name.to_string().eq_ignore_ascii_case("nchar")
 }
 
 /// `CHARACTER SET name`, or ASCII, which is latin1.

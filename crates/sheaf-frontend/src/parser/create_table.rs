@@ -460,6 +460,10 @@ impl StatementParser<'_> {
                 column.on_update = Some(self.native_expression(value)?);
             } else if self.accept("AUTO_INCREMENT") {
                 column.auto_increment = true;
+            } else if self.accept("SERIAL DEFAULT VALUE") {
+                column.auto_increment = true;
+                column.not_null = true;
+                found.keys.push(unique.clone());
             } else if self.accept("PRIMARY KEY") || self.accept("KEY") {
                 found.keys.push(primary.clone());
             } else if self.accept("UNIQUE") {

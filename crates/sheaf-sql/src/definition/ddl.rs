@@ -66,6 +66,11 @@ impl Session {
         if let Some(replaced) = &replaced {
             self.check_replaced(replaced)?;
         }
+        if let Some(other) = &create.like
+            && self.resolve(other)? == (database.clone(), name.clone())
+        {
+            return Err(SqlError::non_unique_table(&name));
+        }
         if create.if_not_exists && exists {
             self.warnings.note(
                 codes::TABLE_EXISTS_ERROR,
@@ -76,10 +81,6 @@ impl Session {
         let request = match &create.like {
             Some(other) => {
                 let (other_database, other_table) = self.resolve(other)?;
-                let is_new = create.temporary || create.or_replace;
-                if is_new && (&other_database, &other_table) == (&database, &name) {
-                    return Err(SqlError::non_unique_table(&name));
-                }
                 let names = self.table_names_in_utc();
                 let other = names.table(&other_database, &other_table)?;
                 same_shape(&other.definition, database.clone(), name.clone())

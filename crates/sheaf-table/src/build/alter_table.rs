@@ -379,8 +379,8 @@ impl Catalog {
         Ok(None)
     }
 
-    /// Whether the rows keep the new foreign keys, whose indexes are built. Returns how many rows there are, if there are
-    /// such keys.
+    /// Whether the rows keep the new foreign keys, whose indexes are built. Returns how many rows there are, if there
+    /// are such keys.
     fn check_new_keys(
         &self,
         altered: &AlteredDefinition,

@@ -264,8 +264,8 @@ pub(crate) fn parents_of(
         .collect()
 }
 
-/// Error `NoParentRow` if a row of the child has no parent; `None`: the child is its own parent. Returns the rows of the
-/// child.
+/// Error `NoParentRow` if a row of the child has no parent; `None`: the child is its own parent. Returns the rows of
+/// the child.
 pub(crate) fn check_rows(
     child: &Arc<Table>,
     foreign_key: &ForeignKey,

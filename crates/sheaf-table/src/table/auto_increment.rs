@@ -124,8 +124,8 @@ pub(crate) struct Reserved {
     pub(crate) chosen: Option<u64>,
     /// The next row is the one that did not go in.
     pub(crate) is_same_row: bool,
-    /// The statement has its rows in VALUES. Those of a query or a file bring their values also if they do not go in, as
-    /// in MySQL.
+    /// The statement has its rows in VALUES. Those of a query or a file bring their values also if they do not go in,
+    /// as in MySQL.
     pub(crate) are_values: bool,
 }
 
