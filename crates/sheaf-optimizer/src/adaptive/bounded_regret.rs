@@ -22,6 +22,10 @@
 //! What a recursive query repeats is not guarded. The rows of the round before are read in one place alone, and a plan
 //! that was abandoned in one round and not in another would not know what it has searched.
 //!
+//! Nor is a subquery guarded that is bound to the values of each row
+//! ([`bound_subquery`](crate::logical::bound_subquery)), where it delivers every row that it reads. Any other that is in
+//! doubt is planned for each row.
+//!
 //! How many rows come into a keyed join is doubted in [`crate::adaptive::lookup_regret`]: it goes on differently
 //! instead of anew.
 
@@ -30,9 +34,13 @@ use std::sync::Arc;
 use datafusion_common::Result;
 use datafusion_expr::LogicalPlan;
 use datafusion_physical_expr::LexOrdering;
+use datafusion_physical_optimizer::output_requirements::OutputRequirementExec;
+use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::{Budget, IndexRef, Prices};
 use sheaf_exec::operator::regret_exec::{Allowance, RegretExec};
+use sheaf_exec::operator::scan_exec::ScanExec;
 
 use crate::PlannerContext;
 use crate::access::path::AccessPath;
@@ -100,6 +108,9 @@ impl Planner<'_> {
         let is_forced = settings.regret_budget_us.is_some();
         // Decided here; the operators above are not to doubt it again.
         doubted.planned.risk = Risk::none(doubted.planned.cost_us);
+        if context.places.is_some() && delivers_what_it_reads(&doubted.planned.plan) {
+            return Ok(doubted.planned);
+        }
         let may_pay = at_risk_us > LEAST_US && at_risk_us > WORTHWHILE * doubted.planned.cost_us;
         if !settings.switch.bounded_regret
             || self.repeats
@@ -194,6 +205,19 @@ impl Planner<'_> {
         planned.plan = Arc::new(plan);
         Ok(planned)
     }
+}
+
+/// Whether a plan delivers each row that it reads, so that a limit stops it for certain.
+fn delivers_what_it_reads(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        let spec = scan.spec();
+        return !spec.is_filtered() && spec.key_filter.is_none();
+    }
+    let hands_rows_on = plan.is::<ProjectionExec>()
+        || plan.is::<GlobalLimitExec>()
+        || plan.is::<LocalLimitExec>()
+        || plan.is::<OutputRequirementExec>();
+    hands_rows_on && plan.children().into_iter().all(delivers_what_it_reads)
 }
 
 /// The order of one plan's rows, if the other one's have it, too: a sort further down must not be taken for useless.
