@@ -35,6 +35,23 @@ pub(super) enum Aggregate {
     },
 }
 
+impl Aggregate {
+    /// As EXPLAIN names it, with the names of columns.
+    pub(super) fn text(&self, column: impl Fn(usize) -> String) -> String {
+        match self {
+            Aggregate::CountRows => "count(*)".to_string(),
+            Aggregate::Count(of) => format!("count({})", column(*of)),
+            Aggregate::Sum { column: of, .. } => format!("sum({})", column(*of)),
+            Aggregate::Extreme {
+                column: of, wanted, ..
+            } => match wanted {
+                Ordering::Less | Ordering::Equal => format!("min({})", column(*of)),
+                Ordering::Greater => format!("max({})", column(*of)),
+            },
+        }
+    }
+}
+
 /// What the number of an extreme is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {

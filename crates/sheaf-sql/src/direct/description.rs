@@ -218,31 +218,36 @@ impl Description<'_> {
             row.add(ExtraNote::UsingTemporary);
         }
         let ends_at_first = match read.shown {
-            read::Shown::Columns(_) => None,
-            read::Shown::Aggregates { ends_at_first, .. } => Some(ends_at_first),
+            read::Shown::Columns(_) => false,
+            read::Shown::Aggregates { ends_at_first, .. } => ends_at_first,
         };
-        if ends_at_first == Some(true) && !access.has_tests() {
+        if ends_at_first && !access.has_tests() {
             row.rows = Some(1);
             row.add(ExtraNote::TablesOptimizedAway);
         }
         let mut node = self.of_table(node, row);
-        if let Some(ends_at_first) = ends_at_first {
-            if ends_at_first {
-                node = PlanNode::limit((0, Some(1)), node);
-            }
-            node = aggregate(&read.columns, node);
+        if ends_at_first {
+            node = PlanNode::limit((0, Some(1)), node);
         }
-        let definition = &table.definition;
+        let name = |column: usize| {
+            let columns = &table.definition.columns;
+            format!("{}.{}", read.alias, columns[column].name)
+        };
+        if let read::Shown::Aggregates { aggregates, .. } = &read.shown {
+            let texts = aggregates.iter().map(|aggregate| aggregate.text(name));
+            let texts = texts.collect::<Vec<_>>().join(", ");
+            node = PlanNode::line(format!("Aggregate: {texts}"), Some(node));
+        }
         if let Some(distinct) = distinct {
-            let names = columns_text(distinct, |column| {
-                format!("{}.{}", read.alias, definition.columns[column].name)
-            });
-            node = PlanNode::line(format!("Remove duplicates by {names}"), Some(node));
+            let text = match columns_text(distinct, name) {
+                // Of what rows are sorted by.
+                names if names.is_empty() => "Remove duplicates".to_string(),
+                names => format!("Remove duplicates by {names}"),
+            };
+            node = PlanNode::line(text, Some(node));
         }
         if let Some(order) = order {
-            let names = columns_text(order, |column| {
-                format!("{}.{}", read.alias, definition.columns[column].name)
-            });
+            let names = columns_text(order, name);
             node = PlanNode::line(format!("Sort: {names}"), Some(node));
         }
         Ok(Some(self.limited((&read.limit, &read.offset), node)))

@@ -351,10 +351,16 @@ fn a_direct_plan_shows_what_it_reads() {
         &[
             "-> Direct (without operators)\n",
             "-> Rows fetched before execution\n",
+            "-> Aggregate: max(t.k)\n",
             "-> Covering index scan on t using by_k (reverse)",
+            "-> Aggregate: min(t.k)\n",
             "-> Covering index scan on t using by_k",
         ],
     );
+    let ranks = "SELECT id, RANK() OVER (ORDER BY c) FROM t WHERE k BETWEEN 5 AND 6";
+    let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {ranks}"));
+    let steps = "-> Operators over the rows, in one batch: compute window functions\n";
+    has_in_order(&tree, &["-> Direct (without operators)\n", steps]);
 }
 
 /// The queries that a direct plan reads are direct plans in the plan.

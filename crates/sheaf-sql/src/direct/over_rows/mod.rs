@@ -56,8 +56,8 @@ use crate::session::result::ColumnMeta;
 
 use extremes::of_extremes;
 use select_shape::{
-    PartsOfRow, aliases_of, has_aggregate, has_queries, is_one_group, is_text, qualify_wildcard,
-    shows_columns_of_queries, shows_each_row,
+    PartsOfRow, aliases_of, has_aggregate, has_aggregate_of_rows, has_queries, has_window_function,
+    is_one_group, is_text, qualify_wildcard, shows_columns_of_queries, shows_each_row,
 };
 
 pub(super) use select_shape::has_many_row_function;
@@ -128,10 +128,11 @@ impl OverRows {
         let steps = [
             (select.selection.is_some(), "filter"),
             (
-                self.has_group_keys() || has_many_row_function(select),
+                self.has_group_keys() || has_aggregate_of_rows(select),
                 "aggregate",
             ),
             (select.having.is_some(), "filter groups"),
+            (has_window_function(select), "compute window functions"),
             (select.distinct.is_some(), "remove duplicates"),
             (self.query.order_by.is_some(), "sort"),
         ];

@@ -55,15 +55,30 @@ pub(super) fn shows_each_row(select: &ast::Select) -> bool {
 
 /// Whether the items of a SELECT, without their subqueries, have aggregates or window functions.
 pub(in crate::direct) fn has_many_row_function(select: &ast::Select) -> bool {
-    let is_of_many = |item: &ast::SelectItem| match item {
+    any_item(select, |functions| {
+        functions.has_aggregates || functions.has_windows
+    })
+}
+
+/// As [`has_many_row_function`], of aggregates.
+pub(super) fn has_aggregate_of_rows(select: &ast::Select) -> bool {
+    any_item(select, |functions| functions.has_aggregates)
+}
+
+/// As [`has_many_row_function`], of window functions.
+pub(super) fn has_window_function(select: &ast::Select) -> bool {
+    any_item(select, |functions| functions.has_windows)
+}
+
+fn any_item(select: &ast::Select, holds: impl Fn(&OfMany) -> bool) -> bool {
+    select.projection.iter().any(|item| match item {
         ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
             let mut functions = OfMany::default();
             walk_expression(&mut expr.clone(), &mut functions);
-            functions.is_found
+            holds(&functions)
         }
         _ => false,
-    };
-    select.projection.iter().any(is_of_many)
+    })
 }
 
 /// Whether the items, the WHERE or the HAVING of a SELECT have subqueries.
@@ -178,7 +193,8 @@ impl ExpressionVisitor for PartsOfRow {
 #[derive(Default)]
 struct OfMany {
     depth: usize,
-    is_found: bool,
+    has_aggregates: bool,
+    has_windows: bool,
     has_queries: bool,
 }
 
@@ -197,7 +213,10 @@ impl ExpressionVisitor for OfMany {
             && self.depth == 0
         {
             let name = function.name.to_string().to_ascii_lowercase();
-            self.is_found |= function.over.is_some() || is_aggregate_name(&name);
+            match function.over {
+                Some(_) => self.has_windows = true,
+                None => self.has_aggregates |= is_aggregate_name(&name),
+            }
         }
         ControlFlow::Continue(())
     }
