@@ -691,11 +691,20 @@ impl Translation<'_> {
     }
 
     fn recursive(&self, recursive: &relation::Recursive) -> Result<Translated> {
-        let name_of = |id: &ColumnId| self.columns.get(*id).name.clone();
+        // A column has the name of the item that shows it, which may be that of another column.
+        let mut used = HashSet::new();
+        let names = recursive.columns.iter().map(|id| {
+            let name = &self.columns.get(*id).name;
+            match used.insert(name.to_lowercase()) {
+                true => name.clone(),
+                false => format!("{name}{id}"),
+            }
+        });
+        let names: Vec<String> = names.collect();
         let part = |input: &Relation| {
             let plan = self.materialized(input)?;
-            let columns = input.columns().iter().zip(&recursive.columns);
-            let columns = columns.map(|(of_input, id)| self.column(*of_input).alias(name_of(id)));
+            let columns = input.columns().iter().zip(&names);
+            let columns = columns.map(|(of_input, name)| self.column(*of_input).alias(name));
             let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
             Ok::<_, datafusion_common::DataFusionError>(Arc::new(LogicalPlan::Projection(
                 projection,
@@ -705,8 +714,8 @@ impl Translation<'_> {
         let name = recursive.name.clone();
         let query = RecursiveQuery::try_new(name, first, round, recursive.is_distinct)?;
         let query = LogicalPlan::RecursiveQuery(query);
-        let columns = recursive.columns.iter().map(|id| {
-            let column = PlanColumn::new_unqualified(name_of(id));
+        let columns = recursive.columns.iter().zip(names).map(|(id, name)| {
+            let column = PlanColumn::new_unqualified(name);
             self.named(Expr::Column(column), *id)
         });
         let projection = Projection::try_new(columns.collect(), Arc::new(query))?;

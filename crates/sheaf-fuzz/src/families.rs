@@ -4,7 +4,7 @@
 //! columns of every kind, but for a few that they refuse.
 
 use crate::query::Generator;
-use crate::schema::{Kind, pick};
+use crate::schema::{Kind, literal, pick};
 use crate::tree::{Tree, text};
 
 /// Numbers of a text, a date, a number or bits.
@@ -24,8 +24,8 @@ const INTEGERS: [&str; 49] = [
     "interval({N}, 1, 2, 3)",
     "crc32({T})",
     "find_in_set({T}, 'a,b,ab')",
-    "regexp_instr({T}, 'b')",
-    "regexp_like({T}, '^[ab]')",
+    "regexp_instr({R}, 'b')",
+    "regexp_like({R}, '^[ab]')",
     "length({A})",
     "floor({E})",
     "ceiling({E})",
@@ -108,8 +108,8 @@ const TEXTS: [&str; 42] = [
     "format({E}, 2)",
     "format({I}, 0)",
     "char({N})",
-    "regexp_replace({T}, 'a|b', 'z')",
-    "regexp_substr({T}, '[a-c]+')",
+    "regexp_replace({R}, 'a|b', 'z')",
+    "regexp_substr({R}, '[a-c]+')",
     "dayname({D})",
     "monthname({M})",
     "date_format({M}, '%Y-%m %W %j')",
@@ -200,9 +200,9 @@ const NUMBERS_OF_DOCUMENTS: [&str; 5] = [
 
 /// Conditions.
 const CONDITIONS: [&str; 16] = [
-    "({T} regexp '^[ab]')",
-    "({T} not regexp 'b$')",
-    "({T} rlike 'a|x')",
+    "({R} regexp '^[ab]')",
+    "({R} not regexp 'b$')",
+    "({R} rlike 'a|x')",
     "({T} like {T})",
     "({T} not like '_b%')",
     "({T} like 'A%' escape '|')",
@@ -266,6 +266,7 @@ impl Generator<'_> {
     fn at_place(&mut self, place: &str) -> Tree {
         let kind = match place {
             "N" => return self.small_number(),
+            "R" => return self.letters(),
             "A" => self.kind_of_any(),
             "I" => Kind::Integer,
             "U" => Kind::Unsigned,
@@ -286,6 +287,15 @@ impl Generator<'_> {
         match self.kind() {
             Kind::Double | Kind::Json => Kind::Integer,
             kind => kind,
+        }
+    }
+
+    /// A text of letters: MySQL refuses bytes in regular expressions.
+    fn letters(&mut self) -> Tree {
+        let text = self.leaf(Kind::Text);
+        match text.sql().ends_with(".vb") {
+            true => self::text(literal(self.random, Kind::Text)),
+            false => text,
         }
     }
 

@@ -38,8 +38,11 @@ struct Window {
 impl Generator<'_> {
     /// A query with one or two functions over a window.
     pub(crate) fn windowed(&mut self) -> (Vec<Tree>, Vec<Kind>, String) {
+        // Of arrays and objects MySQL makes several partitions, as none of them comes first.
         let partition = match (one_in(self.random, 2), self.any_column()) {
-            (true, Some(column)) => format!("partition by {} ", column.sql),
+            (true, Some(column)) if column.kind != Kind::Json => {
+                format!("partition by {} ", column.sql)
+            }
             _ => String::new(),
         };
         let keys = self.keys();
