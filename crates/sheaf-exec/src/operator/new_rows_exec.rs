@@ -2,7 +2,8 @@
 //!
 //! DataFusion keeps the rows that it has seen in a table that must fit in memory. Here they are in a
 //! [set](crate::operator::row_set) that goes to a file. This operator goes above both halves of the recursion, and once
-//! above the recursion, where the set begins and ends:
+//! above the recursion, where the set begins and ends. What makes rows equal are keys of their columns: of texts those of
+//! their collations.
 //!
 //! ```text
 //!   NewRowsExec (the set)
@@ -14,12 +15,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use arrow::row::SortField;
 use datafusion_common::{Result, internal_datafusion_err};
 use datafusion_execution::TaskContext;
+use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
@@ -66,10 +68,21 @@ impl Drop for Ends {
 }
 
 /// The operators of one recursion, to be put in their places.
-#[derive(Debug, Default)]
-pub struct NewRows(Arc<Seen>);
+#[derive(Debug)]
+pub struct NewRows {
+    keys: Arc<[Arc<dyn PhysicalExpr>]>,
+    seen: Arc<Seen>,
+}
 
 impl NewRows {
+    /// Rows are equal where all `keys` are.
+    pub fn new(keys: Vec<Arc<dyn PhysicalExpr>>) -> NewRows {
+        NewRows {
+            keys: keys.into(),
+            seen: Arc::default(),
+        }
+    }
+
     /// Above a half of the recursion, which must be one stream.
     pub fn above_half(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         self.above(input, Place::Half)
@@ -81,8 +94,12 @@ impl NewRows {
     }
 
     fn above(&self, input: Arc<dyn ExecutionPlan>, place: Place) -> Arc<dyn ExecutionPlan> {
-        let seen = Arc::clone(&self.0);
-        Arc::new(NewRowsExec { input, place, seen })
+        Arc::new(NewRowsExec {
+            input,
+            place,
+            keys: Arc::clone(&self.keys),
+            seen: Arc::clone(&self.seen),
+        })
     }
 }
 
@@ -91,17 +108,17 @@ impl NewRows {
 pub struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,
     place: Place,
+    keys: Arc<[Arc<dyn PhysicalExpr>]>,
     seen: Arc<Seen>,
 }
 
 impl NewRowsExec {
     fn empty_set(&self, context: &TaskContext) -> Result<RowSet> {
         let schema = self.schema();
-        let types = schema
-            .fields()
-            .iter()
-            .map(|field| field.data_type().clone());
-        RowSet::new(types.map(SortField::new).collect(), CONSUMER, context)
+        let types = self.keys.iter().map(|key| key.data_type(&schema));
+        let types = types.collect::<Result<Vec<_>>>()?;
+        let fields = types.into_iter().map(SortField::new).collect();
+        RowSet::new(fields, CONSUMER, context)
     }
 }
 
@@ -122,6 +139,7 @@ impl ExecutionPlan for NewRowsExec {
     with_input!(|plan, input| NewRowsExec {
         input,
         place: plan.place,
+        keys: Arc::clone(&plan.keys),
         seen: Arc::clone(&plan.seen),
     });
 
@@ -142,12 +160,18 @@ impl ExecutionPlan for NewRowsExec {
             });
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
         }
+        let keys = Arc::clone(&self.keys);
         let new_rows = move |batch: RecordBatch| {
+            let keys = keys.iter().map(|key| {
+                let key = key.evaluate(&batch)?;
+                key.into_array(batch.num_rows())
+            });
+            let keys = keys.collect::<Result<Vec<ArrayRef>>>()?;
             let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(set) = &mut *seen else {
                 return Err(internal_datafusion_err!("a half of no recursion"));
             };
-            let is_new = set.add(batch.columns())?;
+            let is_new = set.add(&keys)?;
             // Few rows of a batch must not keep all of its texts until the next round.
             detached(filter_record_batch(&batch, &is_new)?)
         };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use datafusion_common::Result;
-use datafusion_expr::{LogicalPlan, RecursiveQuery, TableSource};
+use datafusion_expr::{Expr, LogicalPlan, RecursiveQuery, TableSource};
+use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
@@ -11,6 +12,7 @@ use sheaf_exec::WorkTableSource;
 use sheaf_exec::operator::new_rows_exec::NewRows;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::round_exec::{RoundExec, RoundRows};
+use sheaf_exec::typing::group_key;
 
 use super::planned::Planned;
 use super::{Block, Planner};
@@ -46,7 +48,10 @@ impl Planner<'_> {
         }
         let limit = self.context.settings.max_recursion_rounds;
         let (first_plan, round_plan) = RecursionLimitExec::above(first.plan, round.plan, limit);
-        let new_rows = query.is_distinct.then(NewRows::default);
+        let new_rows = match query.is_distinct {
+            true => Some(NewRows::new(self.keys_of_rows(query, block)?)),
+            false => None,
+        };
         let half = |plan| match &new_rows {
             Some(new_rows) => new_rows.above_half(one_stream(plan)),
             None => plan,
@@ -72,6 +77,22 @@ impl Planner<'_> {
             risk: Risk::none(cost_us),
             explain,
         })
+    }
+}
+
+impl Planner<'_> {
+    /// What rows of a recursive query are told apart by: of texts the keys of their collations.
+    fn keys_of_rows(
+        &self,
+        query: &RecursiveQuery,
+        block: &Block,
+    ) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        let keys = query.schema.iter().map(|column| {
+            let column = Expr::from(column);
+            let key = group_key(&column, &query.schema)?;
+            self.expr(&key.unwrap_or(column), &query.schema, block)
+        });
+        keys.collect()
     }
 }
 
