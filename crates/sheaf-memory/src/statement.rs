@@ -35,8 +35,13 @@ pub const LONG_VALUE_BYTES: usize = 1 << 20;
 /// Where there is no room for a long value, a statement that has so much with it is stopped. One that has less goes on,
 /// and those that hold most are stopped.
 const MUCH_BYTES: usize = 4 << 20;
-/// How often, and how far apart, an allocation looks whether there is room, before statements are stopped for it.
-const BLOCK_LOOKS: usize = 5;
+/// How often an allocation of a small statement looks whether there is room before statements are stopped for it. Some
+/// of them end meanwhile. One that holds much is likely to wait for itself.
+const BLOCK_LOOKS: usize = 25;
+const BLOCK_LOOKS_OF_LARGE: usize = 5;
+/// The same when a statement has been told to stop.
+const BLOCK_LOOKS_FOR_STOPPED: usize = 25;
+/// The time between two of these looks.
 const BLOCK_LOOK: Duration = Duration::from_millis(2);
 /// So long a stopped statement may take to let go.
 const LETTING_GO: Duration = Duration::from_millis(100);
@@ -415,19 +420,42 @@ fn make_room_for_block(bytes: usize) {
         return;
     }
     making_room(|| {
-        for _ in 0..BLOCK_LOOKS {
-            process::note_taken(settle());
-            if process::will_take(bytes) {
-                return AHEAD.set(bytes);
-            }
-            if shall_stop() {
-                return;
-            }
-            // Another thread has a block and its longer copy, maybe, or is about to let go what it has.
-            std::thread::sleep(BLOCK_LOOK);
+        let holds_much = CURRENT.with_borrow(|account| {
+            let held = account.as_ref().map_or(0, |account| account.held_bytes());
+            held.saturating_add(bytes) >= MUCH_BYTES
+        });
+        let looks = match holds_much {
+            true => BLOCK_LOOKS_OF_LARGE,
+            false => BLOCK_LOOKS,
+        };
+        if await_room_for(bytes, looks, shall_stop) || shall_stop() {
+            return;
         }
         has_room_for(bytes);
+        if AHEAD.get() == 0 {
+            // Somebody has been told to stop, and needs a moment for it.
+            await_room_for(bytes, BLOCK_LOOKS_FOR_STOPPED, || false);
+        }
     });
+}
+
+/// Waits for room for a block, for so many looks or until `is_over`. Another thread has a block and its longer copy,
+/// maybe, or is about to let go what it has. False: there is no room.
+fn await_room_for(bytes: usize, looks: usize, is_over: impl Fn() -> bool) -> bool {
+    for look in 0..looks {
+        if look > 0 {
+            std::thread::sleep(BLOCK_LOOK);
+        }
+        process::note_taken(settle());
+        if process::will_take(bytes) {
+            AHEAD.set(bytes);
+            return true;
+        }
+        if is_over() {
+            break;
+        }
+    }
+    false
 }
 
 #[cold]

@@ -170,7 +170,9 @@ mod tests {
             });
             assert_eq!(read(name), [word], "{name}");
         }
-        let names = read("a.2e_b").into_iter().filter(|token| matches!(token, Token::Word(_)));
+        let names = read("a.2e_b")
+            .into_iter()
+            .filter(|token| matches!(token, Token::Word(_)));
         assert_eq!(names.count(), 2);
         for text in ["1e5", "1 e", "1.5"] {
             let is_number = |token: &Token| matches!(token, Token::Number(..));

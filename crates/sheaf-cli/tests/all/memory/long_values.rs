@@ -60,7 +60,7 @@ fn texts_that_functions_make_long_stay_within_memory() {
 /// A list of rows whose values are calls. Its syntax tree is a hundred times its text.
 #[test]
 fn many_rows_of_calls_are_inserted() {
-    const COUNT: usize = 13_000;
+    const COUNT: usize = 8_000;
     let (_directory, child, _, mut connection) = empty();
     connection
         .query_drop("CREATE TABLE d.v (n INT PRIMARY KEY, a VARCHAR(20), u CHAR(36), t DATETIME)")
