@@ -4,7 +4,7 @@
 //! a temporary table has:
 //!
 //! ```text
-//!   column                  MAX(column)                MAX(COALESCE(column, column)), MAX((SELECT column ...))
+//!   column                  MAX(column)                MAX(COALESCE(column, column))
 //!   bit(5)                  bit(5)                     bigint unsigned
 //!   year                    year                       bigint unsigned
 //!   float, float(8,2)       float, float(8,2)          double, double(8,2)
