@@ -23,21 +23,20 @@ use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchemaRef, Result, ScalarValue, not_impl_err};
 use datafusion_expr::Expr;
-use datafusion_expr::expr::Placeholder;
 use datafusion_expr::simplify::SimplifyContext;
 use datafusion_optimizer::simplify_expressions::ExprSimplifier;
-use sheaf_access::{ColumnsCondition, Condition, EncodedCondition, IndexRef};
+use sheaf_access::{ColumnsCondition, Condition, IndexRef};
 use sheaf_exec::operator::bound_values::{BoundParts, BoundRead, BoundValues};
 use sheaf_exec::runtime::planning_options;
 use sheaf_table::Table;
 
-use crate::access::path::AccessPath;
+use crate::access::path::{AccessPath, condition_of};
 use crate::access::ranges::{IndexRanges, index_ranges};
 use crate::access::table_reference::TableReference;
 use crate::estimate::condition::{Term, analyze};
 use crate::estimate::statistics::{self, layout};
 use crate::logical::apply::literal_on_the_right;
-use crate::physical::planner::{Block, Planner};
+use crate::logical::places::number_of;
 
 /// Ranges that hold this many times what the plan was chosen for are much more.
 const MUCH_MORE: f64 = 10.0;
@@ -60,29 +59,6 @@ impl fmt::Debug for Places {
             .field("fields", &self.fields)
             .finish_non_exhaustive()
     }
-}
-
-/// A place in a plan that is not bound yet.
-pub(crate) fn place(number: usize, field: &FieldRef) -> Expr {
-    let field = Arc::new(field.as_ref().clone().with_nullable(true));
-    Expr::Placeholder(Placeholder::new_with_field(
-        format!("?{number}"),
-        Some(field),
-    ))
-}
-
-/// The number of a place.
-fn number_of(expr: &Expr) -> Option<usize> {
-    match expr {
-        Expr::Placeholder(place) => place.id.strip_prefix('?')?.parse().ok(),
-        _ => None,
-    }
-}
-
-pub(crate) fn has_places(expr: &Expr) -> bool {
-    let found = expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))));
-    // The closure does not fail.
-    found.unwrap_or(true)
 }
 
 impl Places {
@@ -144,7 +120,7 @@ impl Places {
         Ok(true)
     }
 
-    /// What a scan by a path reads before each run.
+    /// What a scan by a path reads before each run. `condition` makes one of some of the table's filters.
     ///
     /// # Errors
     /// `NotImplemented`: paths that do more than walk over ranges. Such a plan is made for each run.
@@ -152,7 +128,7 @@ impl Places {
         &self,
         table: &TableReference<'_>,
         path: &AccessPath,
-        (planner, block): (&Planner<'_>, &Block),
+        condition: impl Fn(&[usize]) -> Result<Option<Condition>>,
     ) -> Result<Arc<BoundRead>> {
         if path.merge.is_some() || path.jumps.is_some() {
             return not_impl_err!("an access by values that a run has of its own");
@@ -163,8 +139,7 @@ impl Places {
             return not_impl_err!("an access that another value would make otherwise");
         }
         let rest = |filters: &[usize]| -> Result<Option<ColumnsCondition>> {
-            let condition = table.condition(planner, block, filters)?;
-            Ok(condition.and_then(|condition| condition.rest))
+            Ok(condition(filters)?.and_then(|condition| condition.rest))
         };
         let filters = table.filters.iter().map(|filter| BoundFilter {
             expr: filter.expr.clone(),
@@ -268,17 +243,4 @@ impl BoundScan {
         }
         Some(condition_of(encoded, rest.clone()))
     }
-}
-
-/// A condition of the access method; `None` if there is nothing to test.
-pub(crate) fn condition_of(
-    mut encoded: Vec<EncodedCondition>,
-    rest: Option<ColumnsCondition>,
-) -> Option<Condition> {
-    let encoded = match encoded.len() {
-        0 => None,
-        1 => encoded.pop(),
-        _ => Some(EncodedCondition::And(encoded)),
-    };
-    (encoded.is_some() || rest.is_some()).then_some(Condition { encoded, rest })
 }

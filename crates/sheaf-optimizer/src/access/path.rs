@@ -28,7 +28,6 @@ use sheaf_storage::{Direction, KeyRange};
 use sheaf_table::KeyLayout;
 
 use crate::PlannerContext;
-use crate::access::bound_scan::condition_of;
 use crate::access::index_merge::PlannedMerge;
 use crate::access::jumps::{self, IndexJumps};
 use crate::access::ranges::IndexRanges;
@@ -505,7 +504,8 @@ impl TableReference<'_> {
             plan = plan.starting_small();
         }
         if let Some(places) = context.places.as_ref().filter(|_| self.has_places()) {
-            plan = plan.bound_by(places.add_scan(self, path, (planner, block))?);
+            let condition = |filters: &[usize]| self.condition(planner, block, filters);
+            plan = plan.bound_by(places.add_scan(self, path, condition)?);
         }
         let rows = self
             .fetch
@@ -833,4 +833,17 @@ pub(crate) fn order_direction(
         return None;
     }
     Some(direction)
+}
+
+/// A condition of the access method; `None` if there is nothing to test.
+pub(crate) fn condition_of(
+    mut encoded: Vec<EncodedCondition>,
+    rest: Option<ColumnsCondition>,
+) -> Option<Condition> {
+    let encoded = match encoded.len() {
+        0 => None,
+        1 => encoded.pop(),
+        _ => Some(EncodedCondition::And(encoded)),
+    };
+    (encoded.is_some() || rest.is_some()).then_some(Condition { encoded, rest })
 }

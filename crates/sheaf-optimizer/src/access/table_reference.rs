@@ -20,7 +20,6 @@ use sheaf_storage::KeyRange;
 use sheaf_table::{PRIMARY, Table};
 
 use crate::PlannerContext;
-use crate::access::bound_scan::has_places;
 use crate::access::jumps::{self, IndexJumps};
 use crate::access::path::AccessPath;
 use crate::access::ranges::{self, IndexRanges};
@@ -30,6 +29,7 @@ use crate::estimate::joint_selectivity::{Group, JointSelectivity};
 use crate::estimate::selectivity::Selectivity;
 use crate::estimate::statistics::{self, layout, tree};
 use crate::logical::join_graph::Relation;
+use crate::logical::places::has_places;
 
 /// Rows per distinct value of a column that no index starts with.
 const GUESSED_ROWS_PER_VALUE: f64 = 10.0;
@@ -42,7 +42,7 @@ pub(crate) struct TableFilter<'a> {
     pub expr: &'a Expr,
     /// Of one with places, for the values that are bound to them now.
     pub term: Term,
-    /// Each run of the plan has values of its own there ([`Places`](crate::access::bound_scan::Places)).
+    /// Each run of the plan has values of its own there ([`crate::access::bound_scan`]).
     pub has_places: bool,
     /// Conditions that it takes to test it on a row.
     pub tests: usize,

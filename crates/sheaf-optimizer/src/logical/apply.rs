@@ -2,7 +2,7 @@
 //!
 //! The algebra makes joins of subqueries. What it leaves becomes a column of an [`Apply`], which runs the subquery for
 //! each combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]), as a rule with one
-//! plan for all of them ([`crate::logical::bound_subquery`]):
+//! plan for all of them ([`crate::physical::bound_subquery`]):
 //!
 //! ```text
 //!   Projection o.id, (SELECT COUNT(*) ... t.k < o.k)      Projection o.id, $applied0
@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;
@@ -31,12 +31,10 @@ use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::functions::control::ONLY_ROW;
 use sheaf_exec::functions::scalar_function;
-use sheaf_exec::operator::apply_exec::{SubplanRuns, Subplans};
 use sheaf_exec::typing::{outer_columns_of, schema_of_operands, without_or_null};
 use sheaf_exec::{SheafTableSource, for_each_node};
 use sheaf_table::Table;
 
-use crate::logical::bound_subquery::{Runs, WithPlaces};
 use crate::{PlannerContext, Trace, optimize_logical, plan_physical};
 
 /// A query block with the value of a subquery, which is correlated with it, as a further column.
@@ -307,13 +305,14 @@ fn has_subqueries(node: &LogicalPlan) -> Result<bool> {
 /// The subquery of an [`Apply`], to be planned with values.
 #[derive(Clone)]
 pub(crate) struct AppliedSubquery {
-    pub(super) plan: Arc<LogicalPlan>,
-    pub(super) outer: Vec<Column>,
+    pub(crate) plan: Arc<LogicalPlan>,
+    pub(crate) outer: Vec<Column>,
     /// What it is correlated by has these types.
-    pub(super) fields: Arc<[FieldRef]>,
-    tables: Vec<Arc<Table>>,
-    pub(super) context: PlannerContext,
-    pub(super) with_places: WithPlaces,
+    pub(crate) fields: Arc<[FieldRef]>,
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) context: PlannerContext,
+    /// The plan with places for what it is correlated by, optimised; `None` if there cannot be one plan for all runs.
+    pub(crate) with_places: Arc<OnceLock<Option<LogicalPlan>>>,
 }
 
 impl AppliedSubquery {
@@ -341,7 +340,7 @@ impl AppliedSubquery {
             fields: fields.collect::<Result<_>>()?,
             tables,
             context,
-            with_places: WithPlaces::default(),
+            with_places: Arc::default(),
         })
     }
 
@@ -354,7 +353,7 @@ impl AppliedSubquery {
     }
 
     /// A plan of it for these values alone.
-    pub(super) fn plan(&self, values: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(crate) fn plan(&self, values: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.with_values(values)?;
         Ok(plan_physical(&plan, &self.context)?.plan)
     }
@@ -366,18 +365,8 @@ impl fmt::Debug for AppliedSubquery {
     }
 }
 
-impl Subplans for AppliedSubquery {
-    fn begin(&self) -> Box<dyn SubplanRuns> {
-        Box::new(Runs::new(self.clone()))
-    }
-
-    fn tables(&self) -> &[Arc<Table>] {
-        &self.tables
-    }
-}
-
 /// What takes the place of a column further out.
-pub(super) enum Given {
+pub(crate) enum Given {
     Value(ScalarValue),
     /// Something that has no value yet.
     Place(Expr),
@@ -398,7 +387,7 @@ impl Given {
 
 /// Puts something in the place of columns further out. Those that a subquery inside names are the same, unless a query
 /// between has a column of that name.
-pub(super) fn with_given(plan: LogicalPlan, given: &[(&Column, &Given)]) -> Result<LogicalPlan> {
+pub(crate) fn with_given(plan: LogicalPlan, given: &[(&Column, &Given)]) -> Result<LogicalPlan> {
     let with_given = plan.transform_up(|node| {
         let node = match has_subqueries(&node)? {
             true => inside_of_subqueries(node, given)?,

@@ -32,7 +32,6 @@
 //! | [`semantics`] | how MySQL's semantics look in a typed plan |
 
 pub(crate) mod apply;
-pub(crate) mod bound_subquery;
 pub(crate) mod connect_joins;
 pub(crate) mod distinct_aggregates;
 pub(crate) mod equality;
@@ -45,6 +44,7 @@ pub(crate) mod late_values;
 pub(crate) mod literal;
 pub(crate) mod long_arguments;
 pub(crate) mod long_conditions;
+pub(crate) mod places;
 pub(crate) mod rule_passes;
 pub(crate) mod semantics;
 

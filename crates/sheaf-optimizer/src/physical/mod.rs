@@ -14,6 +14,7 @@
 //! | [`plan_check`] | does the finished plan contradict itself |
 
 pub(crate) mod aggregate;
+pub(crate) mod bound_subquery;
 pub(crate) mod common_tables;
 pub(crate) mod finish;
 pub(crate) mod late_columns;

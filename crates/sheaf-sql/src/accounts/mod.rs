@@ -50,10 +50,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sheaf_table::{Account, AccountName, Catalog, Privileges};
+use sheaf_table::{Account, AccountName, AuthenticationMethod, Catalog, Privileges};
 
 use crate::engine::Engine;
 use crate::session::Session;
+use crate::variables::VariableValue;
 use crate::virtual_database::is_virtual_database;
 pub(crate) use client::Client;
 pub(crate) use grant_tables::grant_table;
@@ -158,5 +159,17 @@ impl Engine {
             digests.insert(account.name.clone(), digest);
         }
         is_right
+    }
+}
+
+impl Engine {
+    /// `default_authentication_plugin`
+    pub(super) fn default_method(&self) -> AuthenticationMethod {
+        let globals = self.globals();
+        let name = match globals.get("default_authentication_plugin") {
+            Ok(VariableValue::Text(name)) => name.as_str(),
+            _ => "",
+        };
+        AuthenticationMethod::by_name(name).unwrap_or(AuthenticationMethod::NativePassword)
     }
 }

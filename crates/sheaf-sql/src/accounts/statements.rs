@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_table::{
-    Account, AccountName, Accounts, AuthenticationMethod, Column, ColumnPrivileges, PrivilegeLevel,
-    Privileges, account,
+    Account, AccountName, Accounts, Column, ColumnPrivileges, PrivilegeLevel, Privileges, account,
 };
 use sheaf_types::error::codes;
 
@@ -17,7 +16,6 @@ use super::rights::with_roles;
 use super::{matching, password, roles};
 use crate::accounts::Client;
 use crate::accounts::requirements::RightsCheck;
-use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
@@ -25,7 +23,6 @@ use crate::parser::account::{
 };
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::variables::VariableValue;
 
 /// Of the privileges that are missing, a message names so many.
 const MAX_SHOWN_PRIVILEGES: usize = 3;
@@ -476,18 +473,6 @@ impl Client {
             apply(account, options);
         }
         Ok(left_out)
-    }
-}
-
-impl Engine {
-    /// `default_authentication_plugin`
-    pub(super) fn default_method(&self) -> AuthenticationMethod {
-        let globals = self.globals();
-        let name = match globals.get("default_authentication_plugin") {
-            Ok(VariableValue::Text(name)) => name.as_str(),
-            _ => "",
-        };
-        AuthenticationMethod::by_name(name).unwrap_or(AuthenticationMethod::NativePassword)
     }
 }
 

@@ -13,7 +13,6 @@ use sheaf_types::error::codes;
 
 use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
 use crate::accounts::Client;
-use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
 use crate::session::Session;
@@ -54,7 +53,7 @@ impl Session {
                 force,
             } => self.alter_resource_group(&name, &settings, force)?,
             ResourceGroupStatement::Drop { name, force } => {
-                self.engine.drop_resource_group(&name, force)?;
+                self.drop_resource_group(&name, force)?;
             }
             ResourceGroupStatement::Set { name, threads } => {
                 self.set_resource_group(&name, &threads)?;
@@ -199,6 +198,32 @@ impl Session {
         self.enter_group();
         Ok(())
     }
+
+    fn drop_resource_group(&self, name: &str, force: bool) -> Result<()> {
+        check_name(name)?;
+        if is_default_group(name) {
+            return Err(not_for_defaults("Drop"));
+        }
+        let mut active = lock(&self.engine.resource_groups.0);
+        let group = self.engine.resource_group(name)?;
+        let key = ResourceGroup::key(name);
+        let sessions = self.engine.sessions_in(&key);
+        if !sessions.is_empty() && !force {
+            let message = format!("Resource group {} is busy.", group.name);
+            return Err(SqlError::new(codes::RESOURCE_GROUP_BUSY, message));
+        }
+        self.engine
+            .catalog()
+            .change_resource_groups(|groups| match groups.remove(&key) {
+                Some(_) => Ok(()),
+                None => Err(no_such_group(name)),
+            })?;
+        active.remove(&key);
+        sessions
+            .iter()
+            .for_each(|session| session.assign_group(None));
+        Ok(())
+    }
 }
 
 impl Warnings {
@@ -237,33 +262,6 @@ impl Warnings {
             return Ok(Some(0));
         }
         Ok(Some(priority))
-    }
-}
-
-impl Engine {
-    fn drop_resource_group(&self, name: &str, force: bool) -> Result<()> {
-        check_name(name)?;
-        if is_default_group(name) {
-            return Err(not_for_defaults("Drop"));
-        }
-        let mut active = lock(&self.resource_groups.0);
-        let group = self.resource_group(name)?;
-        let key = ResourceGroup::key(name);
-        let sessions = self.sessions_in(&key);
-        if !sessions.is_empty() && !force {
-            let message = format!("Resource group {} is busy.", group.name);
-            return Err(SqlError::new(codes::RESOURCE_GROUP_BUSY, message));
-        }
-        self.catalog()
-            .change_resource_groups(|groups| match groups.remove(&key) {
-                Some(_) => Ok(()),
-                None => Err(no_such_group(name)),
-            })?;
-        active.remove(&key);
-        sessions
-            .iter()
-            .for_each(|session| session.assign_group(None));
-        Ok(())
     }
 }
 

@@ -10,9 +10,8 @@ use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::statement::properties::TO_SET_GLOBALS;
 use crate::variables::{
-    self, Isolation, NewValue, NextTransaction, Truncated, VariableValue, Variables,
+    self, Isolation, NewValue, NextTransaction, TO_SET_GLOBALS, Truncated, VariableValue, Variables,
 };
 
 /// Variables whose value for the session is restricted, too: those of MySQL's manual, "System Variable Privileges",

@@ -30,6 +30,7 @@ use crate::parser::statement::{
 };
 use crate::parser::view::ViewChange;
 use crate::session::status::Command;
+use crate::variables::TO_SET_GLOBALS;
 
 /// What a statement is.
 #[derive(Clone, Copy, Debug)]
@@ -151,10 +152,6 @@ pub(crate) struct Hints<'a> {
     /// It may have a limit of its time: a SELECT.
     pub(crate) may_limit_time: bool,
 }
-
-/// One of these is needed to change what all sessions use.
-pub(crate) const TO_SET_GLOBALS: Privileges =
-    Privileges::from_all(&[Privileges::SUPER, Privileges::SYSTEM_VARIABLES_ADMIN]);
 
 impl<'a> Properties<'a> {
     /// What every statement has to say. The rest is that of most statements until a row says otherwise.

@@ -26,7 +26,7 @@ use std::time::Duration;
 use sheaf_exec::functions::date_names::{LOCALES, date_names, locale_named};
 use sheaf_optimizer::OptimizerSwitch;
 use sheaf_storage::LockWait;
-use sheaf_table::AutoIncrementSeries;
+use sheaf_table::{AutoIncrementSeries, Privileges};
 use sheaf_types::assignment::Mode;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::TimeZone;
@@ -45,6 +45,10 @@ pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
 use table::DEFINITIONS;
 pub(crate) use unheeded::without_effect;
+
+/// One of these is needed to change what all sessions use.
+pub(crate) const TO_SET_GLOBALS: Privileges =
+    Privileges::from_all(&[Privileges::SUPER, Privileges::SYSTEM_VARIABLES_ADMIN]);
 
 /// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
 pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));

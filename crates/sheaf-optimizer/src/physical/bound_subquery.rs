@@ -17,7 +17,7 @@
 //! - where an expression notes in a warning what it meets: it does so once for a literal;
 //! - where the values need another plan.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -33,15 +33,17 @@ use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::functions::truncated::TruncatedTexts;
-use sheaf_exec::operator::apply_exec::SubplanRuns;
+use sheaf_exec::operator::apply_exec::{SubplanRuns, Subplans};
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::compacted_exec::CompactedExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
 use sheaf_exec::operator::key_width_exec::KeyWidthExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
+use sheaf_table::Table;
 
-use crate::access::bound_scan::{Places, has_places, place};
+use crate::access::bound_scan::Places;
 use crate::logical::apply::{AppliedSubquery, Given, with_given};
+use crate::logical::places::{has_places, place};
 use crate::logical::rule_passes::contains_subqueries;
 use crate::{PlannerContext, optimize_logical, plan_physical};
 
@@ -51,23 +53,17 @@ const MOST_RUNS: usize = 1_000;
 /// Values for which no plan could be built that others may be bound to, until that is not tried any more.
 const MOST_REFUSALS: usize = 3;
 
-/// A subquery with places, optimised.
-#[derive(Clone, Default)]
-pub(crate) struct WithPlaces(Arc<OnceLock<Option<LogicalPlan>>>);
-
 /// What each place is of, as the subquery's plan says it.
 type Fields = Arc<[FieldRef]>;
 
-impl WithPlaces {
-    /// The plan with places, and what these are of; `None` if there cannot be one plan for all runs.
-    fn of(&self, subquery: &AppliedSubquery, fields: &Fields) -> Option<&LogicalPlan> {
-        let plan = || {
-            // Whatever a rule cannot do with places, it can do with literals, or it fails again there.
-            let plan = with_places(subquery, fields).ok()?;
-            plan.filter(is_of_one_table)
-        };
-        self.0.get_or_init(plan).as_ref()
-    }
+/// The plan with places, and what these are of; `None` if there cannot be one plan for all runs.
+fn one_plan(subquery: &AppliedSubquery) -> Option<&LogicalPlan> {
+    let plan = || {
+        // Whatever a rule cannot do with places, it can do with literals, or it fails again there.
+        let plan = with_places(subquery, &subquery.fields).ok()?;
+        plan.filter(is_of_one_table)
+    };
+    subquery.with_places.get_or_init(plan).as_ref()
 }
 
 fn with_places(subquery: &AppliedSubquery, fields: &Fields) -> Result<Option<LogicalPlan>> {
@@ -143,7 +139,7 @@ impl Runs {
     /// A plan that can be bound to the values of other runs, bound to these.
     fn keep(&self, values: &[ScalarValue]) -> Result<Option<Kept>> {
         let subquery = &self.subquery;
-        let Some(plan) = subquery.with_places.of(subquery, &subquery.fields) else {
+        let Some(plan) = one_plan(subquery) else {
             return Ok(None);
         };
         let places = Places::new(values, Arc::clone(&subquery.fields));
@@ -163,6 +159,16 @@ impl Runs {
             has_state,
             runs: 0,
         }))
+    }
+}
+
+impl Subplans for AppliedSubquery {
+    fn begin(&self) -> Box<dyn SubplanRuns> {
+        Box::new(Runs::new(self.clone()))
+    }
+
+    fn tables(&self) -> &[Arc<Table>] {
+        &self.tables
     }
 }
 
