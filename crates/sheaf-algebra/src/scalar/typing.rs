@@ -98,11 +98,7 @@ impl Typing<'_> {
 
     /// The arguments of a function that gives each row a value of its own, as RAND(5) does: another one of this kind
     /// stands behind them. DataFusion takes a call for a constant if its arguments are, and rows for sorted by it.
-    fn with_row(
-        &self,
-        function: &ScalarUDF,
-        mut arguments: Vec<Scalar>,
-    ) -> Result<Vec<Scalar>> {
+    fn with_row(&self, function: &ScalarUDF, mut arguments: Vec<Scalar>) -> Result<Vec<Scalar>> {
         let is_of_each_row = match as_function(function) {
             Some(function) => function.volatile,
             None => is_of_variables(function),

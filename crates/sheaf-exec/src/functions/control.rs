@@ -20,7 +20,8 @@ use sheaf_types::error::codes;
 use super::in_values::IN_NUMBERS;
 use super::types::{
     BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length,
-    bytes_field, common_float_decimals, declared_type, field, result_collation, takes_bytes, zerofill,
+    bytes_field, common_float_decimals, declared_type, field, result_collation, takes_bytes,
+    zerofill,
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
@@ -247,9 +248,8 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
         ));
     }
     if types.iter().all(|ty| ty.is_exact_number() || ty.is_float()) {
-        let is_float = |field: &&&FieldRef| {
-            SqlType::of(field) == SqlType::Float || is_within_float(field)
-        };
+        let is_float =
+            |field: &&&FieldRef| SqlType::of(field) == SqlType::Float || is_within_float(field);
         let wide = if known.iter().filter(is_float).count() == known.len() {
             Field::new("", DataType::Float32, true)
         } else {

@@ -14,7 +14,7 @@ use super::arguments::wrong_argument_count;
 use super::character_set::BINARY;
 use super::{Binder, Bound};
 use crate::error::SqlError;
-use crate::syntax::bare;
+use crate::syntax::{bare, object_text};
 
 /// The second argument of GET_FORMAT.
 const PLACES: [&str; 5] = ["EUR", "INTERNAL", "ISO", "JIS", "USA"];
@@ -220,6 +220,6 @@ fn is_call_of(operand: &Expr, names: &[&str]) -> bool {
     let Expr::Function(function) = bare(operand) else {
         return false;
     };
-    let name = function.name.to_string();
+    let name = object_text(&function.name);
     names.iter().any(|known| known.eq_ignore_ascii_case(&name))
 }
