@@ -283,11 +283,11 @@ fn roles_come_and_go() {
             "GRANT `writer`@`%` TO `anna`@`%` WITH ADMIN OPTION"
         ]
     );
-    // Later grants say anew whether it may be granted on.
+    // To grant a role again takes nothing away.
     run(&mut root, &["GRANT writer TO anna", "DROP USER reader"]);
     assert_eq!(
         grants(&mut root, "anna"),
-        ["GRANT `writer`@`%` TO `anna`@`%`"]
+        ["GRANT `writer`@`%` TO `anna`@`%` WITH ADMIN OPTION"]
     );
     run(&mut root, &["DROP ROLE cleaner"]);
     assert_eq!(grants(&mut root, "writer"), [""; 0]);
@@ -298,7 +298,7 @@ fn roles_come_and_go() {
     );
     assert_eq!(
         grants(&mut root, "anna"),
-        ["GRANT `writer`@`%` TO `anna`@`%`"]
+        ["GRANT `writer`@`%` TO `anna`@`%` WITH ADMIN OPTION"]
     );
 }
 
