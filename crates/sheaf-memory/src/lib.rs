@@ -23,8 +23,9 @@
 //!    safe point.
 //!
 //! Code that is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Libraries do not.
-//! For them the program's allocator says what it is about to hand out ([`will_allocate`]). Threads that wait give back
-//! what they keep for their next work ([`release_if_pressed`]).
+//! For them the program's allocator says what it is about to hand out ([`will_allocate`]), but for code that holds a lock
+//! which many wait for ([`making_room`]). Threads that wait give back what they keep for their next work
+//! ([`release_if_pressed`]).
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.
@@ -41,6 +42,7 @@ mod thread_memory;
 mod watch;
 
 pub use budget::{Budget, Share};
+pub use making_room::making_room;
 pub use statement::{
     LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_go_on,
     of_this_statement, safe_point, shall_stop, waits_for_lock, will_allocate,

@@ -1,4 +1,5 @@
-//! Whether a thread makes room for others: what it allocates for that is not asked for.
+//! Whether a thread makes room for others, or others wait for a lock that it holds: what it allocates then is not asked
+//! for. To ask takes locks, and may take a tenth of a second.
 
 use std::cell::Cell;
 
@@ -10,10 +11,17 @@ pub(crate) fn makes_room() -> bool {
     MAKES_ROOM.get()
 }
 
-/// Does `work`, which makes room.
-pub(crate) fn making_room<T>(work: impl FnOnce() -> T) -> T {
-    let before = MAKES_ROOM.replace(true);
-    let done = work();
-    MAKES_ROOM.set(before);
-    done
+/// Ends the work, also by a panic.
+struct Restore(bool);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        MAKES_ROOM.set(self.0);
+    }
+}
+
+/// Does `work`, which makes room or has to be short.
+pub fn making_room<T>(work: impl FnOnce() -> T) -> T {
+    let _restore = Restore(MAKES_ROOM.replace(true));
+    work()
 }

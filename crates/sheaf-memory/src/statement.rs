@@ -32,6 +32,9 @@ const LASTING: Duration = Duration::from_millis(50);
 const MIN_STALLED_BYTES: usize = 64 << 10;
 /// Code that makes a longer value [asks](has_room_for_value) first, and makes no room ahead for others like it.
 pub const LONG_VALUE_BYTES: usize = 1 << 20;
+/// Many values and blocks of so many bytes are much together: before each of them it is looked at what the thread has
+/// taken since its last safe point.
+const MIDDLING_BYTES: usize = 128 << 10;
 /// Where there is no room for a long value, a statement that has so much with it is stopped. One that has less goes on,
 /// and those that hold most are stopped.
 const MUCH_BYTES: usize = 4 << 20;
@@ -156,11 +159,14 @@ impl StatementMemory {
             largest_consumer: Mutex::new(None),
             has_consumer: AtomicBool::new(false),
         });
-        let mut accounts = lock(&ACCOUNTS);
-        if accounts.all.len() == accounts.all.capacity() {
-            accounts.all.retain(|account| account.strong_count() > 0);
-        }
-        accounts.all.push(Arc::downgrade(&memory));
+        // Who asks for room looks at the accounts.
+        making_room(|| {
+            let mut accounts = lock(&ACCOUNTS);
+            if accounts.all.len() == accounts.all.capacity() {
+                accounts.all.retain(|account| account.strong_count() > 0);
+            }
+            accounts.all.push(Arc::downgrade(&memory));
+        });
         memory
     }
 
@@ -315,6 +321,8 @@ fn enter(account: Arc<StatementMemory>) -> Restore {
 
 /// The statement that the calling thread works for begins to wait for a lock.
 pub fn waits_for_lock() {
+    // What was asked for has been taken long before. Others may have what is counted twice so.
+    process::note_taken(settle());
     CURRENT.with_borrow(|account| {
         let give_way = account.as_ref().and_then(|account| account.give_way.get());
         if let Some(give_way) = give_way {
@@ -396,23 +404,36 @@ pub fn has_room_for(bytes: usize) -> bool {
     })
 }
 
-/// As [`has_room_for`], for a value that may be long. It costs nothing where it is not.
+/// As [`has_room_for`], for a value that may be long. It costs nothing where it is not. A middling one is a safe point.
 #[inline]
 pub fn has_room_for_value(bytes: usize) -> bool {
-    bytes < LONG_VALUE_BYTES || has_room_for(bytes)
+    match bytes {
+        LONG_VALUE_BYTES.. => has_room_for(bytes),
+        MIDDLING_BYTES.. => may_go_on(),
+        _ => true,
+    }
 }
 
 /// The program's allocator is about to hand out a block of so many bytes. Where the process has no room for a long one,
 /// the statement is told to stop. It gets the block all the same: an allocation cannot be refused.
 #[inline]
 pub fn will_allocate(bytes: usize) {
-    if bytes >= LONG_VALUE_BYTES {
+    if bytes >= MIDDLING_BYTES && is_much_together(bytes) {
         make_room_for_block(bytes);
     }
 }
 
+/// Whether a block is long, or makes a long one together with what the thread has taken since its last safe point.
+fn is_much_together(bytes: usize) -> bool {
+    let since_safe_point = (held_by_thread() - COUNTED.get()).max(0) as usize;
+    since_safe_point.saturating_add(bytes) >= LONG_VALUE_BYTES
+}
+
+/// A middling block asks for a long one, and does not wait for it.
 #[cold]
 fn make_room_for_block(bytes: usize) {
+    let is_long = bytes >= LONG_VALUE_BYTES;
+    let bytes = bytes.max(LONG_VALUE_BYTES);
     // A thread that comes to its end has no account any more.
     let is_of_statement =
         || CURRENT.try_with(|account| account.try_borrow().is_ok_and(|account| account.is_some()));
@@ -424,15 +445,16 @@ fn make_room_for_block(bytes: usize) {
             let held = account.as_ref().map_or(0, |account| account.held_bytes());
             held.saturating_add(bytes) >= MUCH_BYTES
         });
-        let looks = match holds_much {
-            true => BLOCK_LOOKS_OF_LARGE,
-            false => BLOCK_LOOKS,
+        let looks = match (is_long, holds_much) {
+            (false, _) => 1,
+            (true, true) => BLOCK_LOOKS_OF_LARGE,
+            (true, false) => BLOCK_LOOKS,
         };
         if await_room_for(bytes, looks, shall_stop) || shall_stop() {
             return;
         }
         has_room_for(bytes);
-        if AHEAD.get() == 0 {
+        if AHEAD.get() == 0 && is_long {
             // Somebody has been told to stop, and needs a moment for it.
             await_room_for(bytes, BLOCK_LOOKS_FOR_STOPPED, || false);
         }
@@ -472,12 +494,22 @@ pub(crate) fn stop_for(bytes: usize) {
         }
         return;
     }
+    // Nothing is asked for while the accounts are locked.
+    for account in making_room(|| largest_to_stop(bytes)) {
+        account.stop_for_memory();
+    }
+}
+
+/// The statements that hold most, as many as hold so many bytes together with those that are about to let go. They are
+/// noted as stopped.
+fn largest_to_stop(bytes: usize) -> Vec<Arc<StatementMemory>> {
+    let mut chosen = Vec::new();
     let mut accounts = lock(&ACCOUNTS);
     accounts.stopped.retain(Stopped::is_letting_go);
     let coming = accounts.stopped.iter().map(|stopped| stopped.held_bytes);
     let mut missing = bytes.saturating_sub(coming.sum());
     if missing == 0 {
-        return;
+        return chosen;
     }
     let running = accounts.all.iter().filter_map(Weak::upgrade);
     let may_stop = |account: &Arc<StatementMemory>| {
@@ -491,7 +523,6 @@ pub(crate) fn stop_for(bytes: usize) {
     let is_lasting = accounts
         .full_since
         .is_some_and(|since| since.elapsed() >= LASTING);
-    let mut chosen = Vec::new();
     for (held_bytes, account) in largest {
         if missing == 0 {
             break;
@@ -512,10 +543,7 @@ pub(crate) fn stop_for(bytes: usize) {
         accounts.full_since.get_or_insert_with(Instant::now);
         IS_FULL.store(true, Ordering::Relaxed);
     }
-    drop(accounts);
-    for account in chosen {
-        account.stop_for_memory();
-    }
+    chosen
 }
 
 /// A statement that holds less is not stopped while others hold more.
@@ -541,6 +569,42 @@ mod tests {
         account.during(|| making_room(|| will_allocate(usize::MAX)));
         assert!(!makes_room() && !account.shall_stop());
         account.end();
+    }
+
+    #[test]
+    fn what_makes_room_and_panics_does_not_go_on_with_it() {
+        let panicked = std::panic::catch_unwind(|| making_room(|| assert!(!makes_room())));
+        assert!(panicked.is_err() && !makes_room());
+    }
+
+    #[test]
+    fn many_middling_blocks_are_as_one_long_block() {
+        let account = account();
+        account.during(|| {
+            assert!(!is_much_together(MIDDLING_BYTES) && is_much_together(LONG_VALUE_BYTES));
+            let middling = || vec![1u8; LONG_VALUE_BYTES / 2 + 1];
+            let first = middling();
+            assert!(!is_much_together(MIDDLING_BYTES) && is_much_together(first.len()));
+            safe_point();
+            assert!(!is_much_together(first.len()));
+            drop(first);
+            assert!(!is_much_together(MIDDLING_BYTES));
+        });
+    }
+
+    #[test]
+    fn middling_values_are_safe_points() {
+        let account = account();
+        account.during(|| {
+            let first = vec![1u8; MIDDLING_BYTES * 4];
+            assert!(has_room_for_value(MIDDLING_BYTES));
+            assert!(near(account.held_bytes(), first.len()), "{account:?}");
+            account.stop_for_memory();
+            let second = first.clone();
+            assert!(has_room_for_value(MIDDLING_BYTES - 1));
+            assert!(!has_room_for_value(MIDDLING_BYTES));
+            drop((first, second));
+        });
     }
 
     fn near(bytes: usize, expected: usize) -> bool {
