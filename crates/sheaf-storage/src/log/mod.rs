@@ -60,6 +60,8 @@ pub(crate) mod unlogged;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use sheaf_memory::making_room;
+
 use crate::disk::{AlignedBuffer, Disk, FileId};
 use crate::error::{Result, StorageError};
 use crate::log::change::TransactionId;
@@ -370,7 +372,8 @@ impl Log {
     /// Adds a frame, and returns its LSN. Cannot fail.
     pub(crate) fn append(&self, frame: &[u8]) -> Lsn {
         let mut buffer = self.buffer.lock();
-        buffer.bytes.extend_from_slice(frame);
+        // Every commit waits for the buffer: nobody makes room for it meanwhile.
+        making_room(|| buffer.bytes.extend_from_slice(frame));
         buffer.end += frame.len() as u64;
         self.end.store(buffer.end, Ordering::Release);
         Lsn(buffer.end)
@@ -391,7 +394,7 @@ impl Log {
         let time_us = clock_us.max(buffer.newest_commit_us + 1);
         buffer.newest_commit_us = time_us;
         let before = buffer.bytes.len();
-        frame::put_commit(&mut buffer.bytes, transaction, time_us);
+        making_room(|| frame::put_commit(&mut buffer.bytes, transaction, time_us));
         buffer.end += (buffer.bytes.len() - before) as u64;
         let lsn = Lsn(buffer.end);
         // A flush goes no further than the end.
@@ -443,7 +446,7 @@ impl Log {
                 let writer = &mut *writer;
                 std::mem::swap(&mut writer.pending, &mut buffer.bytes);
             } else {
-                writer.pending.append(&mut buffer.bytes);
+                making_room(|| writer.pending.append(&mut buffer.bytes));
             }
         }
         let end = writer.pending_start + writer.pending.len() as u64;
