@@ -84,7 +84,8 @@ fn make_room_for(bytes: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
     if all <= out.capacity() - out.len() {
         return Ok(());
     }
-    if !sheaf_memory::has_room_for_value(bytes) {
+    // What is there is copied when it grows.
+    if !sheaf_memory::has_room_for_value(bytes.max(out.capacity())) {
         return Err(SqlError::query_interrupted());
     }
     if bytes >= LONG_VALUE_BYTES && bytes > out.len() {

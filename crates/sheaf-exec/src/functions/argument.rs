@@ -276,7 +276,10 @@ impl<'a> Call<'a> {
     fn array(&self, argument: usize) -> Result<(ArrayRef, bool)> {
         Ok(match &self.args.args[argument] {
             ColumnarValue::Array(array) => (Arc::clone(array), false),
-            ColumnarValue::Scalar(value) => (value.to_array_of_size(1)?, true),
+            ColumnarValue::Scalar(value) => {
+                limits::ask_for(value.size())?;
+                (value.to_array_of_size(1)?, true)
+            }
         })
     }
 

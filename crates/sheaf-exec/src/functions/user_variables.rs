@@ -27,6 +27,8 @@ use datafusion_expr::{
 };
 use sheaf_types::Value;
 
+use super::limits::stopped;
+
 /// Gives its argument back, and makes it the value of a variable.
 pub const ASSIGN_VARIABLE: &str = "$assign_variable";
 
@@ -211,6 +213,10 @@ impl ScalarUDFImpl for VariableFunction {
         let Some(value) = arguments.args.first() else {
             return exec_err!("a user variable without its value");
         };
+        // The statement keeps what is assigned, and gets a copy of what is read.
+        if !sheaf_memory::may_go_on() {
+            return Err(stopped());
+        }
         let data_type = self.field.data_type();
         if self.name == ASSIGN_VARIABLE {
             let array = cast(&value.to_array(arguments.number_rows)?, data_type)?;

@@ -3,7 +3,7 @@
 //! They are computed before the first row is written, but for those that name columns of their row
 //! (`values_before.rs`): these are computed when the values in front of them are in the row. Of a long list without
 //! queries the first rows are computed, and the others as those before them are written: values may take much more
-//! memory than what they are computed from.
+//! memory than what they are computed from. Where they may be long it is a few rows at a time.
 //!
 //! A name in a subquery is first one of the subquery's tables. Only if it is none of these, the row is put around the
 //! value (`values_around.rs`).
@@ -28,12 +28,16 @@ use crate::session::Session;
 
 /// Rows that are computed at a time, where no query in them has to see the same rows as the others.
 const ROWS_AT_A_TIME: usize = 256;
+/// The same where values may be long, and the writer has no more of them than it needs.
+const LONG_ROWS_AT_A_TIME: usize = 4;
 
 /// The rows of VALUES.
 pub(crate) struct RowsToInsert {
     computed: Vec<Vec<Source>>,
     /// Those that follow.
     others: Vec<Vec<ast::Expr>>,
+    /// So many of them are computed at a time.
+    at_a_time: usize,
 }
 
 /// One place in VALUES.
@@ -63,8 +67,9 @@ impl Session {
         check_value_counts(&rows, targets.len())?;
         self.compute_subqueries(&mut destination.assignments, text)?;
         let has_query = |row: &mut Vec<ast::Expr>| row.iter_mut().any(has_subquery);
-        let others = match rows.len() > ROWS_AT_A_TIME && !rows.iter_mut().any(has_query) {
-            true => rows.split_off(ROWS_AT_A_TIME),
+        let at_a_time = self.rows_at_a_time(&mut rows);
+        let others = match rows.len() > at_a_time && !rows.iter_mut().any(has_query) {
+            true => rows.split_off(at_a_time),
             false => Vec::new(),
         };
         let now = self.local_now_micros();
@@ -81,7 +86,21 @@ impl Session {
             (values, _) => values?,
         };
         let computed = values;
-        Ok((targets, RowsToInsert { computed, others }))
+        let rows = RowsToInsert {
+            computed,
+            others,
+            at_a_time,
+        };
+        Ok((targets, rows))
+    }
+
+    fn rows_at_a_time(&self, rows: &mut [Vec<ast::Expr>]) -> usize {
+        let are_several = rows.len() > LONG_ROWS_AT_A_TIME;
+        let mut values = rows.iter_mut().flatten();
+        match are_several && values.any(|value| self.may_be_long(value)) {
+            true => LONG_ROWS_AT_A_TIME,
+            false => ROWS_AT_A_TIME,
+        }
     }
 
     /// The values of rows for these columns.
@@ -159,7 +178,11 @@ impl Session {
         rows: Parsed<'_, RowsToInsert>,
     ) -> Result<()> {
         let Parsed { ast: rows, text } = rows;
-        let RowsToInsert { computed, others } = rows;
+        let RowsToInsert {
+            computed,
+            others,
+            at_a_time,
+        } = rows;
         let count = computed.len() + others.len();
         let now = self.local_now_micros();
         let (table, options) = (writer.table(), writer.options());
@@ -175,7 +198,7 @@ impl Session {
         let mut next = computed.into_iter();
         for n in 0..count {
             if next.len() == 0 {
-                let some: Vec<_> = others.by_ref().take(ROWS_AT_A_TIME).collect();
+                let some: Vec<_> = others.by_ref().take(at_a_time).collect();
                 let table = Arc::clone(writer.table());
                 next = self
                     .values_of_rows(&table, &targets, Parsed::new(some, text))?

@@ -423,6 +423,12 @@ const MAX_SHORT_DIGITS: usize = 18;
 /// Expressions that are planned as one query. A plan takes about eight kilobytes for each, and lists of rows have tens
 /// of thousands. What is folded stands in it several times, with up to 64 KiB each.
 const EXPRESSIONS_OF_A_QUERY: usize = 64;
+/// The same where values may be long: the query has its row, and its values are copied from there.
+const LONG_EXPRESSIONS_OF_A_QUERY: usize = 4;
+/// As many characters, or as many copies of a text, may be long.
+const LONG_COUNT: i64 = 1_000;
+/// Values of so many bytes are long.
+const LONG_BYTES: usize = 16 << 10;
 
 /// The number that two rows of digits are together; `None` if there are none, or something else is among them.
 fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
@@ -475,11 +481,16 @@ impl Session {
         // Subqueries of one statement see the same rows, whatever the level of isolation: they are one query.
         let at_a_time = match expressions.iter_mut().any(has_subquery) {
             true => usize::MAX,
-            false => EXPRESSIONS_OF_A_QUERY,
+            false => self.expressions_at_a_time(&mut expressions),
         };
-        let values = expressions.iter();
-        let values = values.map(|expression| self.simple_value(expression));
-        let mut values: Vec<Option<Value>> = values.collect();
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(expressions.len());
+        for expression in &expressions {
+            // A user variable may be long.
+            if !sheaf_memory::may_go_on() {
+                self.handle.cancel_flag().check()?;
+            }
+            values.push(self.simple_value(expression));
+        }
         let mut rest = expressions.into_iter().enumerate();
         let mut slot = 0;
         loop {
@@ -507,6 +518,57 @@ impl Session {
             }
         }
         Ok(values.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    fn expressions_at_a_time(&self, expressions: &mut [ast::Expr]) -> usize {
+        let are_several = expressions.len() > LONG_EXPRESSIONS_OF_A_QUERY;
+        let mut all = expressions.iter_mut();
+        match are_several && all.any(|expression| self.may_be_long(expression)) {
+            true => LONG_EXPRESSIONS_OF_A_QUERY,
+            false => EXPRESSIONS_OF_A_QUERY,
+        }
+    }
+
+    /// Whether a value may be long though it is not written so: it is made of a long user variable, or a function makes
+    /// it as long as it is told.
+    pub(crate) fn may_be_long(&self, expression: &mut ast::Expr) -> bool {
+        struct Found<'s> {
+            session: &'s Session,
+            is_long: bool,
+        }
+        impl ExpressionVisitor for Found<'_> {
+            fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+                self.is_long |= match expression {
+                    ast::Expr::Function(call) => makes_as_long_as_told(call),
+                    ast::Expr::Identifier(name) if name.quote_style.is_none() => {
+                        let variable = name.value.strip_prefix('@');
+                        variable.is_some_and(|name| self.session.is_long_variable(name))
+                    }
+                    _ => false,
+                };
+                match self.is_long {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            }
+        }
+        if matches!(expression, ast::Expr::Value(_)) {
+            return false;
+        }
+        let mut found = Found {
+            session: self,
+            is_long: false,
+        };
+        walk_expression(expression, &mut found);
+        found.is_long
+    }
+
+    fn is_long_variable(&self, name: &str) -> bool {
+        match self.user_variable(name) {
+            Value::Text(text) => text.len() >= LONG_BYTES,
+            Value::Bytes(bytes) | Value::Json(bytes) => bytes.len() >= LONG_BYTES,
+            _ => false,
+        }
     }
 
     /// Literals, variables, and arithmetic on whole numbers: what SET and VALUES consist of.
@@ -577,6 +639,7 @@ impl Session {
     /// The values of the row that a query delivers; NULLs, so many, if there is none.
     fn only_row(&mut self, planned: PlannedQuery, count: usize) -> Result<Vec<(Value, Origin)>> {
         let origins = planned.origins();
+        let cancel = self.handle.cancel_flag().clone();
         let mut row = None;
         self.run_planned(planned, |batch| {
             for position in 0..batch.num_rows() {
@@ -586,17 +649,42 @@ impl Session {
                         "Subquery returns more than 1 row",
                     ));
                 }
-                let values: Result<Vec<Value>> = batch
-                    .columns()
-                    .iter()
-                    .map(|column| value_at(column.as_ref(), position))
-                    .collect();
-                row = Some(values?);
+                let mut values = Vec::with_capacity(batch.num_columns());
+                for column in batch.columns() {
+                    // The batch has them as well.
+                    if !sheaf_memory::may_go_on() {
+                        cancel.check()?;
+                    }
+                    values.push(value_at(column.as_ref(), position)?);
+                }
+                row = Some(values);
             }
             Ok(())
         })?;
         let row = row.unwrap_or_else(|| vec![Value::Null; count]);
         Ok(row.into_iter().zip(origins).collect())
+    }
+}
+
+/// Whether a function makes values as long as an argument says, or as a file is, and this is not little.
+fn makes_as_long_as_told(call: &ast::Function) -> bool {
+    let name = call.name.to_string().to_ascii_lowercase();
+    let told = match name.as_str() {
+        "space" => 0,
+        "repeat" | "rpad" | "lpad" => 1,
+        "load_file" => return true,
+        _ => return false,
+    };
+    let ast::FunctionArguments::List(list) = &call.args else {
+        return true;
+    };
+    let length = list.args.get(told).and_then(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(length)) => literal(length),
+        _ => None,
+    });
+    match length {
+        Some(Value::Int(length)) => length >= LONG_COUNT,
+        _ => true,
     }
 }
 

@@ -28,6 +28,31 @@ pub(super) const LENGTHENING: [&str; 14] = [
     "SELECT LENGTH(REPEAT(s, 1000)), HEX(LPAD(s, 20000, 'x')) FROM d.short",
 ];
 
+/// Statements that make many values of a little less than a megabyte: none of them is long, all of them together are
+/// more than there is memory.
+pub(super) fn many_middling() -> Vec<String> {
+    let list = |count: usize, value: &dyn Fn(usize) -> String| {
+        let values: Vec<String> = (0..count).map(value).collect();
+        values.join(", ")
+    };
+    let texts = |count| list(count, &|n| format!("REPEAT('abcdef', {})", 100_000 - n));
+    vec![
+        format!("SELECT {}", texts(200)),
+        format!("SELECT LENGTH(CONCAT({}))", texts(100)),
+        format!("SELECT LENGTH(JSON_ARRAY({}))", texts(100)),
+        format!("SELECT GREATEST({}) IS NULL", texts(150)),
+        "SET @v = REPEAT('x', 900000)".to_string(),
+        format!("SELECT {}", list(200, &|_| "@v".to_string())),
+        format!("SELECT {}", list(300, &|_| "LENGTH(@v)".to_string())),
+        format!("SELECT {}", list(200, &|n| format!("CONCAT(@v, {n})"))),
+        format!(
+            "SELECT {}",
+            list(150, &|n| format!("@v{n} := REPEAT('x', 900000)"))
+        ),
+        "SET @v = NULL".to_string(),
+    ]
+}
+
 /// Fills a table with strings of 34 bytes.
 pub(super) fn fill_short(connection: &mut Conn) {
     for sql in [
@@ -54,6 +79,56 @@ fn texts_that_functions_make_long_stay_within_memory() {
         }
     });
     wait_until("the memory is given back", || resident_mib(child.id()) < 64);
+    terminate(&child);
+}
+
+#[test]
+fn many_values_of_nearly_a_megabyte_stay_within_memory() {
+    let (_directory, child, _, mut connection) = empty();
+    within_memory(child.id(), || {
+        for sql in many_middling() {
+            if let Err(error) = connection.query_drop(&sql) {
+                let error = error_of::<()>(Err(error));
+                assert_eq!(error.0, 1041, "{}", &sql[..sql.len().min(100)]);
+            }
+            assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
+        }
+    });
+    wait_until("the memory is given back", || resident_mib(child.id()) < 64);
+    terminate(&child);
+}
+
+/// Few rows of VALUES are computed at a time where their values may be long: as many as a list of short ones has at
+/// once would be more than all memory.
+#[test]
+fn long_values_are_computed_for_few_rows_at_a_time() {
+    let (_directory, child, _, mut connection) = empty();
+    for sql in [
+        "CREATE TABLE d.v (n INT PRIMARY KEY, v LONGTEXT NOT NULL)",
+        "SET @v = REPEAT('x', 900000)",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let write = |verb: &str, (count, value): (usize, &str), last: &str| {
+        let rows = (0..count).map(|n| format!("({n}, {value})"));
+        let rows: Vec<String> = rows.chain([last.to_string()]).collect();
+        format!("{verb} INTO d.v VALUES {}", rows.join(","))
+    };
+    let sum = "SELECT COUNT(*), SUM(LENGTH(v)) FROM d.v";
+    within_memory(child.id(), || {
+        let repeated = (200, "REPEAT('abcdef', 100000)");
+        let null = write("INSERT", repeated, "(200, CONCAT('a', NULL))");
+        assert_eq!(error_of(connection.query_drop(null)).0, 1048);
+        assert_eq!(answer_of(&mut connection, sum), ["0\tNULL"]);
+        for (verb, values, expected) in [
+            ("INSERT", repeated, "201\t120000001"),
+            ("REPLACE", (100, "CONCAT(@v, '')"), "201\t150000001"),
+        ] {
+            let sql = write(verb, values, "(200, 'a')");
+            connection.query_drop(&sql).expect(verb);
+            assert_eq!(answer_of(&mut connection, sum), [expected]);
+        }
+    });
     terminate(&child);
 }
 

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use crate::command_line::{connect, serve_in, serve_with, terminate};
 use crate::harness::{error_of, text_rows};
 use crate::memory::crowds::write_at_the_same_time;
-use crate::memory::long_values::{LENGTHENING, fill_short};
+use crate::memory::long_values::{LENGTHENING, fill_short, many_middling};
 use crate::memory::statements::take_much_at_once;
 
 /// The servers' `--memory`.
@@ -309,6 +309,17 @@ fn a_quarter_more_than_its_memory_is_enough_for_the_process() {
             assert_eq!(error_of::<()>(Err(error)).0, 1041, "{sql}");
         }
         assert_eq!(group.killed(), 0, "{sql}");
+    }
+    for sql in many_middling() {
+        if let Err(error) = connection.query_drop(&sql) {
+            assert_eq!(
+                error_of::<()>(Err(error)).0,
+                1041,
+                "{}",
+                &sql[..sql.len().min(100)]
+            );
+        }
+        assert_eq!(group.killed(), 0, "{}", &sql[..sql.len().min(100)]);
     }
     take_much_at_once(&mut connection);
     assert_eq!(group.killed(), 0);

@@ -449,16 +449,19 @@ impl Session {
         Some((evaluator, shown))
     }
 
-    /// `None`: a value is too long to be a part of an expression.
+    /// `None`: a value is too long to be a part of an expression, or the statement shall stop, which is seen elsewhere.
     fn inputs_of(&self, inputs: &Inputs, parameters: &[Value]) -> Option<SmallVec<[Value; 4]>> {
-        let values: SmallVec<[Value; 4]> = inputs
-            .list
-            .iter()
-            .map(|input| input.given.value(self, parameters))
-            .collect();
-        let mut given = inputs.list.iter().zip(&values);
-        let fits = given.all(|(input, value)| !is_long(value) || input.class(value).is_some());
-        fits.then_some(values)
+        let mut values = SmallVec::with_capacity(inputs.list.len());
+        for input in &inputs.list {
+            let value = input.given.value(self, parameters);
+            // Each is a copy.
+            let fits = !is_long(&value) || input.class(&value).is_some();
+            if !fits || !sheaf_memory::may_go_on() {
+                return None;
+            }
+            values.push(value);
+        }
+        Some(values)
     }
 
     /// What fits the values of the inputs, and is first of its plan then; what `make` makes if there is nothing, with
