@@ -19,8 +19,11 @@ use crate::definition::codec::{Reader, Writer};
 use crate::error::Result;
 
 /// The newest format of an account that this program writes and reads.
-const FORMAT: u64 = 4;
-/// An account without roles is written in one of these, which older programs read.
+const FORMAT: u64 = 5;
+/// Before CREATE ROLE and DROP ROLE were privileges, CREATE USER was enough for both: in this and older formats it
+/// brings them. What says the same so is written so, which older programs read.
+const FORMAT_WITHOUT_ROLE_PRIVILEGES: u64 = 4;
+/// The same without roles.
 const FORMAT_WITHOUT_ROLES: u64 = 3;
 /// The same without privileges on columns.
 const FORMAT_WITHOUT_COLUMNS: u64 = 2;
@@ -173,11 +176,13 @@ impl Account {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
         // Each format has what those before it have.
-        let has_roles = !self.roles.is_empty();
+        let has_role_privileges = with_role_privileges(self.global) != self.global;
+        let has_roles = has_role_privileges || !self.roles.is_empty();
         let has_columns = has_roles || !self.columns.is_empty();
         let has_limits = has_columns || self.max_user_connections != 0;
         out.number(match (has_roles, has_columns, has_limits) {
-            (true, _, _) => FORMAT,
+            _ if has_role_privileges => FORMAT,
+            (true, _, _) => FORMAT_WITHOUT_ROLE_PRIVILEGES,
             (false, true, _) => FORMAT_WITHOUT_ROLES,
             (false, false, true) => FORMAT_WITHOUT_COLUMNS,
             (false, false, false) => FORMAT_WITHOUT_LIMITS,
@@ -249,6 +254,9 @@ impl Account {
             global: Privileges::from_bits(read.number()?),
             ..Account::new(name)
         };
+        if format <= FORMAT_WITHOUT_ROLE_PRIVILEGES {
+            account.global = with_role_privileges(account.global);
+        }
         for _ in 0..read.count()? {
             let database = read.text()?;
             let privileges = Privileges::from_bits(read.number()?);
@@ -289,6 +297,14 @@ impl Account {
             }
         }
         Ok(account)
+    }
+}
+
+/// What privileges ON *.* mean in a format that does not know CREATE ROLE and DROP ROLE.
+fn with_role_privileges(global: Privileges) -> Privileges {
+    match global.contains(Privileges::CREATE_USER) {
+        true => global | Privileges::CREATE_ROLE | Privileges::DROP_ROLE,
+        false => global,
     }
 }
 
@@ -411,9 +427,14 @@ mod tests {
             roles: clerk().roles,
             ..Account::new(clerk().name)
         };
+        let makes_no_roles = Account {
+            global: Account::root().global.without(Privileges::CREATE_ROLE),
+            ..Account::root()
+        };
         let formats = [
-            (clerk(), FORMAT),
-            (only_roles, FORMAT),
+            (clerk(), FORMAT_WITHOUT_ROLE_PRIVILEGES),
+            (only_roles, FORMAT_WITHOUT_ROLE_PRIVILEGES),
+            (makes_no_roles, FORMAT),
             (without_roles, FORMAT_WITHOUT_ROLES),
             (without_columns, FORMAT_WITHOUT_COLUMNS),
             (Account::root(), FORMAT_WITHOUT_LIMITS),
@@ -423,6 +444,27 @@ mod tests {
             assert_eq!(u64::from(account.encode()[0]), format);
             let read = Account::decode(account.name.clone(), &account.encode());
             assert_eq!(read.expect("it was encoded"), account);
+        }
+    }
+
+    #[test]
+    fn create_user_brings_the_privileges_on_roles_that_older_programs_did_not_know() {
+        let of_roles = Privileges::CREATE_ROLE | Privileges::DROP_ROLE;
+        for (old, expected) in [
+            (Account::root().global, Account::root().global),
+            (Privileges::CREATE_USER, Privileges::CREATE_USER | of_roles),
+            (Privileges::SUPER, Privileges::SUPER),
+        ] {
+            let mut out = Writer::default();
+            out.number(FORMAT_WITHOUT_LIMITS);
+            out.text(AuthenticationMethod::CachingSha2Password.name());
+            out.text("");
+            out.number(0);
+            out.number(old.without(of_roles).bits());
+            out.number(0);
+            out.number(0);
+            let read = Account::decode(clerk().name, &out.into_bytes());
+            assert_eq!(read.expect("an account").global, expected);
         }
     }
 
