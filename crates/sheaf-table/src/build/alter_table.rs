@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
-use sheaf_types::{assignment::Mode, error::ColumnIssue};
+use sheaf_types::{ColumnType, assignment::Mode, error::ColumnIssue};
 
 use crate::build::alteration::{Alteration, keeps_values};
 use crate::build::altered_definition::{
@@ -37,7 +37,7 @@ use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
 use crate::definition::check_constraint::RowTest;
 use crate::definition::convert::RowFill;
-use crate::definition::foreign_key::{leading_index, referenced_positions};
+use crate::definition::foreign_key::{is_comparable, leading_index, referenced_positions};
 use crate::definition::schema::{ForeignKey, Index, PRIMARY, TableDefinition, same_name};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::{LockRequest, WriterLock};
@@ -108,6 +108,25 @@ struct LockedTables {
     table: Arc<Table>,
     writer: WriterLock,
     others: Vec<(Arc<Table>, WriterLock)>,
+}
+
+/// Whether a child's column and its parent's fit where nothing but their types is checked. Two texts do: to give both
+/// tables another collation, one has to be the first.
+fn check_types(
+    key: &ForeignKey,
+    (column, child): (&str, &ColumnType),
+    (referenced, parent): (&str, &ColumnType),
+) -> Result<()> {
+    let is_text =
+        |ty: &ColumnType| matches!(ty, ColumnType::Char { .. } | ColumnType::VarChar { .. });
+    if is_comparable(child, parent) || (is_text(child) && is_text(parent)) {
+        return Ok(());
+    }
+    Err(TableError::ForeignKeyIncompatible {
+        column: column.to_string(),
+        referenced: referenced.to_string(),
+        name: key.name.clone(),
+    })
 }
 
 impl Catalog {
@@ -277,8 +296,8 @@ impl Catalog {
     }
 
     /// Whether the foreign keys that stay, of either side, can be kept. Errors `ColumnNeededByChild`,
-    /// `ColumnUsedByForeignKey`, `ColumnUsedByChild`; and `IndexNeededByForeignKey` if an index goes that one of them
-    /// has used, and no other index can take its place.
+    /// `ColumnUsedByForeignKey`, `ColumnUsedByChild`, or, without checks, `ForeignKeyIncompatible`; and
+    /// `IndexNeededByForeignKey` if an index goes that one of them has used, and no other index can take its place.
     fn check_old_keys(
         &self,
         table: &Table,
@@ -299,15 +318,34 @@ impl Catalog {
                 altered.generated.contains(&position)
                     || !keeps_values(before, &next.columns[position].ty)
             };
-            options.check_foreign_keys && position.is_some_and(changes)
+            position.is_some_and(changes)
+        };
+        let is_checked = options.check_foreign_keys;
+        // What the column of that name of a table becomes; `None`: the table or the column is not there.
+        let referenced = |key: &ForeignKey, name: &str| {
+            if key.refers_to(&old.database, &old.name) {
+                let position = altered.position_of(old.column_position(name)?)?;
+                return Some(next.columns[position].ty.clone());
+            }
+            let parent = self.table(&key.referenced_database, &key.referenced_table);
+            let parent = &parent.ok()?.definition;
+            Some(parent.columns[parent.column_position(name)?].ty.clone())
         };
         let mut needed: Vec<Vec<usize>> = Vec::new();
         for key in old.foreign_keys.iter().filter(|key| stays(key)) {
-            if let Some(column) = key.columns.iter().find(|&column| converts(column)) {
-                return Err(TableError::ColumnUsedByForeignKey {
-                    column: old.columns[*column].name.clone(),
-                    name: key.name.clone(),
-                });
+            let pairs = key.columns.iter().zip(&key.referenced_columns);
+            for (column, name) in pairs.filter(|(column, _)| converts(column)) {
+                if is_checked {
+                    return Err(TableError::ColumnUsedByForeignKey {
+                        column: old.columns[*column].name.clone(),
+                        name: key.name.clone(),
+                    });
+                }
+                let position = altered.position_of(*column);
+                let own = position.map(|position| &next.columns[position].ty);
+                if let (Some(own), Some(parent)) = (own, referenced(key, name)) {
+                    check_types(key, (&old.columns[*column].name, own), (name, &parent))?;
+                }
             }
             needed.push(key.columns.clone());
         }
@@ -327,12 +365,26 @@ impl Catalog {
                     table: child.name.clone(),
                 });
             }
-            if let Some(column) = columns.iter().find(|&column| converts(column)) {
-                return Err(TableError::ColumnUsedByChild {
-                    column: old.columns[*column].name.clone(),
-                    name: key.name,
-                    table: child.name.clone(),
-                });
+            let pairs = key.columns.iter().zip(&columns);
+            for (own, column) in pairs.filter(|(_, column)| converts(column)) {
+                let name = &old.columns[*column].name;
+                if is_checked {
+                    return Err(TableError::ColumnUsedByChild {
+                        column: name.clone(),
+                        name: key.name,
+                        table: child.name.clone(),
+                    });
+                }
+                // Where the table refers to itself, this was looked at above or is now.
+                let own = match child.id == old.id {
+                    true => altered.position_of(*own).map(|own| &next.columns[own]),
+                    false => child.columns.get(*own),
+                };
+                let position = altered.position_of(*column);
+                if let (Some(own), Some(position)) = (own, position) {
+                    let parent = &next.columns[position].ty;
+                    check_types(&key, (&own.name, &own.ty), (name, parent))?;
+                }
             }
             needed.push(columns);
         }
