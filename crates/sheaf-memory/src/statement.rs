@@ -104,6 +104,8 @@ static ACCOUNTS: Mutex<Accounts> = Mutex::new(Accounts {
     stopped: Vec::new(),
     full_since: None,
 });
+/// Held by the thread that decides whether its statement is stopped for want of room.
+static NEXT: Mutex<()> = Mutex::new(());
 /// There is something in `full_since`.
 static IS_FULL: AtomicBool = AtomicBool::new(false);
 
@@ -391,17 +393,52 @@ pub fn has_room_for(bytes: usize) -> bool {
         let Some(account) = account else {
             return true;
         };
-        match bytes < LONG_VALUE_BYTES || process::will_take(bytes) {
-            true if bytes < LONG_VALUE_BYTES => {}
-            true => AHEAD.set(bytes),
-            false if account.held_bytes().saturating_add(bytes) >= MUCH_BYTES => {
-                account.stop_for_memory();
+        if bytes < LONG_VALUE_BYTES {
+            return !account.shall_stop();
+        }
+        if process::will_take(bytes) {
+            AHEAD.set(bytes);
+            return !account.shall_stop();
+        }
+        // Where several have no room, one after the other is stopped: the next one gets what those before let go.
+        let _next = lock(&NEXT);
+        while !account.shall_stop() && are_letting_go() {
+            std::thread::sleep(BLOCK_LOOK);
+            if process::will_take(bytes) {
+                AHEAD.set(bytes);
+                return true;
             }
+        }
+        if account.held_bytes().saturating_add(bytes) >= MUCH_BYTES {
+            making_room(|| stop_itself(account));
+        } else {
             // It is one of the small, and others are not.
-            false => stop_for(bytes),
+            stop_for(bytes);
         }
         !account.shall_stop()
     })
+}
+
+/// Whether statements that were stopped may still be about to let go what they hold.
+fn are_letting_go() -> bool {
+    let accounts = lock(&ACCOUNTS);
+    accounts.stopped.iter().any(Stopped::is_letting_go)
+}
+
+fn stop_itself(account: &Arc<StatementMemory>) {
+    if account.shall_stop() {
+        return;
+    }
+    account.stop_for_memory();
+    let stopped = Stopped {
+        account: Arc::downgrade(account),
+        statement: account.statement.load(Ordering::Relaxed),
+        held_bytes: account.held_bytes(),
+        when: Instant::now(),
+    };
+    let mut accounts = lock(&ACCOUNTS);
+    accounts.stopped.retain(Stopped::is_letting_go);
+    accounts.stopped.push(stopped);
 }
 
 /// As [`has_room_for`], for a value that may be long. It costs nothing where it is not. A middling one is a safe point.
