@@ -128,7 +128,7 @@ fn what_a_file_does_not_have_is_null_or_zero() {
     assert_eq!((loaded.ok.affected_rows, loaded.warnings), (2, 11));
     assert_eq!(
         bench.rows("SELECT a, b, c, d, e, f, g + 0, h > '2024-01-01' FROM t ORDER BY a"),
-        ["1|NULL|0||NULL|NULL|0|1", "2|5|6|y|NULL|NULL|0|1"]
+        ["1|NULL|0||0|NULL|0|1", "2|5|6|y|0|NULL|0|1"]
     );
     // A variable becomes NULL without a warning.
     let loaded = load(&mut bench, "3\n", "(a, @b) SET b = IFNULL(@b, 9)").expect("it fits");

@@ -167,6 +167,9 @@ fn insert_cast_comparison_and_literal_read_the_same() {
     }
 }
 
+/// The shortest text of a time that begins with a date.
+const DIGITS_OF_DATETIME: usize = 12;
+
 fn agrees(bench: &mut Bench, family: &Family, texts: &[String]) {
     let Family {
         column,
@@ -200,7 +203,11 @@ fn agrees(bench: &mut Bench, family: &Family, texts: &[String]) {
     for (id, text) in texts.iter().enumerate() {
         let what = format!("{text:?} as {column}");
         // What is no date or time is NULL in an expression, and all zeros in a column.
-        let none = made[id] == "NULL" && stored[id].bytes().all(|byte| b"0-: .".contains(&byte));
+        // A column takes no time of a day that there is not, as in MariaDB; CAST takes it.
+        let has_day = column.starts_with("TIME")
+            && text.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_OF_DATETIME;
+        let is_zero = stored[id].bytes().all(|byte| b"0-: .".contains(&byte));
+        let none = (made[id] == "NULL" || has_day) && is_zero;
         if *column == "VARBINARY(4)" {
             let cut = &made[id][..made[id].len().min(4)];
             assert_eq!(stored[id], cut, "{what}");
