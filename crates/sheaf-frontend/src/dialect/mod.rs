@@ -243,6 +243,7 @@ impl Dialect for SheafDialect {
             Token::ExclamationMark
             | Token::Sharp
             | Token::AtSign
+            | Token::Tilde
             | Token::DoubleColon
             | Token::DoubleEq => self.prec_unknown(),
             Token::Word(word) if word.keyword == Keyword::NOT && is_null(parser) => {

@@ -50,6 +50,8 @@ fn is_quoted(digits: &str, span: Span) -> bool {
 
 /// Names that begin with `0x`, or with digits and an `e`, are one word each.
 fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    // Tokens that are the end of a name. They go at once: a text may have a million of them.
+    let mut ends = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let rest = match &tokens[at].token {
@@ -69,11 +71,13 @@ fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 .map(|rest| (digits.clone(), Some(rest))),
             _ => None,
         };
+        let mut next = at + 1;
         if let Some((mut value, rest)) = rest {
             if let Some((rest, end)) = rest {
                 value.push_str(&rest);
                 tokens[at].span.end = end;
-                tokens.remove(at + 1);
+                ends.push(next);
+                next += 1;
             }
             tokens[at].token = Token::Word(Word {
                 value,
@@ -81,7 +85,15 @@ fn with_names_of_digits(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 keyword: Keyword::NoKeyword,
             });
         }
-        at += 1;
+        at = next;
+    }
+    if !ends.is_empty() {
+        let (mut ends, mut next) = (ends.into_iter().peekable(), 0);
+        tokens.retain(|_| {
+            let at = next;
+            next += 1;
+            ends.next_if_eq(&at).is_none()
+        });
     }
     tokens
 }
@@ -170,6 +182,9 @@ mod tests {
             });
             assert_eq!(read(name), [word], "{name}");
         }
+        let several = read("1e,2e,0xg,3");
+        let several: Vec<_> = several.iter().map(Token::to_string).collect();
+        assert_eq!(several, ["1e", ",", "2e", ",", "0xg", ",", "3"]);
         let names = read("a.2e_b")
             .into_iter()
             .filter(|token| matches!(token, Token::Word(_)));

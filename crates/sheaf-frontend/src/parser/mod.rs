@@ -9,6 +9,7 @@
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 
 pub mod account;
+mod adjoining;
 mod alter_table;
 mod assignment_signs;
 mod bit_literals;

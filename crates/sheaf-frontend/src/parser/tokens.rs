@@ -7,7 +7,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::error_place::tokenizer_error;
 use super::plain_tokens::keyword_of_clock;
 use super::text_size::TextSize;
-use super::{LONG_TEXT_BYTES, bit_literals, scan, user_variables};
+use super::{LONG_TEXT_BYTES, adjoining, bit_literals, scan, user_variables};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 
@@ -42,6 +42,7 @@ pub(super) fn tokens_of(
         .tokenize_with_location_into_buf_with_mapper(&mut tokens, counted)
         .map_err(|error| tokenizer_error(text, &error))?;
     cancel::check_statement()?;
+    let mut tokens = adjoining::apart(tokens);
     if has_letters {
         for token in &mut tokens {
             match &mut token.token {

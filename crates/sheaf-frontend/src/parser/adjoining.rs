@@ -1,0 +1,133 @@
+//! Operators without a blank between them: `a<@b`, `a^@b`, `~~a` and `!~a`.
+//!
+//! sqlparser knows the operators of PostgreSQL, and reads one of them where MySQL reads two. What its sign was cut from
+//! is the name of a variable:
+//!
+//! ```text
+//!   a<@b            a   <@   b      ->   a   <   @b
+//!   a^@@global.x    a   ^@   @global.x   ->   a   ^   @@global.x
+//!   !~a             !~   a          ->   !   ~   a
+//! ```
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
+
+/// The tokens with a token for each operator.
+pub(super) fn apart(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if !tokens
+        .iter()
+        .any(|token| !parts_of(&token.token).is_empty())
+    {
+        return tokens;
+    }
+    let mut split = Vec::with_capacity(tokens.len() + 1);
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let parts = parts_of(&token.token);
+        if parts.is_empty() {
+            split.push(token);
+            continue;
+        }
+        let mut start = token.span.start;
+        for part in parts {
+            let end = Location {
+                line: start.line,
+                column: start.column + 1,
+            };
+            split.push(TokenWithSpan::new(part.clone(), Span::new(start, end)));
+            start = end;
+        }
+        if parts.last() != Some(&Token::AtSign) {
+            continue;
+        }
+        let mut name = String::from("@");
+        let mut end = None;
+        while let Some(next) = tokens.next_if(|next| is_name(&next.token)) {
+            name.push_str(&next.token.to_string());
+            end = Some(next.span.end);
+        }
+        if let Some(end) = end
+            && let Some(sign) = split.last_mut()
+        {
+            sign.span.end = end;
+            sign.token = Token::Word(Word {
+                value: name,
+                quote_style: None,
+                keyword: Keyword::NoKeyword,
+            });
+        }
+    }
+    split
+}
+
+/// The operators that a token is in MySQL; none if it is one there, too.
+fn parts_of(token: &Token) -> &'static [Token] {
+    match token {
+        Token::ArrowAt => &[Token::Lt, Token::AtSign],
+        Token::CaretAt => &[Token::Caret, Token::AtSign],
+        Token::DoubleTilde => &[Token::Tilde, Token::Tilde],
+        Token::ExclamationMarkTilde => &[Token::ExclamationMark, Token::Tilde],
+        Token::ExclamationMarkDoubleTilde => &[Token::ExclamationMark, Token::Tilde, Token::Tilde],
+        _ => &[],
+    }
+}
+
+/// Whether a token right behind the sign of a variable is of its name. One in quotes stays behind the sign.
+fn is_name(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => word.quote_style.is_none(),
+        Token::Number(..) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::dialect::SheafDialect;
+
+    fn tokens_of(text: &str) -> Vec<TokenWithSpan> {
+        let dialect = SheafDialect::default();
+        let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
+        tokens.expect("tokens")
+    }
+
+    #[test]
+    fn operators_side_by_side_are_read_as_with_blanks() {
+        for (text, spaced) in [
+            ("a<@b", "a < @b"),
+            ("a^@b", "a ^ @b"),
+            ("a<@@global.x", "a < @@global.x"),
+            ("1<@1a", "1 < @1a"),
+            ("a<@from", "a < @from"),
+            ("a<@`b c`", "a < @`b c`"),
+            ("a<@ b", "a < @ b"),
+            ("~~a", "~ ~ a"),
+            ("~~~a", "~ ~ ~ a"),
+            ("!~a", "! ~ a"),
+            ("!~~a", "! ~ ~ a"),
+        ] {
+            let plain = |tokens: Vec<TokenWithSpan>| {
+                let tokens = tokens.into_iter().map(|token| token.token);
+                let tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+                tokens.map(|token| token.to_string()).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                plain(apart(tokens_of(text))),
+                plain(tokens_of(spaced)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn tokens_stand_where_they_are_written() {
+        let tokens = apart(tokens_of("a<@b"));
+        let columns = tokens
+            .iter()
+            .map(|token| (token.span.start.column, token.span.end.column));
+        assert_eq!(columns.collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 5)]);
+    }
+}
