@@ -192,6 +192,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
             Some(grown) => variables = grown,
         }
     };
+    bound.variables.refuse_reads_by_subqueries()?;
     let Binder {
         mut columns,
         mut tables,
@@ -402,6 +403,8 @@ struct Binder<'a> {
     repeated_expressions: u64,
     /// Subqueries of expressions that are open.
     open_subqueries: usize,
+    /// Those of them that stand in a select list.
+    open_listed_subqueries: usize,
     /// Columns whose values are those of scalar subqueries.
     values_of_subqueries: ColumnSet,
     /// The query that is bound next needs no order without a LIMIT. Names in its ORDER BY have to be right anyway.
@@ -466,6 +469,7 @@ impl<'a> Binder<'a> {
             open_common_tables: 0,
             repeated_expressions: 0,
             open_subqueries: 0,
+            open_listed_subqueries: 0,
             values_of_subqueries: ColumnSet::new(),
             drops_order: false,
             keeps_digits: false,

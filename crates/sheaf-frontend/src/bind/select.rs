@@ -549,7 +549,7 @@ impl Binder<'_> {
 
     fn item<'s>(&mut self, expr: &'s Expr, name: String) -> Bound<BoundItem<'s>> {
         self.keeps_digits = self.block()?.keeps_digits && matches!(inside(expr), Expr::Subquery(_));
-        let value = match self.integer_variable(expr) {
+        let value = match self.listed_integer_variable(expr) {
             Ok(None) => self.whole_value(expr),
             Ok(Some(variable)) => Ok(variable),
             Err(error) => Err(error),

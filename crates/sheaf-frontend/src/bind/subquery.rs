@@ -24,7 +24,7 @@ use sqlparser::ast::{
     Value as Literal, ValueWithSpan,
 };
 
-use super::block::Pending;
+use super::block::{Block, Clause, Pending};
 use super::expression::{comparison_of, width, with_row};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
@@ -52,12 +52,16 @@ fn without_list(mut query: Relation) -> Relation {
 impl Binder<'_> {
     /// A query in the scopes that are open.
     fn subquery(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
+        let is_in = |block: &Block| matches!(block.clause, Clause::FieldList);
+        let is_listed = self.blocks.last().is_some_and(is_in);
         self.open_subqueries += 1;
+        self.open_listed_subqueries += usize::from(is_listed);
         self.drops_order = true;
         let is_chosen = std::mem::take(&mut self.is_chosen);
         let bound = self.with_purpose(Purpose::Other, |this| this.query(query));
         self.is_chosen = is_chosen;
         self.open_subqueries -= 1;
+        self.open_listed_subqueries -= usize::from(is_listed);
         bound
     }
 

@@ -13,7 +13,7 @@
 //!
 //! An assignment itself has the type of its value, and leaves a value of that type.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
@@ -50,6 +50,8 @@ pub(super) struct Variables {
     integers: BTreeMap<String, Kind>,
     /// What is assigned, as far as it was bound.
     assigned: BTreeMap<String, Kind>,
+    /// Those that subqueries in select lists read.
+    read_by_subqueries: BTreeSet<String>,
     attempts: usize,
 }
 
@@ -89,8 +91,23 @@ impl Variables {
             kinds,
             integers: self.integers.clone(),
             assigned: BTreeMap::new(),
+            read_by_subqueries: BTreeSet::new(),
             attempts: self.attempts + 1,
         })
+    }
+
+    /// A subquery has its rows before the list around it is computed, so it does not see what is assigned there. In
+    /// WHERE it is computed before all rows, as in MySQL.
+    ///
+    /// # Errors
+    /// 1235 where one reads what is assigned.
+    pub fn refuse_reads_by_subqueries(&self) -> Bound<()> {
+        let mut read = self.read_by_subqueries.iter();
+        if read.any(|name| self.assigned.contains_key(name)) {
+            let what = "a subquery that reads a user variable which the statement assigns";
+            return Err(SqlError::not_supported_yet(what));
+        }
+        Ok(())
     }
 }
 
@@ -142,16 +159,34 @@ impl Kind {
 
 impl Binder<'_> {
     /// `@name`; `None` if the statement does not assign it.
-    pub(super) fn assigned_variable(&self, name: &str) -> Bound<Option<Scalar>> {
+    pub(super) fn assigned_variable(&mut self, name: &str) -> Bound<Option<Scalar>> {
         let name = name.to_lowercase();
-        match self.variables.kinds.get(&name).copied() {
-            Some(kind) => self.variable_of_kind(&name, kind).map(Some),
-            None => Ok(None),
+        let Some(kind) = self.variables.kinds.get(&name).copied() else {
+            return Ok(None);
+        };
+        let value = self.variable_of_kind(&name, kind)?;
+        self.note_read(name);
+        Ok(Some(value))
+    }
+
+    /// It is read here, maybe by a subquery.
+    fn note_read(&mut self, name: String) {
+        if self.open_listed_subqueries > 0 {
+            self.variables.read_by_subqueries.insert(name);
         }
     }
 
+    /// A variable that is an integer before, and is an item of a select list. `None` of all else.
+    pub(super) fn listed_integer_variable(&mut self, expr: &Expr) -> Bound<Option<Scalar>> {
+        let value = self.integer_variable(expr)?;
+        if let (Some(_), Some(name)) = (&value, name_of(expr)) {
+            self.note_read(name);
+        }
+        Ok(value)
+    }
+
     /// A variable that is an integer before, and is shown, or compared with integers. `None` of all else.
-    pub(super) fn integer_variable(&self, expr: &Expr) -> Bound<Option<Scalar>> {
+    fn integer_variable(&self, expr: &Expr) -> Bound<Option<Scalar>> {
         let Some(name) = name_of(expr) else {
             return Ok(None);
         };
