@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
+use crate::making_room::making_room;
+
 /// Somebody wants the statement to stop.
 const WANTED: u8 = 1;
 /// The process has too much memory.
@@ -90,7 +92,8 @@ impl Sleeper {
         let mut asleep = self.flag.asleep();
         match asleep.iter_mut().find(|(number, _)| *number == self.number) {
             Some((_, waker)) => waker.clone_from(context.waker()),
-            None => asleep.push((self.number, context.waker().clone())),
+            // Who asks for room may raise this flag.
+            None => making_room(|| asleep.push((self.number, context.waker().clone()))),
         }
         drop(asleep);
         self.flag.is_raised()

@@ -76,8 +76,8 @@ const ORDER: &[(&str, &[&str])] = &[
         &[
             "counting",
             "budget",
-            "stop_flag",
             "making_room",
+            "stop_flag",
             "process",
             "thread_memory",
             "statement",
