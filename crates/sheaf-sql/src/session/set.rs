@@ -11,28 +11,9 @@ use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::variables::{
-    self, Isolation, NewValue, NextTransaction, TO_SET_GLOBALS, Truncated, VariableValue, Variables,
+    self, Isolation, NewValue, NextTransaction, RESTRICTED, TO_SET_GLOBALS, Truncated,
+    VariableValue, Variables,
 };
-
-/// Variables whose value for the session is restricted, too: those of MySQL's manual, "System Variable Privileges",
-/// that exist here.
-const RESTRICTED: [&str; 15] = [
-    "binlog_format",
-    "bulk_insert_buffer_size",
-    "character_set_database",
-    "character_set_filesystem",
-    "histogram_generation_max_mem_size",
-    "innodb_strict_mode",
-    "internal_tmp_mem_storage_engine",
-    "low_priority_updates",
-    "max_delayed_threads",
-    "max_error_count",
-    "min_examined_row_limit",
-    "preload_buffer_size",
-    "pseudo_thread_id",
-    "sql_log_bin",
-    "sql_log_off",
-];
 
 impl From<Value> for NewValue {
     fn from(value: Value) -> NewValue {

@@ -13,6 +13,7 @@ mod flags;
 mod isolation;
 #[cfg(test)]
 mod reference;
+mod restricted;
 mod settings;
 mod sql_mode;
 mod storage;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use sheaf_exec::functions::date_names::{LOCALES, date_names, locale_named};
 use sheaf_optimizer::OptimizerSwitch;
 use sheaf_storage::LockWait;
-use sheaf_table::{AutoIncrementSeries, Privileges};
+use sheaf_table::AutoIncrementSeries;
 use sheaf_types::assignment::Mode;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::TimeZone;
@@ -35,6 +36,7 @@ use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
 pub(crate) use isolation::{Isolation, NextTransaction};
+pub(crate) use restricted::{RESTRICTED, TO_SET_GLOBALS};
 use settings::Settings;
 pub use sheaf_frontend::character_sets::{
     BINARY_COLLATION_ID, CHARACTER_SETS, COLLATIONS, OWN_COLLATION_ID, character_set,
@@ -45,10 +47,6 @@ pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
 use table::DEFINITIONS;
 pub(crate) use unheeded::without_effect;
-
-/// One of these is needed to change what all sessions use.
-pub(crate) const TO_SET_GLOBALS: Privileges =
-    Privileges::from_all(&[Privileges::SUPER, Privileges::SYSTEM_VARIABLES_ADMIN]);
 
 /// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
 pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
