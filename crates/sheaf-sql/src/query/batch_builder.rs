@@ -48,6 +48,10 @@ impl BatchBuilder {
             bytes += VALUE_BYTES;
             if let Cell::Bytes(string) | Cell::Json(string) = &cell {
                 bytes += string.len();
+                // The row has it as well.
+                if !sheaf_memory::has_room_for_value(string.len()) {
+                    return Err(SqlError::query_interrupted());
+                }
             }
             column.append(cell)?;
         }
