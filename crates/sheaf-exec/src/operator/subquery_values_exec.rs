@@ -25,8 +25,9 @@ use datafusion_physical_plan::{
     execute_stream,
 };
 use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt, future};
 
+use crate::functions::limits::ask_for;
 use crate::operator::plan_members::no_expressions;
 
 /// Subqueries that run at the same time.
@@ -96,10 +97,17 @@ async fn values(
 ) -> Result<()> {
     let runs = subqueries.into_iter().map(|subquery| {
         let (results, context) = (results.clone(), Arc::clone(&context));
-        async move { results.set(subquery.index, value(subquery.plan, context).await?) }
+        async move {
+            let value = value(subquery.plan, context).await?;
+            let bytes = value.size();
+            results.set(subquery.index, value)?;
+            Ok::<usize, DataFusionError>(bytes)
+        }
     });
     let runs = futures::stream::iter(runs).buffer_unordered(MAX_AT_ONCE);
-    runs.try_collect().await
+    let sum = |sum: usize, bytes| future::ready(Ok(sum.saturating_add(bytes)));
+    // The expressions that read the values make copies of them all at once.
+    ask_for(runs.try_fold(0, sum).await?)
 }
 
 /// The value of the only row; NULL without one.

@@ -41,6 +41,15 @@ pub(super) fn many_middling() -> Vec<String> {
         format!("SELECT LENGTH(CONCAT({}))", texts(100)),
         format!("SELECT LENGTH(JSON_ARRAY({}))", texts(100)),
         format!("SELECT GREATEST({}) IS NULL", texts(150)),
+        format!("VALUES ROW({})", texts(100)),
+        format!(
+            "SELECT {}",
+            list(100, &|n| format!("(SELECT REPEAT('abcdef', {}))", 100_000 - n))
+        ),
+        format!(
+            "SELECT COUNT(*) FROM (SELECT {}) x",
+            list(100, &|n| format!("REPEAT('abcdef', 100000) AS c{n}"))
+        ),
         "SET @v = REPEAT('x', 900000)".to_string(),
         format!("SELECT {}", list(200, &|_| "@v".to_string())),
         format!("SELECT {}", list(300, &|_| "LENGTH(@v)".to_string())),
