@@ -44,7 +44,10 @@ pub(super) fn many_middling() -> Vec<String> {
         format!("VALUES ROW({})", texts(100)),
         format!(
             "SELECT {}",
-            list(100, &|n| format!("(SELECT REPEAT('abcdef', {}))", 100_000 - n))
+            list(100, &|n| format!(
+                "(SELECT REPEAT('abcdef', {}))",
+                100_000 - n
+            ))
         ),
         format!(
             "SELECT COUNT(*) FROM (SELECT {}) x",
