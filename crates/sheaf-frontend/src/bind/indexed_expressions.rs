@@ -9,7 +9,8 @@
 //! ```
 //!
 //! An expression is bound as it is kept: its literals compare by the default collation, whatever the session's is, and
-//! the time zone is UTC. So it is equal to an expression of the statement only if both mean the same.
+//! the time zone is UTC, days and months have English names, and quotients and differences are those of the default
+//! variables. So it is equal to an expression of the statement only if both mean the same.
 
 use std::rc::Rc;
 use std::sync::Arc;

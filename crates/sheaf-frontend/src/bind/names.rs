@@ -51,8 +51,11 @@ impl Binder<'_> {
         self.call(function, arguments).map(Some)
     }
 
-    /// The session's locale, if its names are not English.
+    /// The session's locale, if its names are not English. What a definition keeps has English ones.
     pub(super) fn locale_of_names(&mut self) -> Bound<Option<Scalar>> {
+        if self.binds_kept {
+            return Ok(None);
+        }
         let session = self.context.session;
         match session.system_variable(false, "lc_time_names") {
             Some(Value::Text(locale)) if !locale.starts_with("en_") => self.text(locale).map(Some),

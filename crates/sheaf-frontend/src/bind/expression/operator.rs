@@ -143,7 +143,9 @@ impl Binder<'_> {
                 return self.call("json_unquote", vec![found]);
             }
             Op::Plus => "$add",
-            Op::Minus if self.context.session.has_signed_differences() => "$signed_subtract",
+            Op::Minus if !self.binds_kept && self.context.session.has_signed_differences() => {
+                "$signed_subtract"
+            }
             Op::Minus => "$subtract",
             Op::Multiply => "$multiply",
             Op::Divide => {
@@ -166,7 +168,7 @@ impl Binder<'_> {
     /// A function that divides, with the session's number of decimals where that is not the usual one.
     pub(in crate::bind) fn quotient(&self, name: &str, mut operands: Vec<Scalar>) -> Bound<Scalar> {
         let decimals = self.context.session.quotient_decimals();
-        if decimals != DIV_PRECISION_INCREMENT {
+        if !self.binds_kept && decimals != DIV_PRECISION_INCREMENT {
             operands.push(self.integer(i64::from(decimals)));
         }
         self.call(name, operands)
