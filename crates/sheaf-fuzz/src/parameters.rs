@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do bits. The
-//! positions of ORDER BY are no constants, and neither are the paths of `->` and JSON_VALUE, the document of JSON_TABLE, and
-//! the numbers of frames and of functions that look at other rows.
+//! positions of ORDER BY are no constants, and neither are the paths of `->` and JSON_VALUE, the document of
+//! JSON_TABLE, and the numbers of frames and of functions that look at other rows.
 
 use mysql::Value;
 

@@ -1,7 +1,7 @@
 //! Functions over windows, whose answers do not depend on the order of equal rows.
 //!
-//! Where every source has its key in sight, an order by all keys is a total one. Then every function may stand there, and
-//! frames of ROWS. Otherwise only functions stand there for which rows of equal rank are alike.
+//! Where every source has its key in sight, an order by all keys is a total one. Then every function may stand there,
+//! and frames of ROWS. Otherwise only functions stand there for which rows of equal rank are alike.
 
 use crate::expression::{Visible, list};
 use crate::query::{Body, Generator};

@@ -288,7 +288,7 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     Ok(field::collated_text(collation, coercibility))
 }
 
-/// Whether a choice between this integer and a FLOAT is a FLOAT: the integer has 24 bits at most, as a FLOAT's digits do.
+/// Whether a choice between this integer and a FLOAT is a FLOAT: the integer has 24 bits at most, as a FLOAT's digits.
 fn is_within_float(field: &Field) -> bool {
     match declared_type(field) {
         Some(ColumnType::Year) => true,

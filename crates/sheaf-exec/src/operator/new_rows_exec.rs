@@ -2,8 +2,8 @@
 //!
 //! DataFusion keeps the rows that it has seen in a table that must fit in memory. Here they are in a
 //! [set](crate::operator::row_set) that goes to a file. This operator goes above both halves of the recursion, and once
-//! above the recursion, where the set begins and ends. What makes rows equal are keys of their columns: of texts those of
-//! their collations.
+//! above the recursion, where the set begins and ends. What makes rows equal are keys of their columns: of texts those
+//! of their collations.
 //!
 //! ```text
 //!   NewRowsExec (the set)

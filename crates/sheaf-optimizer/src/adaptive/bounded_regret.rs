@@ -23,8 +23,8 @@
 //! that was abandoned in one round and not in another would not know what it has searched.
 //!
 //! Nor is a subquery guarded that is bound to the values of each row
-//! ([`bound_subquery`](crate::logical::bound_subquery)), where it delivers every row that it reads. Any other that is in
-//! doubt is planned for each row.
+//! ([`bound_subquery`](crate::physical::bound_subquery)), where it delivers every row that it reads. Any other that is
+//! in doubt is planned for each row.
 //!
 //! How many rows come into a keyed join is doubted in [`crate::adaptive::lookup_regret`]: it goes on differently
 //! instead of anew.

@@ -18,7 +18,7 @@
 //! | [`connect_joins`] | conditions of WHERE become keys of joins |
 //! | [`join_keys`] | equalities of a join's condition become its keys |
 //! | [`apply`] | subqueries that are computed for each row |
-//! | [`bound_subquery`] | one plan for all of their runs |
+//! | [`places`] | places in a plan for values that each of its runs has of its own |
 //! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
 //! | [`grouping_sets`] | what GROUPING SETS, ROLLUP and CUBE group by |
 //! | [`forgotten_keys`] | keys of tables that would mislead other rules are forgotten |

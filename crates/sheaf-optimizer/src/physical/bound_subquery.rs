@@ -229,8 +229,8 @@ fn with_reads(plan: LogicalPlan, places: &Places) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Whether operators of a plan keep something of a run, so that the next one has to reset them. `None`: it has operators
-/// of which that is not known, or several streams.
+/// Whether operators of a plan keep something of a run, so that the next one has to reset them. `None`: it has
+/// operators of which that is not known, or several streams.
 fn has_state(plan: &Arc<dyn ExecutionPlan>) -> Option<bool> {
     if plan.output_partitioning().partition_count() != 1 {
         return None;

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`planner`] | one method for each kind of node |
+//! | [`bound_subquery`] | one plan for all runs of a subquery |
 //! | [`common_tables`] | common table expressions that are named several times |
 //! | [`aggregate`] | GROUP BY, DISTINCT, ROLLUP and grouping sets |
 //! | [`texts_in_order`] | sorts the rows of a GROUP_CONCAT, where memory is short |

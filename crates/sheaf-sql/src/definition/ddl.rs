@@ -394,7 +394,8 @@ impl Session {
         Ok(column)
     }
 
-    /// An empty text as the default of a TEXT or BLOB column, which is left out with a warning if the mode is not strict.
+    /// An empty text as the default of a TEXT or BLOB column, which is left out with a warning if the mode is not
+    /// strict.
     ///
     /// # Errors
     /// 1101 for other constants of long columns.

@@ -552,7 +552,7 @@ impl Session {
 
     /// Opens a transaction for one statement that changes rows, where what it looks at is to be locked: in
     /// SERIALIZABLE, and from REPEATABLE READ on if it `reads` other rows than those that it changes. The statement
-    /// [ends](Self::end_implicit) or [declines](Self::decline_implicit) it.
+    /// [ends](Self::end_implicit) or [declines](Transactions::decline_implicit) it.
     pub(crate) fn begin_implicit(&mut self, reads: bool) -> ImplicitTransaction {
         let next = self.transactions.next;
         let isolation = match next.isolation {

@@ -1,7 +1,7 @@
 //! Computed columns that are never NULL, although some of what they choose from may be.
 //!
 //! ```text
-//!   COALESCE(a, b, c)     CASE WHEN a IS NOT NULL THEN a WHEN b IS NOT NULL THEN b ELSE c END     never NULL if b is not
+//!   COALESCE(a, b, c)   CASE WHEN a IS NOT NULL THEN a WHEN b IS NOT NULL THEN b ELSE c END   never NULL if b is not
 //! ```
 //!
 //! Only definitions ask: the column of CREATE TABLE … SELECT, and of a view, is NOT NULL then. The field of the
