@@ -24,8 +24,8 @@
 //!
 //! Code that is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Libraries do not.
 //! For them the program's allocator says what it is about to hand out ([`will_allocate`]), but for code that holds a
-//! lock which many wait for ([`making_room`](making_room())). Threads that wait give back what they keep for their next work
-//! ([`release_if_pressed`]).
+//! lock which many wait for ([`making_room`](making_room())). Threads that wait give back what they keep for their next
+//! work ([`release_if_pressed`]).
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.

@@ -69,7 +69,7 @@ fn an_account_has_its_share_of_the_connections() {
         error_of(connect_as(&server, "other", "")),
         (1203, "42000".into())
     );
-    // An account's own number comes first, and who administers is not counted.
+    // An account's own number comes first, and administrators are not counted.
     let many: Vec<Conn> = (0..3)
         .map(|_| connect_as(&server, "many", "").expect("there is a place"))
         .collect();
