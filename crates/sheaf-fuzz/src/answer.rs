@@ -4,7 +4,7 @@
 //! values are: servers differ in the scale of computed decimals and in the digits of doubles. Where a statement picks
 //! one of several strings that its collation takes for equal, these are the same.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql::consts::ColumnType;
 use mysql::prelude::{Protocol, Queryable};
@@ -15,6 +15,9 @@ use crate::{FuzzError, Party};
 
 /// Longest time that a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time that a judge may need to start again after a crash, and the time between two looks.
+const RESTART: Duration = Duration::from_secs(120);
+const RESTART_LOOK: Duration = Duration::from_secs(1);
 /// Longest time that a statement under comparison may take.
 const LIMIT_SECONDS: u32 = 10;
 
@@ -43,6 +46,8 @@ pub enum Answer {
 const TIMEOUTS: [u16; 2] = [3024, 1969];
 /// "This version does not yet support": a refusal by name.
 const NOT_SUPPORTED: u16 = 1235;
+/// Errors of a server that does not know what the statement uses: its syntax, or a function.
+const UNKNOWN_SYNTAX: [u16; 2] = [1064, 1305];
 /// An error without a number of its own. Sheaf gives it for a panic, a plan that contradicts itself, and what its
 /// libraries take for their own faults.
 const INTERNAL: u16 = 1105;
@@ -71,15 +76,35 @@ impl Server {
 
     /// Connects again, after `sql` has broken the connection or had no end.
     pub fn reconnect(&mut self, database: &str, sql: &str) -> Result<(), FuzzError> {
-        let gone = |error| FuzzError::Gone {
+        self.connect_again(sql)?;
+        self.connection
+            .query_drop(format!("use {database}"))
+            .map_err(|error| self.gone(sql, error))
+    }
+
+    /// A judge may have crashed, and has a while to start again. Where Sheaf is gone, the run ends.
+    fn connect_again(&mut self, sql: &str) -> Result<(), FuzzError> {
+        let start = Instant::now();
+        loop {
+            match connection(&self.address) {
+                Ok(connection) => {
+                    self.connection = connection;
+                    return Ok(());
+                }
+                Err(error) if self.party == Party::Sheaf || start.elapsed() > RESTART => {
+                    return Err(self.gone(sql, error));
+                }
+                Err(_) => std::thread::sleep(RESTART_LOOK),
+            }
+        }
+    }
+
+    fn gone(&self, sql: &str, error: mysql::Error) -> FuzzError {
+        FuzzError::Gone {
             party: self.party,
             sql: sql.to_owned(),
             error,
-        };
-        self.connection = connection(&self.address).map_err(gone)?;
-        self.connection
-            .query_drop(format!("use {database}"))
-            .map_err(gone)
+        }
     }
 
     /// True for a MariaDB.
@@ -96,10 +121,27 @@ impl Server {
         Ok(version.is_some_and(|version| version.contains("MariaDB")))
     }
 
-    /// Runs statements that have to succeed, however long they take.
+    /// Runs statements that have to succeed, however long they take. They begin with a new database, so a judge that
+    /// was started again since runs them from the first on.
     pub fn run_all<'a>(
         &mut self,
-        statements: impl IntoIterator<Item = &'a str>,
+        statements: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
+    ) -> Result<(), FuzzError> {
+        let statements = statements.into_iter();
+        match self.try_run_all(statements.clone()) {
+            Err(FuzzError::Statement { sql, error, .. })
+                if self.party != Party::Sheaf && !matches!(error, mysql::Error::MySqlError(_)) =>
+            {
+                self.connect_again(&sql)?;
+                self.try_run_all(statements)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn try_run_all<'a>(
+        &mut self,
+        statements: impl Iterator<Item = &'a str>,
     ) -> Result<(), FuzzError> {
         limit_statements(&mut self.connection, 0);
         for sql in statements {
@@ -302,6 +344,20 @@ impl Answer {
                 ..
             }
         )
+    }
+
+    /// True when the server does not know what the statement uses, so that it says nothing about the answer.
+    pub fn is_unknown_syntax(&self) -> bool {
+        self.error_code()
+            .is_some_and(|code| UNKNOWN_SYNTAX.contains(&code))
+    }
+
+    /// The number of an error.
+    pub fn error_code(&self) -> Option<u16> {
+        match self {
+            Answer::Error { code, .. } => Some(*code),
+            _ => None,
+        }
     }
 
     /// True for an error that no statement should give.

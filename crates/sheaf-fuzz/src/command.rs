@@ -303,6 +303,29 @@ fn disagree_about(
     Ok(None)
 }
 
+/// How Sheaf's answer differs from those of the judges. While a statement is made small it stays the same, so that the
+/// small one shows what the whole one did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    /// The difference from the first judge.
+    kind: Difference,
+    /// The differences from the judges that had an answer, with the numbers of their errors.
+    judges: Vec<(Difference, Option<u16>)>,
+}
+
+/// What the judges say about an answer of Sheaf.
+enum Verdict {
+    Same,
+    /// Sheaf says that it does not know this yet.
+    Refused,
+    /// Sheaf, or the judges that know the statement, had no answer in time.
+    TooSlow,
+    Known,
+    /// The second judge sides with Sheaf.
+    Overruled,
+    Differs(Found),
+}
+
 struct Run<'a> {
     options: &'a Options,
     sheaf: Server,
@@ -517,40 +540,82 @@ impl Run<'_> {
         Ok((found.filter(is_new), text))
     }
 
-    /// In which way the servers disagree about a query.
-    fn differs(&mut self, sql: &str, counts: bool) -> Result<Option<Difference>, FuzzError> {
+    /// In which way Sheaf disagrees with the judges about a query. It does not where one of them answers as Sheaf does,
+    /// nor where what each of them answers is explained.
+    fn differs(&mut self, sql: &str, counts: bool) -> Result<Option<Found>, FuzzError> {
         let one = ask(&mut self.sheaf, sql)?;
-        let Some(judge) = &mut self.judge else {
-            return Ok(one.fault());
-        };
-        let other = ask(judge, sql)?;
-        let found = difference(sql, &one, &other);
+        let fault = one.fault().map(|fault| Found {
+            kind: fault,
+            judges: Vec::new(),
+        });
+        if fault.is_some() {
+            return Ok(fault);
+        }
         let mut summary = Summary::default();
-        let counted = if one.is_refusal() {
-            &mut summary.refused
-        } else if one.is_timeout() || other.is_timeout() {
-            &mut summary.timeouts
-        } else if found.is_none() {
-            if matches!(one, Answer::Error { .. }) {
-                if counts && self.options.show_errors {
-                    println!("-- {}\n{sql};", one.summary());
-                }
-                summary.same_error += 1;
-            }
-            self.count(counts, &summary);
-            return Ok(None);
-        } else if found.is_some_and(Difference::is_fault) {
-            return Ok(found);
-        } else if known::reason(sql, &one, &other).is_some() {
-            &mut summary.known
-        } else if self.is_overruled(sql, &one)? {
-            &mut summary.overruled
+        let verdict = if one.is_refusal() {
+            Verdict::Refused
+        } else if one.is_timeout() {
+            Verdict::TooSlow
         } else {
-            return Ok(found);
+            self.verdict(sql, &one)?
         };
-        *counted += 1;
+        match verdict {
+            Verdict::Refused => summary.refused += 1,
+            Verdict::TooSlow => summary.timeouts += 1,
+            Verdict::Same => {
+                if matches!(one, Answer::Error { .. }) {
+                    if counts && self.options.show_errors {
+                        println!("-- {}\n{sql};", one.summary());
+                    }
+                    summary.same_error += 1;
+                }
+            }
+            Verdict::Known => summary.known += 1,
+            Verdict::Overruled => summary.overruled += 1,
+            Verdict::Differs(found) => return Ok(Some(found)),
+        }
         self.count(counts, &summary);
         Ok(None)
+    }
+
+    /// What the judges say about Sheaf's answer.
+    fn verdict(&mut self, sql: &str, sheaf: &Answer) -> Result<Verdict, FuzzError> {
+        let Some(judge) = &mut self.judge else {
+            return Ok(Verdict::Same);
+        };
+        let first = ask(judge, sql)?;
+        if first.is_timeout() {
+            return Ok(Verdict::TooSlow);
+        }
+        let Some(kind) = difference(sql, sheaf, &first) else {
+            return Ok(Verdict::Same);
+        };
+        let is_known = known::reason(sql, sheaf, &first).is_some();
+        let second = match &mut self.second {
+            Some(second) if first.is_unknown_syntax() || !is_known => ask(second, sql)?,
+            _ if is_known => return Ok(Verdict::Known),
+            _ => {
+                let judges = vec![(kind, first.error_code())];
+                return Ok(Verdict::Differs(Found { kind, judges }));
+            }
+        };
+        let has_answer = !second.is_timeout() && !matches!(second, Answer::Lost(_));
+        if !has_answer && first.is_unknown_syntax() {
+            return Ok(Verdict::TooSlow);
+        }
+        let of_second = difference(sql, sheaf, &second);
+        if has_answer && of_second.is_none() {
+            return Ok(Verdict::Overruled);
+        }
+        // A judge that does not know the statement says nothing about it, so the other one decides.
+        let is_explained =
+            first.is_unknown_syntax() && known::reason(sql, sheaf, &second).is_some();
+        if is_known || is_explained {
+            return Ok(Verdict::Known);
+        }
+        let mut judges = vec![(kind, first.error_code())];
+        judges.extend(of_second.map(|kind| (kind, second.error_code())));
+        Ok(Verdict::Differs(Found { kind, judges }))
     }
 
     fn count(&mut self, counts: bool, more: &Summary) {
@@ -563,25 +628,16 @@ impl Run<'_> {
         }
     }
 
-    /// True when the second judge answers as Sheaf does.
-    fn is_overruled(&mut self, sql: &str, sheaf: &Answer) -> Result<bool, FuzzError> {
-        let Some(second) = &mut self.second else {
-            return Ok(false);
-        };
-        let answer = ask(second, sql)?;
-        let is_no_answer = answer.is_timeout() || matches!(answer, Answer::Lost(_));
-        Ok(!is_no_answer && difference(sql, sheaf, &answer).is_none())
-    }
-
     /// Compares one query, and makes a difference small.
     fn query(&mut self, seed: u64, tree: Tree) -> Result<(), FuzzError> {
         self.summary.queries += 1;
         let Some(found) = self.differs(&tree.sql(), true)? else {
             return Ok(());
         };
+        let whole = tree.sql();
         let mut failed = None;
         let smallest = reduce(tree, |sql| match self.differs(sql, false) {
-            Ok(now) => now == Some(found),
+            Ok(now) => now.as_ref() == Some(&found),
             Err(error) => {
                 failed = Some(error);
                 false
@@ -592,12 +648,15 @@ impl Run<'_> {
         }
         let sql = smallest.sql();
         let one = ask(&mut self.sheaf, &sql)?;
-        let other = match &mut self.judge {
-            Some(judge) => Some(ask(judge, &sql)?),
-            None => None,
-        };
-        let text = format!("{sql};\n{}", disagreement(&one, other.as_ref()));
-        self.tell(seed, &format!("{found:?}"), &text, found.is_fault())
+        let mut text = format!("{sql};\n-- Sheaf: {}\n", one.summary());
+        let judges = self.judge.iter_mut().chain(&mut self.second);
+        for judge in judges.filter(|_| !found.kind.is_fault()) {
+            let answer = ask(judge, &sql)?;
+            text += &format!("-- {}: {}\n", judge.party, answer.summary());
+        }
+        let kind = found.kind;
+        self.tell(seed, &format!("{kind:?}"), &text, kind.is_fault())?;
+        self.write_report(&format!("-- made from\n-- {whole};\n"))
     }
 
     /// Counts and prints what was found. A fault has the statements that make the tables with it; of a difference they
@@ -615,10 +674,14 @@ impl Run<'_> {
                 println!("{found}");
             }
         }
-        if let Some(report) = &mut self.report {
-            writeln!(report, "{with_tables}")
-                .map_err(|error| FuzzError::File("the report".to_owned(), error))?;
+        self.write_report(&with_tables)
+    }
+
+    fn write_report(&mut self, text: &str) -> Result<(), FuzzError> {
+        match &mut self.report {
+            Some(report) => writeln!(report, "{text}")
+                .map_err(|error| FuzzError::File("the report".to_owned(), error)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
