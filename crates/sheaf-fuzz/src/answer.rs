@@ -46,11 +46,20 @@ pub enum Answer {
 const TIMEOUTS: [u16; 2] = [3024, 1969];
 /// "This version does not yet support": a refusal by name.
 const NOT_SUPPORTED: u16 = 1235;
-/// Errors of a server that does not know what the statement uses: its syntax, or a function.
-const UNKNOWN_SYNTAX: [u16; 2] = [1064, 1305];
+/// Errors of a server that does not know what the statement uses: its syntax, a function, WITH ROLLUP before ORDER BY
+/// (MariaDB), ranks without an order (MariaDB).
+const UNKNOWN_SYNTAX: [u16; 4] = [1064, 1305, 1221, 4018];
 /// An error without a number of its own. Sheaf gives it for a panic, a plan that contradicts itself, and what its
 /// libraries take for their own faults.
 const INTERNAL: u16 = 1105;
+
+/// Values of `optimizer_switch` under which a judge plans otherwise: two of MySQL, one of MariaDB. Each refuses those of
+/// the other.
+const OTHER_PLANS: [&str; 3] = [
+    "derived_merge=off,semijoin=off,materialization=off,derived_condition_pushdown=off,hash_set_operations=off",
+    "hypergraph_optimizer=on",
+    "derived_merge=off,derived_with_keys=off,semijoin=off,materialization=off,exists_to_in=off,table_elimination=off,condition_pushdown_for_derived=off,condition_pushdown_for_subquery=off,condition_pushdown_from_having=off,split_materialized=off",
+];
 
 /// What the sessions of all servers set.
 const SETTINGS: [&str; 3] = [
@@ -160,6 +169,20 @@ impl Server {
     /// Runs one statement.
     pub fn ask(&mut self, sql: &str) -> Answer {
         answered(self.try_ask(sql))
+    }
+
+    /// What a judge answers under other plans. A judge whose answer depends on the plan says nothing.
+    pub fn ask_by_other_plans(&mut self, sql: &str) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        for plan in OTHER_PLANS {
+            let setting = format!("set optimizer_switch = '{plan}'");
+            if self.connection.query_drop(setting).is_ok() {
+                answers.push(self.ask(sql));
+                // A connection that is lost is made again, with the default.
+                let _ = self.connection.query_drop("set optimizer_switch = default");
+            }
+        }
+        answers
     }
 
     /// Prepares `sql` and runs it with `values`. A plan that it keeps must not remember what it has run with, so it
@@ -333,6 +356,11 @@ impl Answer {
     /// True when the statement took too long.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Answer::Error { code, .. } if TIMEOUTS.contains(code))
+    }
+
+    /// True when there is no answer: the statement took too long, or the server is gone.
+    pub fn is_none(&self) -> bool {
+        self.is_timeout() || matches!(self, Answer::Lost(_))
     }
 
     /// True when the server says that it does not know this yet.

@@ -103,6 +103,8 @@ struct Summary {
     known: u64,
     /// Differences in which the second judge sides with Sheaf.
     overruled: u64,
+    /// Differences in which a judge contradicts itself.
+    contradicted: u64,
     /// Differences from the judge.
     differences: u64,
     /// Faults that need no judge.
@@ -131,13 +133,14 @@ pub fn run(options: &Options, sheaf: &str, judge: Option<&str>) -> ExitCode {
     match compare(options, sheaf, judge) {
         Ok(summary) => {
             println!(
-                "fuzz: {} queries: {} failed on both, {} refused by name, {} too slow, {} known differences, {} with a second judge on Sheaf's side, {} differences, {} faults",
+                "fuzz: {} queries: {} failed on both, {} refused by name, {} too slow, {} known differences, {} with a second judge on Sheaf's side, {} in which a judge contradicts itself, {} differences, {} faults",
                 summary.queries,
                 summary.same_error,
                 summary.refused,
                 summary.timeouts,
                 summary.known,
                 summary.overruled,
+                summary.contradicted,
                 summary.differences,
                 summary.faults
             );
@@ -313,6 +316,29 @@ struct Found {
     judges: Vec<(Difference, Option<u16>)>,
 }
 
+/// True when a judge with another answer has Sheaf's under another plan of its own. Errors do not depend on plans.
+fn is_agreed_by_other_plans(
+    judge: &mut Server,
+    sql: &str,
+    sheaf: &Answer,
+    answer: &Answer,
+) -> Result<bool, FuzzError> {
+    if !matches!((sheaf, answer), (Answer::Rows(_), Answer::Rows(_))) {
+        return Ok(false);
+    }
+    let answers = judge.ask_by_other_plans(sql);
+    if answers
+        .iter()
+        .any(|answer| matches!(answer, Answer::Lost(_)))
+    {
+        judge.reconnect(&database(), sql)?;
+    }
+    let agrees = |answer: &Answer| {
+        matches!(answer, Answer::Rows(_)) && difference(sql, sheaf, answer).is_none()
+    };
+    Ok(answers.iter().any(agrees))
+}
+
 /// What the judges say about an answer of Sheaf.
 enum Verdict {
     Same,
@@ -323,6 +349,8 @@ enum Verdict {
     Known,
     /// The second judge sides with Sheaf.
     Overruled,
+    /// A judge sides with Sheaf when it plans otherwise, so it contradicts itself.
+    Contradicted,
     Differs(Found),
 }
 
@@ -572,6 +600,7 @@ impl Run<'_> {
             }
             Verdict::Known => summary.known += 1,
             Verdict::Overruled => summary.overruled += 1,
+            Verdict::Contradicted => summary.contradicted += 1,
             Verdict::Differs(found) => return Ok(Some(found)),
         }
         self.count(counts, &summary);
@@ -584,37 +613,44 @@ impl Run<'_> {
             return Ok(Verdict::Same);
         };
         let first = ask(judge, sql)?;
-        if first.is_timeout() {
+        if first.is_none() {
             return Ok(Verdict::TooSlow);
         }
         let Some(kind) = difference(sql, sheaf, &first) else {
             return Ok(Verdict::Same);
         };
-        let is_known = known::reason(sql, sheaf, &first).is_some();
-        let second = match &mut self.second {
-            Some(second) if first.is_unknown_syntax() || !is_known => ask(second, sql)?,
-            _ if is_known => return Ok(Verdict::Known),
-            _ => {
-                let judges = vec![(kind, first.error_code())];
-                return Ok(Verdict::Differs(Found { kind, judges }));
-            }
-        };
-        let has_answer = !second.is_timeout() && !matches!(second, Answer::Lost(_));
-        if !has_answer && first.is_unknown_syntax() {
-            return Ok(Verdict::TooSlow);
-        }
-        let of_second = difference(sql, sheaf, &second);
-        if has_answer && of_second.is_none() {
-            return Ok(Verdict::Overruled);
-        }
         // A judge that does not know the statement says nothing about it, so the other one decides.
-        let is_explained =
-            first.is_unknown_syntax() && known::reason(sql, sheaf, &second).is_some();
-        if is_known || is_explained {
+        let is_unknown = first.is_unknown_syntax();
+        let mut is_known = known::reason(sql, sheaf, &first).is_some();
+        let second = match &mut self.second {
+            Some(second) if is_unknown || !is_known => Some(ask(second, sql)?),
+            _ => None,
+        };
+        if let Some(second) = &second {
+            match second.is_none() {
+                true if is_unknown => return Ok(Verdict::TooSlow),
+                false if difference(sql, sheaf, second).is_none() => {
+                    return Ok(Verdict::Overruled);
+                }
+                _ => {}
+            }
+            is_known |= is_unknown && known::reason(sql, sheaf, second).is_some();
+        }
+        if is_known {
             return Ok(Verdict::Known);
         }
+        let judges = self.judge.iter_mut().zip([&first]);
+        let judges = judges.chain(self.second.iter_mut().zip(&second));
+        for (judge, answer) in judges.filter(|(_, answer)| !answer.is_unknown_syntax()) {
+            if is_agreed_by_other_plans(judge, sql, sheaf, answer)? {
+                return Ok(Verdict::Contradicted);
+            }
+        }
         let mut judges = vec![(kind, first.error_code())];
-        judges.extend(of_second.map(|kind| (kind, second.error_code())));
+        if let Some(second) = &second {
+            let kind = difference(sql, sheaf, second);
+            judges.extend(kind.map(|kind| (kind, second.error_code())));
+        }
         Ok(Verdict::Differs(Found { kind, judges }))
     }
 
@@ -625,6 +661,7 @@ impl Run<'_> {
             self.summary.timeouts += more.timeouts;
             self.summary.known += more.known;
             self.summary.overruled += more.overruled;
+            self.summary.contradicted += more.contradicted;
         }
     }
 

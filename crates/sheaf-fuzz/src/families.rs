@@ -2,6 +2,9 @@
 //!
 //! A place is a letter in braces: `left({T}, 2)` has a text in it. The patterns give the same answer in both judges for
 //! columns of every kind, but for a few that they refuse.
+//!
+//! Some functions have a value of NULL, as NOT IN of a row. Where an outer join has no row, both judges take a condition on
+//! them for one that NULL does not meet. Inside of IFNULL they do not.
 
 use crate::query::Generator;
 use crate::schema::{Kind, literal, pick};
@@ -19,8 +22,8 @@ const INTEGERS: [&str; 49] = [
     "bit_length({T})",
     "octet_length({T})",
     "strcmp({T}, {T})",
-    "field({T}, {T}, 'a')",
-    "field({N}, 1, {N})",
+    "ifnull(field({T}, {T}, 'a'), 0)",
+    "ifnull(field({N}, 1, {N}), 0)",
     "interval({N}, 1, 2, 3)",
     "crc32({T})",
     "find_in_set({T}, 'a,b,ab')",
@@ -100,7 +103,7 @@ const TEXTS: [&str; 42] = [
     "unhex(hex({T}))",
     "hex({A})",
     "elt({N}, {T}, 'b')",
-    "make_set({N}, 'x', {T}, 'z')",
+    "ifnull(make_set({N}, 'x', {T}, 'z'), '')",
     "export_set({N}, 'y', 'n', ',', 4)",
     "conv({N}, 10, 2)",
     "bin({I})",
@@ -211,8 +214,8 @@ const CONDITIONS: [&str; 16] = [
     "({F} is unknown)",
     "(({N}, {N}) = ({N}, 2))",
     "(({N}, {T}) in ((1, 'a'), (2, 'b'), (3, 'ab')))",
-    "(({N}, {N}) not in ((1, 2), ({N}, 3)))",
-    "(({D}, {N}) < (date'2020-02-01', 3))",
+    "ifnull((({N}, {N}) not in ((1, 2), ({N}, 3))), 0)",
+    "ifnull((({D}, {N}) < (date'2020-02-01', 3)), 0)",
     "({N} in ({N}, {N}, 5))",
     "({N} between {N} and {N})",
     "({D} between date'2020-01-01' and {D})",

@@ -108,9 +108,10 @@ impl Generator<'_> {
             ),
             false => {
                 let other = self.next_alias();
+                // Each key once: where several rows have it, each step would multiply the rows.
+                let keys = format!("(select distinct k from {}) {other}", table.name);
                 let next = format!(
-                    "select c.c0 + 1, {other}.k from c join {} {other} on {other}.k = c.c1 + 1 where c.c0 < {last}",
-                    table.name
+                    "select c.c0 + 1, {other}.k from c join {keys} on {other}.k = c.c1 + 1 where c.c0 < {last}"
                 );
                 let start = format!(
                     "select {first}.k c0, {first}.k c1 from {} {first} where {first}.k < 4",

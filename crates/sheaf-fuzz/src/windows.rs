@@ -73,7 +73,12 @@ impl Generator<'_> {
         let Window { over, clause } = self.window(&partition, &order, frame);
         let items = items
             .into_iter()
-            .map(|function| sequence![function, over.clone()])
+            .zip(&kinds)
+            .map(|(function, kind)| match kind {
+                // MariaDB shows ten digits of PERCENT_RANK and CUME_DIST, others show all.
+                Kind::Double => sequence!["round(", function, over.clone(), ", 8)"],
+                _ => sequence![function, over.clone()],
+            })
             .collect();
         (items, kinds, clause)
     }
