@@ -525,17 +525,28 @@ pub fn common_collation(
 /// [`Coercibility::Mixed`].
 ///
 /// # Errors
-/// 1267 if COLLATE clauses of two operands differ; 1270 and 1271 of three and more.
+/// 1267 if COLLATE clauses of two operands differ, or their binary collations; 1270 and 1271 of three and more.
 pub fn result_collation(
     operands: &[SqlType],
     operation: &str,
 ) -> Result<(Collation, Coercibility)> {
     let mut winner: Option<(Collation, Coercibility)> = None;
+    // Neither of the two binary collations wins over the other. A stronger operand settles that.
+    let mut clashes = false;
     for (collation, coercibility) in operands.iter().filter_map(collation_of) {
         winner = Some(match winner {
             None => (collation, coercibility),
-            Some((_, current)) if coercibility < current => (collation, coercibility),
+            Some((_, current)) if coercibility < current => {
+                clashes = false;
+                (collation, coercibility)
+            }
             Some((kept, current)) if coercibility > current || kept == collation => (kept, current),
+            Some((kept, Coercibility::Coercible | Coercibility::Implicit))
+                if are_binary_of_characters(kept, collation) =>
+            {
+                clashes = true;
+                (kept, coercibility)
+            }
             // A literal, and a text that was made of a JSON value; or of a number, which does not know the connection's
             // collation.
             Some((kept, Coercibility::Coercible)) => {
@@ -555,7 +566,15 @@ pub fn result_collation(
             Some(_) => return Err(illegal_mix(operands, operation)),
         });
     }
-    Ok(winner.unwrap_or_default())
+    match clashes {
+        true => Err(illegal_mix(operands, operation)),
+        false => Ok(winner.unwrap_or_default()),
+    }
+}
+
+/// True for `utf8mb4_bin` and `utf8mb4_0900_bin`, which differ in what trailing spaces count.
+fn are_binary_of_characters(one: Collation, other: Collation) -> bool {
+    one.is_exact() && other.is_exact() && ![one, other].contains(&Collation::Binary)
 }
 
 /// `None` for what is no text of characters.

@@ -6,7 +6,7 @@ use arrow::array::{
     TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use arrow::datatypes::{DataType, Field};
-use datafusion_common::Result;
+use datafusion_common::{DataFusionError, Result};
 use sheaf_types::json::document::field_type::{BIT, VARCHAR};
 use sheaf_types::json::{Builder, Document, Json, JsonError, Path, text};
 
@@ -24,7 +24,7 @@ impl From<JsonError> for EvaluationError {
 }
 
 /// What a kernel's rows end with.
-pub(super) fn failed(error: JsonError) -> datafusion_common::DataFusionError {
+pub(super) fn failed(error: JsonError) -> DataFusionError {
     EvaluationError::from(error).into()
 }
 
@@ -72,12 +72,27 @@ impl Call<'_> {
         (from..self.len()).map(|at| self.document(at)).collect()
     }
 
+    /// A text of characters: a key, a path, or what is quoted.
+    ///
+    /// # Errors
+    /// 3144 of bytes that are not NULL.
+    pub(super) fn text_of_characters(&self, argument: usize) -> Result<Argument<StringViewArray>> {
+        let is_bit = bit_length(&self.args.arg_fields[argument]).is_some();
+        if is_bit || self.sql_type(argument) == SqlType::Bytes {
+            let bytes = self.bytes(argument)?;
+            if (0..self.rows()).any(|row| bytes.get(row).is_some()) {
+                return Err(of_bytes());
+            }
+        }
+        self.text(argument)
+    }
+
     /// A path.
     ///
     /// # Errors
-    /// 3143
+    /// 3143 of a text that is no path, 3144 of bytes.
     pub(super) fn path(&self, argument: usize) -> Result<Paths> {
-        let texts = self.text(argument)?;
+        let texts = self.text_of_characters(argument)?;
         let paths = texts.array.iter();
         let paths = paths.map(|text| {
             text.map(|text| Path::parse(text).map_err(failed))
@@ -126,6 +141,13 @@ impl Call<'_> {
     }
 }
 
+/// Bytes are no text that could be read.
+fn of_bytes() -> DataFusionError {
+    failed(JsonError::CharacterSet {
+        character_set: "binary".to_string(),
+    })
+}
+
 fn documents(
     array: &ArrayRef,
     field: &Field,
@@ -154,11 +176,12 @@ fn documents(
             }
             builder.finish()
         }
-        SqlType::Bytes => {
-            return Err(failed(JsonError::CharacterSet {
-                character_set: "binary".to_string(),
-            }));
+        SqlType::Bytes if array.null_count() == array.len() => {
+            new_null_array(&DataType::BinaryView, array.len())
+                .as_binary_view()
+                .clone()
         }
+        SqlType::Bytes => return Err(of_bytes()),
         _ => {
             return Err(failed(JsonError::Type {
                 argument,

@@ -95,7 +95,7 @@ fn element(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn member(call: &Call<'_>) -> Result<ArrayRef> {
-    let (keys, values) = (call.text(0)?, call.json_value(1)?);
+    let (keys, values) = (call.text_of_characters(0)?, call.json_value(1)?);
     lines(call, |row, out| {
         put(keys.get(row).ok_or(JsonError::NullKey)?.as_bytes(), out)?;
         put_value(&values, row, out)

@@ -82,13 +82,13 @@ fn as_they_are(call: &Call<'_>) -> Result<ArrayRef> {
 /// The text that JSON_QUOTE puts quotes around.
 ///
 /// # Errors
-/// 3064 of a value that is no text.
+/// 3064 of a value that is no text, 3144 of bytes.
 fn json_texts(
     call: &Call<'_>,
 ) -> Result<crate::functions::Argument<arrow::array::StringViewArray>> {
     match call.sql_type(0) {
         SqlType::Null | SqlType::Text { .. } | SqlType::Enum { .. } | SqlType::Bytes => {
-            call.text(0)
+            call.text_of_characters(0)
         }
         _ => Err(failed(JsonError::NoText {
             argument: 1,
@@ -99,7 +99,9 @@ fn json_texts(
 
 fn object(call: &Call<'_>) -> Result<ArrayRef> {
     let places = (0..call.len()).step_by(2);
-    let keys = places.map(|at| call.text(at)).collect::<Result<Vec<_>>>()?;
+    let keys = places
+        .map(|at| call.text_of_characters(at))
+        .collect::<Result<Vec<_>>>()?;
     let values = call.json_values(1, 2)?;
     documents(call, |row| {
         let mut builder = Builder::new();
