@@ -44,6 +44,8 @@ pub enum Answer {
 
 /// Errors that say that a statement took too long, of MySQL and MariaDB.
 const TIMEOUTS: [u16; 2] = [3024, 1969];
+/// A statement was interrupted. MySQL and MariaDB say so of windows over many peers, though nobody has done it.
+const INTERRUPTED: u16 = 1317;
 /// "This version does not yet support": a refusal by name.
 const NOT_SUPPORTED: u16 = 1235;
 /// Errors of a server that does not know what the statement uses: its syntax, a function, WITH ROLLUP before ORDER BY
@@ -358,9 +360,11 @@ impl Answer {
         matches!(self, Answer::Error { code, .. } if TIMEOUTS.contains(code))
     }
 
-    /// True when there is no answer: the statement took too long, or the server is gone.
+    /// True when there is no answer: the statement took too long or was interrupted, or the server is gone.
     pub fn is_none(&self) -> bool {
-        self.is_timeout() || matches!(self, Answer::Lost(_))
+        self.is_timeout()
+            || self.error_code() == Some(INTERRUPTED)
+            || matches!(self, Answer::Lost(_))
     }
 
     /// True when the server says that it does not know this yet.
