@@ -24,7 +24,7 @@ const INTEGERS: [&str; 49] = [
     "strcmp({T}, {T})",
     "ifnull(field({T}, {T}, 'a'), 0)",
     "ifnull(field({N}, 1, {N}), 0)",
-    "interval({N}, 1, 2, 3)",
+    "ifnull(interval({N}, 1, 2, 3), -1)",
     "crc32({T})",
     "find_in_set({T}, 'a,b,ab')",
     "regexp_instr({R}, 'b')",
