@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::making_room::{makes_room, making_room};
@@ -401,7 +401,9 @@ pub fn has_room_for(bytes: usize) -> bool {
             return !account.shall_stop();
         }
         // Where several have no room, one after the other is stopped: the next one gets what those before let go.
-        let _next = lock(&NEXT);
+        let Some(_next) = await_turn(account) else {
+            return false;
+        };
         while !account.shall_stop() && are_letting_go() {
             std::thread::sleep(BLOCK_LOOK);
             if process::will_take(bytes) {
@@ -417,6 +419,19 @@ pub fn has_room_for(bytes: usize) -> bool {
         }
         !account.shall_stop()
     })
+}
+
+/// Waits until no other thread decides whether its statement is stopped. `None`: this statement shall stop, for whatever
+/// reason. Who decides may take as long as [`LETTING_GO`], and many may be before this one.
+fn await_turn(account: &StatementMemory) -> Option<MutexGuard<'static, ()>> {
+    loop {
+        match NEXT.try_lock() {
+            Ok(turn) => return Some(turn),
+            Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
+            Err(TryLockError::WouldBlock) if account.shall_stop() => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BLOCK_LOOK),
+        }
+    }
 }
 
 /// Whether statements that were stopped may still be about to let go what they hold.
@@ -642,6 +657,17 @@ mod tests {
             assert!(!has_room_for_value(MIDDLING_BYTES));
             drop((first, second));
         });
+    }
+
+    #[test]
+    fn one_that_shall_stop_does_not_wait_for_its_turn() {
+        let (waits, killed) = (account(), account());
+        let turn = await_turn(&waits);
+        assert!(turn.is_some());
+        killed.stop.raise_for_memory();
+        assert!(await_turn(&killed).is_none());
+        drop(turn);
+        assert!(await_turn(&waits).is_some());
     }
 
     fn near(bytes: usize, expected: usize) -> bool {
