@@ -19,7 +19,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use sheaf_memory::{Sleeper, StatementMemory, StopFlag, planning};
+use sheaf_memory::{LONG_VALUE_BYTES, Sleeper, StatementMemory, StopFlag, planning};
 
 use crate::error::{AccessError, Result};
 
@@ -112,6 +112,14 @@ pub fn check_room_for(bytes: usize) -> Result<()> {
     match planning::has_share_for(bytes) && sheaf_memory::has_room_for(bytes) {
         true => check_statement(),
         false => Err(AccessError::Cancelled),
+    }
+}
+
+/// As [`check_room_for`], for a value that may be long. It costs nothing where it is not.
+pub fn check_room_for_value(bytes: usize) -> Result<()> {
+    match bytes < LONG_VALUE_BYTES {
+        true => Ok(()),
+        false => check_room_for(bytes),
     }
 }
 

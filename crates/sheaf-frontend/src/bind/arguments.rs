@@ -1,9 +1,10 @@
 //! A call taken apart: its arguments, and the name of the aggregate that it is.
 
+use sheaf_access::cancel;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    DateTimeField, DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, OrderByExpr, Value as Literal,
+    DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, OrderByExpr, Value as Literal,
 };
 
 use crate::error::{Result, SqlError};
@@ -77,7 +78,11 @@ pub struct Arguments {
     pub separator: Option<String>,
 }
 
-pub fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
+/// Takes a call's arguments apart.
+///
+/// # Errors
+/// 1235, and what stops the statement.
+pub fn take_arguments(args: &FunctionArguments) -> Result<Arguments> {
     let mut taken = Arguments {
         values: vec![],
         star: false,
@@ -88,26 +93,27 @@ pub fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
     let list = match args {
         FunctionArguments::None => return Ok(taken),
         FunctionArguments::Subquery(query) => {
-            taken.values.push(Expr::Subquery(query));
+            taken.values.push(Expr::Subquery(query.clone()));
             return Ok(taken);
         }
         FunctionArguments::List(list) => list,
     };
     taken.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-    for arg in list.args {
+    taken.values.reserve_exact(list.args.len());
+    for arg in &list.args {
         match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => taken.values.push(expr),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => taken.values.push(copy_of(expr)?),
             FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => taken.star = true,
             other => return Err(SqlError::not_supported_yet(other)),
         }
     }
-    for clause in list.clauses {
+    for clause in &list.clauses {
         match clause {
-            FunctionArgumentClause::OrderBy(order_by) => taken.order_by = order_by,
+            FunctionArgumentClause::OrderBy(order_by) => taken.order_by = order_by.clone(),
             FunctionArgumentClause::Separator(value) => {
-                taken.separator = match value.value {
+                taken.separator = match &value.value {
                     Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
-                        Some(text)
+                        Some(text.clone())
                     }
                     other => return Err(SqlError::not_supported_yet(other)),
                 }
@@ -117,6 +123,39 @@ pub fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
         }
     }
     Ok(taken)
+}
+
+/// A copy of an expression. That of a call with thousands of arguments takes megabytes: between them the statement can
+/// be stopped.
+fn copy_of(expr: &Expr) -> Result<Expr> {
+    cancel::check_statement()?;
+    let Expr::Function(call) = expr else {
+        return Ok(expr.clone());
+    };
+    let FunctionArguments::List(list) = &call.args else {
+        return Ok(expr.clone());
+    };
+    let args = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+            Ok(FunctionArg::Unnamed(FunctionArgExpr::Expr(copy_of(expr)?)))
+        }
+        other => Ok(other.clone()),
+    });
+    let args = FunctionArgumentList {
+        duplicate_treatment: list.duplicate_treatment,
+        args: args.collect::<Result<_>>()?,
+        clauses: list.clauses.clone(),
+    };
+    Ok(Expr::Function(Function {
+        name: call.name.clone(),
+        uses_odbc_syntax: call.uses_odbc_syntax,
+        parameters: call.parameters.clone(),
+        args: FunctionArguments::List(args),
+        filter: call.filter.clone(),
+        null_treatment: call.null_treatment,
+        over: call.over.clone(),
+        within_group: call.within_group.clone(),
+    }))
 }
 
 /// A unit of time given as an argument, as in TIMESTAMPDIFF(MONTH, a, b).

@@ -92,7 +92,7 @@ impl Binder<'_> {
             let table = table.map(|table| table.value.as_str());
             return self.default_of(table, &name.value);
         }
-        let arguments = take_arguments(call.args.clone())?;
+        let arguments = take_arguments(&call.args)?;
         if let Some(aggregate) = aggregate_name(&name) {
             return match &call.over {
                 Some(over) => self.aggregate_over(aggregate, &arguments, over, call.null_treatment),

@@ -65,20 +65,36 @@ impl Record {
     /// The process has no room for a record that is this long.
     fn push(&mut self, part: &[u8]) -> Result<()> {
         let bytes = self.bytes.len() + part.len();
-        let grows = bytes > self.bytes.capacity();
-        if grows && !sheaf_memory::has_room_for_value(bytes.max(2 * self.bytes.capacity())) {
-            return Err(AccessError::Cancelled.into());
+        if bytes > self.bytes.capacity() {
+            check_room_for(bytes.max(2 * self.bytes.capacity()))?;
         }
         self.bytes.extend_from_slice(part);
         Ok(())
+    }
+
+    /// The same for a byte.
+    fn push_byte(&mut self, byte: u8) -> Result<()> {
+        self.push(&[byte])
     }
 
     fn field_start(&self) -> usize {
         self.fields.last().map_or(0, |(end, _)| *end)
     }
 
-    fn end_field(&mut self, null: bool) {
+    fn end_field(&mut self, null: bool) -> Result<()> {
+        if self.fields.len() == self.fields.capacity() {
+            check_room_for(2 * self.fields.capacity() * size_of::<(usize, bool)>())?;
+        }
         self.fields.push((self.bytes.len(), null));
+        Ok(())
+    }
+}
+
+/// The error of a statement that shall stop, or for which there is no room for so much.
+fn check_room_for(bytes: usize) -> Result<()> {
+    match sheaf_memory::has_room_for_value(bytes) {
+        true => Ok(()),
+        false => Err(AccessError::Cancelled.into()),
     }
 }
 
@@ -130,6 +146,9 @@ impl<R: Read> FieldReader<R> {
                 self.buffer.copy_within(self.start..self.end, 0);
                 self.end -= self.start;
                 self.start = 0;
+            }
+            if sheaf_memory::shall_stop() {
+                return Err(AccessError::Cancelled.into());
             }
             match self.input.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.at_end = true,
@@ -260,20 +279,20 @@ impl<R: Read> FieldReader<R> {
             }
             self.start += 1;
             if Some(byte) != escape {
-                record.bytes.push(byte);
+                record.push_byte(byte)?;
                 continue;
             }
             if self.fill(1)? == 0 {
-                record.bytes.push(byte);
+                record.push_byte(byte)?;
                 break End::Input;
             }
             let escaped = self.buffer[self.start];
             self.start += 1;
             if escaped == b'N' && record.bytes.len() == record.field_start() {
                 escaped_null = true;
-                record.bytes.push(b'N');
+                record.push_byte(b'N')?;
             } else {
-                record.bytes.push(unescape(escaped));
+                record.push_byte(unescape(escaped))?;
             }
         };
         // \N is NULL only if it is the whole field. So is the word NULL, in a file whose fields may be enclosed.
@@ -281,7 +300,7 @@ impl<R: Read> FieldReader<R> {
         let word_null =
             self.format.enclosed_by.is_some() && &record.bytes[record.field_start()..] == b"NULL";
         let null = (escaped_null && length == 1) || word_null;
-        record.end_field(null);
+        record.end_field(null)?;
         Ok(end)
     }
 
@@ -318,7 +337,7 @@ impl<R: Read> FieldReader<R> {
                 return Err(record_too_long());
             }
             if self.fill(1)? == 0 {
-                record.end_field(false);
+                record.end_field(false)?;
                 return Ok(End::Input);
             }
             let unread = &self.buffer[self.start..self.end];
@@ -336,7 +355,7 @@ impl<R: Read> FieldReader<R> {
             self.start += special + 1;
             if byte == quote {
                 if self.accept(&[quote])? {
-                    record.bytes.push(quote);
+                    record.push_byte(quote)?;
                     continue;
                 }
                 let end = if self.fill(1)? == 0 {
@@ -357,18 +376,18 @@ impl<R: Read> FieldReader<R> {
                 };
                 match end {
                     Some(end) => {
-                        record.end_field(false);
+                        record.end_field(false)?;
                         return Ok(end);
                     }
                     // A quote inside the field.
-                    None => record.bytes.push(quote),
+                    None => record.push_byte(quote)?,
                 }
             } else if self.fill(1)? == 0 {
-                record.bytes.push(byte);
+                record.push_byte(byte)?;
             } else {
                 let escaped = self.buffer[self.start];
                 self.start += 1;
-                record.bytes.push(unescape(escaped));
+                record.push_byte(unescape(escaped))?;
             }
         }
     }

@@ -68,6 +68,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
+use sheaf_access::cancel;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_frontend::user_lock::SessionLocks;
@@ -512,6 +513,9 @@ impl Session {
                     _ if !may_be_direct => None,
                     _ => planning.during(|| self.direct_plan(&statement, (text, 0))),
                 };
+                // A long literal is copied into its array, and into what is computed from it.
+                cancel::check_room_for_value(2 * text.len())
+                    .inspect_err(|_| self.clear_warnings())?;
                 match plan {
                     Some(plan) if self.run_direct(&plan, (&[], Spelled::AsWritten), sink)? => {
                         Ok(())

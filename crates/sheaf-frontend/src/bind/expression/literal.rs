@@ -1,6 +1,7 @@
 //! Literals, parameters, and the values of the session, which come as literals.
 
 use datafusion_common::ScalarValue;
+use sheaf_access::cancel;
 use sheaf_algebra::Scalar;
 use sheaf_types::Value as SqlValue;
 use sheaf_types::text::hexadecimal::bytes_of;
@@ -33,7 +34,7 @@ impl Binder<'_> {
             Literal::Number(digits, _) => self.number(digits),
             Literal::DoubleQuotedString(text)
             | Literal::SingleQuotedString(text)
-            | Literal::NationalStringLiteral(text) => self.text(text.clone()),
+            | Literal::NationalStringLiteral(text) => self.copied_text(text),
             Literal::SingleQuotedByteStringLiteral(bits)
             | Literal::DoubleQuotedByteStringLiteral(bits) => {
                 Err(SqlError::parse_error(&format!("b'{bits}'"), 1))
@@ -65,6 +66,12 @@ impl Binder<'_> {
         }
     }
 
+    /// A text of the tree, which may be megabytes.
+    fn copied_text(&self, text: &str) -> Bound<Scalar> {
+        cancel::check_room_for_value(text.len())?;
+        self.text(text)
+    }
+
     /// Calls of internal functions on literals, as values of the session come, and [literals of values](value_literal).
     pub(in crate::bind) fn internal(&self, expr: &Expr) -> Bound<Scalar> {
         match expr {
@@ -72,7 +79,7 @@ impl Binder<'_> {
             Expr::Value(value) => match &value.value {
                 Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
                 Literal::Number(digits, _) => self.number(digits),
-                Literal::SingleQuotedString(text) => self.text(text.clone()),
+                Literal::SingleQuotedString(text) => self.copied_text(text),
                 Literal::HexStringLiteral(digits) => self.bytes(digits),
                 other => unsupported(other.to_string()),
             },
