@@ -42,6 +42,7 @@ pub mod rewrite;
 mod role;
 mod rollup;
 mod row_limit;
+mod row_portions;
 pub mod scan;
 mod set;
 mod set_statement;
@@ -73,6 +74,7 @@ pub use foreign::wildcard_option;
 use lock::within;
 pub use parameters::{Parameters, parameter_number};
 pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
+pub use row_portions::{RowPortion, RowPortions, parsed_at_once};
 pub use statement::Statement;
 use statement::{Assignment, IntoTarget, TransactionEnd};
 use tokens::{room_for_tokens, spell_out_char_set, tokens_of};
@@ -84,7 +86,7 @@ use without_room::WithoutRoom;
 const RECURSION_LIMIT: usize = 4 * scan::MAX_PARENTHESES;
 
 /// Reads one statement. `text` has no executable comments left (see [`scan::resolve_executable_comments`]) and
-/// ends before its semicolon.
+/// ends before its semicolon. Of an INSERT of many rows, the first are read: see [`RowPortions`].
 ///
 /// # Errors
 /// 1064 with the place, 1436 for a statement nested too deep, and what single clauses raise (1115 unknown
@@ -93,6 +95,9 @@ pub fn parse_statement(text: &str, dialect: &SheafDialect) -> Result<Statement> 
     // What ends each transaction of many programs.
     if text.eq_ignore_ascii_case("COMMIT") {
         return Ok(Statement::Commit(TransactionEnd::default()));
+    }
+    if let Some(statement) = row_portions::parse_in_portions(text, dialect)? {
+        return Ok(statement);
     }
     Ok(parse_with_parameters(text, dialect, Parameters::None)?.0)
 }

@@ -3,11 +3,13 @@
 //! They are computed before the first row is written, but for those that name columns of their row
 //! (`values_before.rs`): these are computed when the values in front of them are in the row. Of a long list without
 //! queries the first rows are computed, and the others as those before them are written: values may take much more
-//! memory than what they are computed from. Where they may be long it is a few rows at a time.
+//! memory than what they are computed from. Where they may be long it is a few rows at a time. Of a list that is longer
+//! still, the rows behind the first are [not parsed](RowPortions) before that.
 //!
 //! A name in a subquery is first one of the subquery's tables. Only if it is none of these, the row is put around the
 //! value (`values_around.rs`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_table::Table;
@@ -22,7 +24,7 @@ use crate::change::table_writer::TableWriter;
 use crate::change::values_around::row_around_values;
 use crate::change::values_before::{LaterValue, RowSoFar, take_later_values};
 use crate::error::{Result, SqlError};
-use crate::parser::Parsed;
+use crate::parser::{Parsed, RowPortions};
 use crate::query::values::{has_subquery, hybrid_number, shown_in};
 use crate::session::Session;
 
@@ -38,6 +40,8 @@ pub(crate) struct RowsToInsert {
     others: Vec<Vec<ast::Expr>>,
     /// So many of them are computed at a time.
     at_a_time: usize,
+    /// Those behind them.
+    unparsed: Option<RowPortions>,
 }
 
 /// One place in VALUES.
@@ -57,6 +61,7 @@ impl Session {
         mut rows: Vec<Vec<ast::Expr>>,
         text: &str,
     ) -> Result<(Vec<usize>, RowsToInsert)> {
+        let unparsed = RowPortions::take_from(&mut rows);
         // `INSERT INTO t () VALUES ()` gives no column a value.
         let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
         let targets = if all_default {
@@ -90,6 +95,7 @@ impl Session {
             computed,
             others,
             at_a_time,
+            unparsed,
         };
         Ok((targets, rows))
     }
@@ -177,13 +183,15 @@ impl Session {
         targets: Vec<usize>,
         rows: Parsed<'_, RowsToInsert>,
     ) -> Result<()> {
-        let Parsed { ast: rows, text } = rows;
+        let statement_text = rows.text;
         let RowsToInsert {
             computed,
             others,
-            at_a_time,
-        } = rows;
-        let count = computed.len() + others.len();
+            mut at_a_time,
+            mut unparsed,
+        } = rows.ast;
+        let behind = unparsed.as_ref().map_or(0, RowPortions::rows);
+        let count = computed.len() + others.len() + behind;
         let now = self.local_now_micros();
         let (table, options) = (writer.table(), writer.options());
         let defaults = self.computed_defaults(&table.definition)?;
@@ -196,12 +204,22 @@ impl Session {
         writer.expect_rows(count as u64);
         let mut others = others.into_iter();
         let mut next = computed.into_iter();
+        // That of the portion which `others` are of.
+        let mut text = Cow::Borrowed(statement_text);
         for n in 0..count {
             if next.len() == 0 {
+                if others.len() == 0
+                    && let Some(unparsed) = &mut unparsed
+                    && let Some(mut portion) = unparsed.next(statement_text, &self.dialect())?
+                {
+                    at_a_time = self.rows_at_a_time(&mut portion.rows);
+                    others = portion.rows.into_iter();
+                    text = Cow::Owned(portion.text);
+                }
                 let some: Vec<_> = others.by_ref().take(at_a_time).collect();
                 let table = Arc::clone(writer.table());
                 next = self
-                    .values_of_rows(&table, &targets, Parsed::new(some, text))?
+                    .values_of_rows(&table, &targets, Parsed::new(some, &text))?
                     .into_iter();
                 self.transactions.has_read_for_change();
             }
@@ -215,7 +233,7 @@ impl Session {
             for (source, position) in sources.into_iter().zip(&targets) {
                 let source = match (source, &so_far) {
                     (Source::Later(value), Some(so_far)) => {
-                        let value = Parsed::new(&*value, text);
+                        let value = Parsed::new(&*value, &text);
                         let (value, origin) = self.later_value(writer.table(), value, so_far)?;
                         let ty = &writer.table().definition.columns[*position].ty;
                         Source::Value(shown_in(&value, &origin, ty).into_owned())

@@ -12,6 +12,7 @@ use sheaf_memory::planning::{PlanningMemory, PlanningShare, Waiter};
 use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
 
 use crate::parser::hint::{Hint, hints_of};
+use crate::parser::parsed_at_once;
 use crate::parser::text_size::{TextSize, at_first_word};
 use crate::session::handle::SessionHandle;
 
@@ -69,6 +70,15 @@ impl Waiter for Waits {
 
 /// What a statement of this text is likely to take until it is planned.
 pub(crate) fn expected_bytes(text: &str) -> usize {
+    match parsed_at_once(text) {
+        // A portion of the other rows is parsed beside the first one.
+        Some((front, tail)) => 2 * expected_at_once(front) + expected_at_once(tail),
+        None => expected_at_once(text),
+    }
+}
+
+/// What a text takes that is parsed at once.
+fn expected_at_once(text: &str) -> usize {
     let size = TextSize::of(text);
     let plans = size.queries > 0 || begins_with(text, &["UPDATE", "DELETE", "WITH", "EXPLAIN"]);
     let of_token = match plans {

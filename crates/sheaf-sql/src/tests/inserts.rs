@@ -71,3 +71,47 @@ fn ignore_and_lenient_modes_warn() {
     bench.ok("SET sql_mode = ''");
     assert_eq!(bench.ok("INSERT INTO t VALUES ('2x','y')").warnings, 1);
 }
+
+/// Their trees are made in portions, and errors are those of one tree.
+#[test]
+fn many_rows_of_calls_are_inserted_wholly_or_not_at_all() {
+    const COUNT: usize = 3_000;
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(9) NOT NULL, c INT)");
+    let statement = |verb: &str, last: &str, tail: &str| {
+        let row = |n: usize| format!("({n}, CONCAT('b', {n}), a + {n})");
+        let rows: Vec<String> = (0..COUNT).map(row).collect();
+        format!("{verb} INTO t VALUES {}{last}{tail}", rows.join(", "))
+    };
+    for (last, code) in [
+        (", (1, CONCAT('x', 1), 1)", 1062),
+        (", (-1, CONCAT('x', NULL), 1)", 1048),
+        (", (-1, CONCAT('much too', 'long'), 1)", 1406),
+        (", (-1, CONCAT('x', 1))", 1136),
+        (", (-1, NO_SUCH('x'), 1)", 1305),
+        (", (-1, CONCAT('x', d), 1)", 1054),
+        (", (-1, 'x', (SELECT 1 FROM missing))", 1146),
+        (", (-1, 'x', )", 1064),
+        (",", 1064),
+        (" LIMIT 1", 1064),
+    ] {
+        assert_eq!(bench.error(&statement("INSERT", last, "")), code, "{last}");
+        assert_eq!(bench.rows("SELECT COUNT(*) FROM t"), ["0"], "{last}");
+    }
+    let tail = " ON DUPLICATE KEY UPDATE c = VALUES(c) + 1";
+    for (verb, last, tail, expected) in [
+        ("INSERT", ", (-1, 'x', (SELECT 7))", "", "3001|8997007|x"),
+        ("INSERT", "", tail, "3001|9000007|x"),
+        (
+            "REPLACE",
+            ", (-2, UPPER('y'), DEFAULT)",
+            "",
+            "3002|8997007|Y",
+        ),
+        ("INSERT IGNORE", "", "", "3002|8997007|Y"),
+    ] {
+        bench.ok(&statement(verb, last, tail));
+        let sql = "SELECT COUNT(*), SUM(c), MAX(b) FROM t";
+        assert_eq!(bench.rows(sql), [expected], "{verb} {last}{tail}");
+    }
+}
