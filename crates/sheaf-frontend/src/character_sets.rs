@@ -10,36 +10,126 @@ pub const BINARY_COLLATION_ID: u16 = 63;
 /// own collation. No collation has this id.
 pub const OWN_COLLATION_ID: u16 = 0;
 
-/// Character sets that clients name. Text is UTF-8 throughout; statements and results in latin1 are converted (see
+/// Character sets that clients name. Text is UTF-8 throughout; statements and results in the others are converted (see
 /// [`crate::encoding`]).
-pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
+pub const CHARACTER_SETS: [(&str, &str, &str, u8); 31] = [
+    ("armscii8", "ARMSCII-8 Armenian", "armscii8_general_ci", 1),
     ("ascii", "US ASCII", "ascii_general_ci", 1),
     ("binary", "Binary pseudo charset", "binary", 1),
+    ("cp1250", "Windows Central European", "cp1250_general_ci", 1),
+    ("cp1251", "Windows Cyrillic", "cp1251_general_ci", 1),
+    ("cp1256", "Windows Arabic", "cp1256_general_ci", 1),
+    ("cp1257", "Windows Baltic", "cp1257_general_ci", 1),
+    ("cp850", "DOS West European", "cp850_general_ci", 1),
+    ("cp852", "DOS Central European", "cp852_general_ci", 1),
+    ("cp866", "DOS Russian", "cp866_general_ci", 1),
+    ("dec8", "DEC West European", "dec8_swedish_ci", 1),
+    ("geostd8", "GEOSTD8 Georgian", "geostd8_general_ci", 1),
+    ("greek", "ISO 8859-7 Greek", "greek_general_ci", 1),
+    ("hebrew", "ISO 8859-8 Hebrew", "hebrew_general_ci", 1),
+    ("hp8", "HP West European", "hp8_english_ci", 1),
+    (
+        "keybcs2",
+        "DOS Kamenicky Czech-Slovak",
+        "keybcs2_general_ci",
+        1,
+    ),
+    ("koi8r", "KOI8-R Relcom Russian", "koi8r_general_ci", 1),
+    ("koi8u", "KOI8-U Ukrainian", "koi8u_general_ci", 1),
     ("latin1", "cp1252 West European", "latin1_swedish_ci", 1),
-    ("utf8", "UTF-8 Unicode", "utf8_general_ci", 3),
+    (
+        "latin2",
+        "ISO 8859-2 Central European",
+        "latin2_general_ci",
+        1,
+    ),
+    ("latin5", "ISO 8859-9 Turkish", "latin5_turkish_ci", 1),
+    ("latin7", "ISO 8859-13 Baltic", "latin7_general_ci", 1),
+    ("macce", "Mac Central European", "macce_general_ci", 1),
+    ("macroman", "Mac West European", "macroman_general_ci", 1),
+    ("tis620", "TIS620 Thai", "tis620_thai_ci", 1),
+    ("ucs2", "UCS-2 Unicode", "ucs2_general_ci", 2),
+    ("utf16", "UTF-16 Unicode", "utf16_general_ci", 4),
+    ("utf16le", "UTF-16LE Unicode", "utf16le_general_ci", 4),
+    ("utf32", "UTF-32 Unicode", "utf32_general_ci", 4),
     ("utf8mb3", "UTF-8 Unicode", "utf8mb3_general_ci", 3),
     ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
 ];
 
-/// Collations that clients name, with MySQL's ids. Columns have nine of them (see [`sheaf_types::Collation`]); a
-/// connection may ask for the others and gets the nearest.
-pub const COLLATIONS: [(u16, &str); 22] = [
+/// Collations that clients name, with MySQL's ids. Columns have nine of them (see [`sheaf_types::Collation`]).
+/// Of other character sets there are the default, the one by code points, and what is named as one of the nine: a
+/// column or connection that asks for them gets the nearest.
+pub const COLLATIONS: [(u16, &str); 76] = [
+    (3, "dec8_swedish_ci"),
+    (4, "cp850_general_ci"),
+    (6, "hp8_english_ci"),
+    (7, "koi8r_general_ci"),
     (8, "latin1_swedish_ci"),
+    (9, "latin2_general_ci"),
     (11, "ascii_general_ci"),
+    (16, "hebrew_general_ci"),
+    (18, "tis620_thai_ci"),
+    (22, "koi8u_general_ci"),
+    (25, "greek_general_ci"),
+    (26, "cp1250_general_ci"),
+    (30, "latin5_turkish_ci"),
+    (32, "armscii8_general_ci"),
     (33, "utf8mb3_general_ci"),
-    (33, "utf8_general_ci"),
+    (35, "ucs2_general_ci"),
+    (36, "cp866_general_ci"),
+    (37, "keybcs2_general_ci"),
+    (38, "macce_general_ci"),
+    (39, "macroman_general_ci"),
+    (40, "cp852_general_ci"),
+    (41, "latin7_general_ci"),
+    (43, "macce_bin"),
     (45, "utf8mb4_general_ci"),
     (46, "utf8mb4_bin"),
     (47, "latin1_bin"),
     (48, "latin1_general_ci"),
+    (50, "cp1251_bin"),
+    (51, "cp1251_general_ci"),
+    (53, "macroman_bin"),
+    (54, "utf16_general_ci"),
+    (55, "utf16_bin"),
+    (56, "utf16le_general_ci"),
+    (57, "cp1256_general_ci"),
+    (58, "cp1257_bin"),
+    (59, "cp1257_general_ci"),
+    (60, "utf32_general_ci"),
+    (61, "utf32_bin"),
+    (62, "utf16le_bin"),
     (63, "binary"),
+    (64, "armscii8_bin"),
     (65, "ascii_bin"),
+    (66, "cp1250_bin"),
+    (67, "cp1256_bin"),
+    (68, "cp866_bin"),
+    (69, "dec8_bin"),
+    (70, "greek_bin"),
+    (71, "hebrew_bin"),
+    (72, "hp8_bin"),
+    (73, "keybcs2_bin"),
+    (74, "koi8r_bin"),
+    (75, "koi8u_bin"),
+    (77, "latin2_bin"),
+    (78, "latin5_bin"),
+    (79, "latin7_bin"),
+    (80, "cp850_bin"),
+    (81, "cp852_bin"),
     (83, "utf8mb3_bin"),
-    (83, "utf8_bin"),
+    (89, "tis620_bin"),
+    (90, "ucs2_bin"),
+    (92, "geostd8_general_ci"),
+    (93, "geostd8_bin"),
+    (101, "utf16_unicode_ci"),
+    (123, "utf16_unicode_520_ci"),
+    (128, "ucs2_unicode_ci"),
+    (150, "ucs2_unicode_520_ci"),
+    (160, "utf32_unicode_ci"),
+    (182, "utf32_unicode_520_ci"),
     (192, "utf8mb3_unicode_ci"),
-    (192, "utf8_unicode_ci"),
     (214, "utf8mb3_unicode_520_ci"),
-    (214, "utf8_unicode_520_ci"),
     (224, "utf8mb4_unicode_ci"),
     (246, "utf8mb4_unicode_520_ci"),
     (255, "utf8mb4_0900_ai_ci"),
@@ -48,20 +138,54 @@ pub const COLLATIONS: [(u16, &str); 22] = [
     (309, "utf8mb4_0900_bin"),
 ];
 
-/// The character set of that name. Error 1115.
+/// The character set of that name; `utf8` is another one of `utf8mb3`. Error 1115.
 pub fn character_set(name: &str) -> Result<&'static str> {
+    let wanted = match name.eq_ignore_ascii_case("utf8") {
+        true => "utf8mb3",
+        false => name,
+    };
     CHARACTER_SETS
         .iter()
-        .find(|(set, ..)| set.eq_ignore_ascii_case(name))
+        .find(|(set, ..)| set.eq_ignore_ascii_case(wanted))
         .map(|(set, ..)| *set)
         .ok_or_else(|| SqlError::unknown_character_set(name))
 }
 
-/// Id and name of a collation. Error 1273.
+/// The same for the character set of statements. Error 1231 for those that they cannot be in.
+pub fn statement_character_set(name: &str) -> Result<&'static str> {
+    let name = character_set(name)?;
+    match is_for_statements(name) {
+        true => Ok(name),
+        false => Err(SqlError::wrong_value_for_variable(
+            "character_set_client",
+            name,
+        )),
+    }
+}
+
+/// The same for the character set of literals. Error 1235 for those whose bytes are not ASCII for letters of ASCII:
+/// texts are UTF-8.
+pub fn literal_character_set(name: &str) -> Result<&'static str> {
+    let name = character_set(name)?;
+    match is_for_statements(name) {
+        true => Ok(name),
+        false => Err(SqlError::not_supported_yet(format!(
+            "character_set_connection {name}"
+        ))),
+    }
+}
+
+/// Id and name of a collation; `utf8_bin` is another name of `utf8mb3_bin`. Error 1273.
 pub fn collation(name: &str) -> Result<(u16, &'static str)> {
+    let is_wanted = |collation: &str| match name.split_once('_') {
+        Some((set, rest)) if set.eq_ignore_ascii_case("utf8") => collation
+            .strip_prefix("utf8mb3_")
+            .is_some_and(|known| known.eq_ignore_ascii_case(rest)),
+        _ => collation.eq_ignore_ascii_case(name),
+    };
     COLLATIONS
         .iter()
-        .find(|(_, collation)| collation.eq_ignore_ascii_case(name))
+        .find(|(_, collation)| is_wanted(collation))
         .copied()
         .ok_or_else(|| SqlError::unknown_collation(name))
 }
@@ -71,26 +195,18 @@ pub fn character_set_of(collation: &str) -> &str {
     collation.split('_').next().unwrap_or(collation)
 }
 
-/// The collation of a character set: the one of that name, or else the default. Errors 1273 and 1253.
+/// The collation of a character set: the one of that name, or else the default. Errors 1115, 1273 and 1253.
 pub fn collation_within(character_set: &str, name: Option<&str>) -> Result<&'static str> {
     let Some(name) = name else {
         return Ok(default_collation(character_set));
     };
     let name = collation(name)?.1;
-    match unaliased(character_set_of(name)) == unaliased(character_set) {
+    match character_set_of(name) == self::character_set(character_set)? {
         true => Ok(name),
         false => Err(SqlError::collation_of_other_character_set(
             name,
             character_set,
         )),
-    }
-}
-
-/// `utf8` is another name of `utf8mb3`.
-fn unaliased(character_set: &str) -> &str {
-    match character_set {
-        "utf8" => "utf8mb3",
-        other => other,
     }
 }
 
@@ -111,29 +227,49 @@ pub fn collation_of_id(id: u16) -> &'static str {
     COLLATIONS
         .iter()
         .find(|(known, _)| *known == id)
-        .map_or_else(|| default_collation_of_id(id), |(_, name)| name)
+        .map_or_else(
+            || character_set_of_id(id).map_or("utf8mb4_0900_ai_ci", default_collation),
+            |(_, name)| name,
+        )
 }
 
-/// The collation that stands for those of a character set that have no name here.
-fn default_collation_of_id(id: u16) -> &'static str {
-    match TextEncoding::of_collation_id(id) {
-        TextEncoding::Latin1 => "latin1_swedish_ci",
-        TextEncoding::Ascii => "ascii_general_ci",
-        TextEncoding::Utf8 => "utf8mb4_0900_ai_ci",
-    }
+/// The encoding of texts that are labelled with a collation, by MySQL's number.
+pub fn encoding_of_collation_id(id: u16) -> TextEncoding {
+    TextEncoding::of_character_set(character_set_of(collation_of_id(id)))
 }
 
-/// The character set that a client asks for by the id of one of its collations, if it is one that texts are not
-/// converted from.
+/// The character set that a client asks for by the id of one of its collations, if it is one that statements are
+/// not converted from.
 pub fn unsupported_character_set_of_id(id: u16) -> Option<&'static str> {
+    let name = character_set_of_id(id)?;
+    (character_set(name).is_err() || !is_for_statements(name)).then_some(name)
+}
+
+/// Whether texts of a character set have other bytes than UTF-8.
+pub fn has_other_bytes(character_set: &str) -> bool {
+    TextEncoding::of_character_set(character_set) != TextEncoding::Utf8
+}
+
+/// Whether statements may be in a character set: ASCII is one byte a character in it.
+pub fn is_for_statements(character_set: &str) -> bool {
+    !matches!(
+        TextEncoding::of_character_set(character_set),
+        TextEncoding::Wide(_)
+    )
+}
+
+/// The character set of a collation that may have no name here; `None` for those of UTF-8.
+fn character_set_of_id(id: u16) -> Option<&'static str> {
     Some(match id {
         1 | 84 => "big5",
         2 | 9 | 21 | 27 | 77 => "latin2",
         3 | 69 => "dec8",
         4 | 80 => "cp850",
+        5 | 8 | 15 | 31 | 47 | 48 | 49 | 94 => "latin1",
         6 | 72 => "hp8",
         7 | 74 => "koi8r",
         10 | 82 => "swe7",
+        11 | 65 => "ascii",
         12 | 91 => "ujis",
         13 | 88 => "sjis",
         14 | 23 | 50..=52 => "cp1251",

@@ -12,7 +12,6 @@ pub mod bind;
 pub mod character_sets;
 pub mod column_default;
 pub mod dialect;
-pub mod encoding;
 pub mod error;
 pub mod function_names;
 pub mod last_insert_id;
@@ -30,5 +29,6 @@ pub mod value_literal;
 pub mod varying;
 pub mod walk;
 
+pub use sheaf_types::text::encoding;
 pub use statement_text::{StatementText, edit};
 pub use syntax::{bare, header_of_literal, is_plain_column};

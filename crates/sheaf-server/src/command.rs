@@ -11,7 +11,6 @@ use std::sync::Arc;
 use mysql_common::constants::Command;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
-use sheaf_sql::encoding::{TextEncoding, decode_latin1};
 use sheaf_sql::parser::statement_bytes::invalid_string;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
@@ -161,8 +160,8 @@ impl Connection {
 
     /// A name in the client's character set.
     fn name<'b>(&self, bytes: &'b [u8]) -> Result<Cow<'b, str>, SqlError> {
-        if self.session.client_encoding() == TextEncoding::Latin1 {
-            return Ok(decode_latin1(bytes).into());
+        if let Some(set) = self.session.client_encoding().eight_bit() {
+            return Ok(set.decode(bytes).into());
         }
         let text = std::str::from_utf8(bytes).map_err(|_| invalid_string(bytes))?;
         Ok(text.into())

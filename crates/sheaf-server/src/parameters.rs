@@ -108,10 +108,13 @@ impl BoundStatement {
         let result = self.decode_values(body);
         self.reset();
         let values = result?;
-        if encoding == TextEncoding::Latin1 && values.iter().any(needs_conversion) {
-            return Err(SqlError::not_supported_yet(
-                "a parameter with characters beyond ASCII in character_set_client latin1",
-            ));
+        if let Some(set) = encoding.eight_bit()
+            && values.iter().any(needs_conversion)
+        {
+            let name = set.name();
+            return Err(SqlError::not_supported_yet(format!(
+                "a parameter with characters beyond ASCII in character_set_client {name}"
+            )));
         }
         Ok(values)
     }

@@ -21,6 +21,7 @@ use mysql_common::io::BufMutExt;
 use mysql_common::packets::{ErrPacket, LocalInfilePacket, ServerError, SqlState};
 use mysql_common::proto::MySerialize;
 use sheaf_sql::encoding::TextEncoding;
+use sheaf_sql::variables::encoding_of_collation_id;
 use sheaf_sql::{Cell, CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError, cell_readers};
 
 use crate::encoded_row::EncodedRow;
@@ -94,7 +95,7 @@ impl<'a, T: Transport> Response<'a, T> {
     fn announce(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
         // An earlier statement of the request may have changed it.
         if let Some(text) = columns.iter().find(|column| !column.is_binary()) {
-            self.encoding = TextEncoding::of_collation_id(text.collation_id);
+            self.encoding = encoding_of_collation_id(text.collation_id);
         }
         write_column_count(self.packets, columns)?;
         let client = (self.capabilities, self.encoding);

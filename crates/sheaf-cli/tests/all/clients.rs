@@ -175,7 +175,7 @@ for id, value in enumerate(values):
 for sql, expected in [
     (b"select hex('a\x80' 'b\\n')", "6180620A"),
     (b"select hex(_binary 'a\xff')\0", "61FF"),
-    (b"select hex(_latin1'\xe9')", "C3A9"),
+    (b"select hex(_latin1'\xe9')", "E9"),
     (b"select 'b' /* \xff */", "b"),
     (b"update t set s = 'x' where b = '\xc3';\0", None),
 ]:
@@ -239,6 +239,11 @@ assert list(old.fetchall()) == [
 ], "latin1"
 old.execute("select s from t where id = 1")
 assert old.fetchall() == (("\u00e9\u20ac",),)
+for charset, text in [("cp1251", "\u0436\u20ac"), ("koi8r", "\u0436"), ("latin2", "\u0105"), ("greek", "\u03b1")]:
+    cursor = connect(charset).cursor()
+    cursor.execute("select '" + text + "' as `" + text + "`, concat('" + text + "', _utf8mb4 x'E4B8AD')")
+    assert cursor.description[0][0] == text, charset
+    assert cursor.fetchall() == ((text, text + "?"),), charset
 try:
     connect("gbk")
     raise AssertionError("gbk")

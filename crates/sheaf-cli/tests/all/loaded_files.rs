@@ -116,7 +116,7 @@ fn a_file_of_latin1_is_one_of_cp1252() {
     let file = directory.path().join("rows.csv");
     std::fs::write(&file, b"\x80\x9F\xE4,\x80\x9F\xE4\n").expect("the directory is ours");
     let load = format!(
-        "LOAD DATA INFILE '{}' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY ','",
+        "LOAD DATA INFILE '{}' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY ',' (t.a, files.t.b)",
         file.display()
     );
     connection.query_drop(load).expect("the file fits");

@@ -24,9 +24,9 @@ use sheaf_types::number::{
 use sheaf_types::temporal::{
     self, DAY, ZERO_DATETIME, civil_from_days, round_datetime, round_time, year_of_number,
 };
-use sheaf_types::text::hexadecimal::digits_of;
+use sheaf_types::text::encoding::TextEncoding;
 
-use super::result_array::texts;
+use super::result_array::{byte_strings, texts};
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 
@@ -66,7 +66,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$cast_char", (1, 2), text_type, cast_char),
     Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary).growing(),
     // Value, name of a character set, and a number if it gives way to columns: bytes as a text of it.
-    Function::new("$using", (2, 3), using_type, text_of_bytes),
+    Function::new("$using", (2, 3), using_type, text_of_set),
+    // Value, name of a character set: the bytes of the text in it.
+    Function::strict("$encoded", (2, 2), |_| Ok(field::bytes()), bytes_in_set).growing(),
     Function::new(
         "$cast_date",
         (1, 1),
@@ -300,8 +302,8 @@ fn text_type(operands: &Operands<'_>) -> Result<Field> {
     })
 }
 
-/// A text of another character set compares by the default of its set, as a column of it does. The one that Sheaf does
-/// not know is a part of utf8mb4, and gives way to it.
+/// A text of another character set compares by the collation that text has by default. The characters of the set are a
+/// part of those of utf8mb4, so it gives way to what is of that.
 fn using_type(operands: &Operands<'_>) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
     let gives_way = operands.fields.len() > 2;
@@ -499,30 +501,50 @@ fn cast_char(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(result))
 }
 
-/// Bytes that are no text of the character set are NULL. Beyond ASCII, only UTF-8 is known.
-fn text_of_bytes(call: &Call<'_>) -> Result<ArrayRef> {
+/// The encoding that the second argument names.
+fn named_encoding(call: &Call<'_>) -> Result<TextEncoding> {
+    let names = call.text(1)?;
+    Ok(TextEncoding::of_character_set(
+        names.get(0).unwrap_or_default(),
+    ))
+}
+
+/// Bytes that are no text of the character set are NULL. Of a text, what the character set does not have is lost.
+fn text_of_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let encoding = named_encoding(call)?;
     if !call.is_bytes(0) {
-        return Ok(Arc::new(call.text(0)?.array));
+        let values = call.text(0)?;
+        if encoding == TextEncoding::Utf8 {
+            return Ok(Arc::new(values.array));
+        }
+        return texts(call, |row, out| {
+            out.push_str(&encoding.narrowed(values.get(row)?));
+            Some(())
+        });
     }
-    let (values, names) = (call.bytes(0)?, call.text(1)?);
-    let name = names.get(0).unwrap_or_default();
-    if !name.starts_with("utf8")
-        && let Some(bytes) = values
-            .array
-            .iter()
-            .flatten()
-            .find(|bytes| !bytes.is_ascii())
-    {
-        let digits = digits_of(bytes);
-        return Err(EvaluationError::new(
-            codes::NOT_SUPPORTED_YET,
-            format!("This version of Sheaf doesn't yet support 'characters beyond ASCII in {name}': '{digits}'"),
-        )
-        .into());
-    }
-    let texts = values.array.iter();
-    let texts = texts.map(|bytes| std::str::from_utf8(bytes?).ok());
-    Ok(Arc::new(texts.collect::<StringViewArray>()))
+    let values = call.bytes(0)?;
+    texts(call, |row, out| {
+        let bytes = values.get(row)?;
+        match std::str::from_utf8(bytes) {
+            Ok(text) if encoding == TextEncoding::Utf8 => out.push_str(text),
+            _ => out.push_str(&encoding.decode(bytes)?),
+        }
+        Some(())
+    })
+}
+
+/// The bytes of a text in a character set. Bytes are what they are.
+fn bytes_in_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let encoding = named_encoding(call)?;
+    let (values, is_text) = (call.bytes(0)?, !call.is_bytes(0));
+    byte_strings(call, |row, out| {
+        let bytes = values.get(row)?;
+        match is_text {
+            true => out.extend_from_slice(&encoding.encode(bytes)),
+            false => out.extend_from_slice(bytes),
+        }
+        Some(())
+    })
 }
 
 fn cast_binary(call: &Call<'_>) -> Result<ArrayRef> {

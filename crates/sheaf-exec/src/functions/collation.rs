@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, BinaryArray};
+use arrow::array::{Array, ArrayRef, BinaryArray};
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use datafusion_common::{Column, Result, ScalarValue, exec_err};
 use datafusion_expr::expr::{InList, ScalarFunction};
@@ -19,6 +19,7 @@ use sheaf_types::Collation;
 use sheaf_types::text::like::Pattern;
 
 use crate::functions::like::escape_character;
+use crate::functions::result_array::byte_strings;
 use crate::functions::types::field;
 use crate::functions::{Call, Function, SqlType, as_function, call};
 
@@ -33,17 +34,38 @@ pub(crate) static FUNCTIONS: &[Function] = &[
         |_| Ok(field::bytes()),
         |call| Ok(Arc::new(sort_keys(call)?)),
     ),
+    // Text, name of its collation, and a length in characters or -1.
+    Function::strict(
+        "$weight_string",
+        (3, 3),
+        |_| Ok(field::bytes()),
+        weight_strings,
+    )
+    .growing(),
 ];
 
+/// The collation that the second argument names.
+fn named_collation(call: &Call<'_>) -> Option<Collation> {
+    let name = call.scalar(1).and_then(ScalarValue::try_as_str).flatten()?;
+    Collation::parse(name)
+}
+
+fn weight_strings(call: &Call<'_>) -> Result<ArrayRef> {
+    let Some(collation) = named_collation(call) else {
+        return exec_err!("WEIGHT_STRING without a collation");
+    };
+    let (values, lengths) = (call.text(0)?, call.int(2)?);
+    byte_strings(call, |row, out| {
+        let length = usize::try_from(lengths.get(row)?).ok();
+        collation
+            .weight_string_into(values.get(row)?, length, out)
+            .then_some(())
+    })
+}
+
 fn sort_keys(call: &Call<'_>) -> Result<BinaryArray> {
-    let collation = match call
-        .scalar(1)
-        .and_then(ScalarValue::try_as_str)
-        .flatten()
-        .and_then(Collation::parse)
-    {
-        Some(collation) => collation,
-        None => return exec_err!("ck without a collation"),
+    let Some(collation) = named_collation(call) else {
+        return exec_err!("ck without a collation");
     };
     let values = call.text(0)?.array;
     let (rows, turns) = (values.len(), call.turns());

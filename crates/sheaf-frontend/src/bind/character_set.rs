@@ -1,26 +1,60 @@
-//! Character sets in expressions: `_utf8mb4 0xD0B1`, `_binary'x'`, `CONVERT(x USING utf8mb4)`, `CHAR(65 USING latin1)`.
+//! Character sets in expressions: `_utf8mb4 0xD0B1`, `_binary'x'`, `CONVERT(x USING koi8r)`, `CHAR(65 USING latin1)`.
 //!
-//! Text is UTF-8 throughout. Bytes become text where they are said to be UTF-8. Bytes of the narrower character sets
-//! become text if they are ASCII, and are refused otherwise.
+//! Text is UTF-8 throughout. Bytes become text by the character set that they are said to be of. A text that is
+//! converted to another character set has question marks in the places of the characters that this does not have, and
+//! is UTF-8 again. Its bytes are those of the other set only where a function asks for bytes right around it:
+//! `HEX(CONVERT(x USING koi8r))`, `CAST(CONVERT(x USING latin1) AS BINARY)`.
 
 use sheaf_types::error::codes;
+use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::text::hexadecimal::{bytes_of, digits_of};
-use sqlparser::ast::{Expr, Value as Literal};
+use sqlparser::ast::{DataType, Expr, Value as Literal};
 
+use crate::character_sets::{character_set, has_other_bytes};
 use crate::error::{Result, SqlError};
-use crate::syntax::text;
+use crate::syntax::{object_text, text};
 
-/// Other names than those of UTF-8, as far as ASCII goes.
-const OF_ASCII: [&str; 2] = ["ascii", "latin1"];
-const OF_UTF8: [&str; 3] = ["utf8mb4", "utf8mb3", "utf8"];
 pub const BINARY: &str = "binary";
+/// Functions of one operand that look at its bytes.
+const OF_BYTES: [&str; 12] = [
+    "ascii",
+    "bit_length",
+    "crc32",
+    "hex",
+    "length",
+    "md5",
+    "octet_length",
+    "ord",
+    "sha",
+    "sha1",
+    "to_base64",
+    "$cast_binary",
+];
 
 /// The character set of this name. Error 1115.
 pub fn known(name: &str) -> Result<&'static str> {
-    let mut all = OF_UTF8.iter().chain(&OF_ASCII).chain([&BINARY]);
-    all.find(|known| known.eq_ignore_ascii_case(name))
-        .copied()
-        .ok_or_else(|| SqlError::unknown_character_set(name))
+    character_set(name)
+}
+
+/// Whether a function looks at the bytes of its only operand.
+pub fn asks_for_bytes(function: &str) -> bool {
+    OF_BYTES.contains(&function)
+}
+
+/// The character set that an operand is converted to or is written in, if that is not UTF-8 and not `binary`.
+pub fn other_character_set(operand: &Expr) -> Option<&'static str> {
+    let name = match operand {
+        Expr::Nested(inner) => return other_character_set(inner),
+        Expr::Convert {
+            data_type,
+            charset: Some(charset),
+            ..
+        } if !matches!(data_type, Some(DataType::JSON)) => object_text(charset),
+        Expr::Prefixed { prefix, .. } => prefix.value.strip_prefix('_')?.to_string(),
+        _ => return None,
+    };
+    let name = known(&name).ok()?;
+    has_other_bytes(name).then_some(name)
 }
 
 /// A literal behind an introducer, `_name`; `None` if it is no text and no bytes.
@@ -42,17 +76,14 @@ pub fn introduced(name: &str, literal: &Literal) -> Result<Option<Expr>> {
             digits,
         ))));
     }
-    if OF_ASCII.contains(&name) && !bytes.is_ascii() {
-        return Err(SqlError::not_supported_yet(format!(
-            "characters beyond ASCII in {name}"
-        )));
-    }
-    match String::from_utf8(bytes) {
-        Ok(string) => Ok(Some(text(string))),
-        Err(error) => {
-            let valid = error.utf8_error().valid_up_to();
-            let wrong = &error.as_bytes()[valid..];
-            let digits = digits_of(wrong);
+    match TextEncoding::of_character_set(name).decode(&bytes) {
+        Some(string) => Ok(Some(text(string))),
+        None => {
+            let valid = match std::str::from_utf8(&bytes) {
+                Err(error) => error.valid_up_to(),
+                Ok(_) => bytes.iter().take_while(|byte| byte.is_ascii()).count(),
+            };
+            let digits = digits_of(&bytes[valid..]);
             Err(SqlError::new(
                 codes::INVALID_CHARACTER_STRING,
                 format!("Invalid {name} character string: '{digits}'"),
@@ -81,8 +112,11 @@ mod tests {
         );
         assert_eq!(introduced("_LATIN1", &hex("41")).unwrap(), Some(text("A")));
         assert_eq!(introduced("_utf8mb4", &hex("41FF")).unwrap_err().code, 1300);
-        assert_eq!(introduced("_latin1", &hex("E4")).unwrap_err().code, 1235);
-        assert_eq!(introduced("_ucs2", &hex("0041")).unwrap_err().code, 1115);
+        assert_eq!(introduced("_latin1", &hex("E4")).unwrap(), Some(text("ä")));
+        assert_eq!(introduced("_ascii", &hex("E4")).unwrap(), Some(text("?")));
+        assert_eq!(introduced("_ucs2", &hex("0041")).unwrap(), Some(text("A")));
+        assert_eq!(introduced("_koi8r", &hex("C1")).unwrap(), Some(text("а")));
+        assert_eq!(introduced("_gbk", &hex("41")).unwrap_err().code, 1115);
         let number = Literal::Number("1".to_string(), false);
         assert_eq!(introduced("_utf8mb4", &number).unwrap(), None);
     }

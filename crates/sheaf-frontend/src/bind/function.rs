@@ -27,6 +27,7 @@ use super::arguments::{
     Arguments, invalid_group_function, take_arguments, unit_argument, wrong_argument_count,
 };
 use super::block::Clause;
+use super::character_set::asks_for_bytes;
 use super::scope::Found;
 use super::session::{group_concat_limit, takes_fraction_digits};
 use super::subquery::operand_columns;
@@ -139,7 +140,13 @@ impl Binder<'_> {
         }
         let arguments = match name.starts_with("json_") {
             true => self.json_operands(&arguments.values)?,
-            false => self.operands(&arguments.values)?,
+            false => match &arguments.values[..] {
+                [operand] if asks_for_bytes(&name) => {
+                    let value = self.operand(operand)?;
+                    vec![self.in_its_character_set(value, operand)?]
+                }
+                operands => self.operands(operands)?,
+            },
         };
         Ok(self.typing().call_function(udf, arguments)?)
     }
@@ -211,8 +218,8 @@ impl Binder<'_> {
         if let Some(named) = self.names_of_dates(name, values)? {
             return Ok(Some(named));
         }
-        if name == "weight_string" {
-            return unsupported("WEIGHT_STRING");
+        if let ("weight_string", [operand, length @ ..]) = (name, values) {
+            return self.weight_string(operand, length.first()).map(Some);
         }
         if name == "sleep" {
             expect(count == 1)?;

@@ -27,7 +27,7 @@ use super::character_set::BINARY;
 use super::from::visible;
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::{Binder, Bound};
-use crate::character_sets::{character_set_of, named_collation};
+use crate::character_sets::{character_set_of, has_other_bytes, named_collation};
 use crate::error::SqlError;
 use crate::parser::statement::TypeName;
 use crate::parser::{column_type, with_collation};
@@ -211,7 +211,7 @@ impl Reading<'_> {
             return Ok(self.collation);
         };
         let set = character_set_of(named);
-        if written.ty.collation().is_some() && matches!(set, "latin1" | "ascii") {
+        if written.ty.collation().is_some() && has_other_bytes(set) {
             return Err(SqlError::not_supported_yet(format!(
                 "CHARACTER SET {set} for a column of JSON_TABLE"
             )));

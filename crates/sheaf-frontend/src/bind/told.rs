@@ -1,6 +1,7 @@
 //! Functions that tell of a value what is known before there is one: CHARSET, COLLATION, COERCIBILITY, GET_FORMAT.
 //!
-//! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`. What the server
+//! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`, and another
+//! character set right around the conversion to it. What the server
 //! says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET and
 //! COLLATION alone.
 
@@ -11,8 +12,9 @@ use sheaf_types::Collation;
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::arguments::wrong_argument_count;
-use super::character_set::BINARY;
+use super::character_set::{BINARY, other_character_set};
 use super::{Binder, Bound};
+use crate::character_sets::default_collation;
 use crate::error::SqlError;
 use crate::syntax::{bare, object_text};
 
@@ -43,6 +45,13 @@ impl Binder<'_> {
             return Ok(Some(self.integer(level)));
         }
         let value = self.value(operand)?;
+        if let Some(set) = other_character_set(operand) {
+            let told = match name {
+                "charset" => set,
+                _ => default_collation(set),
+            };
+            return self.text(told).map(Some);
+        }
         let known = collation_of(&value.sql_type());
         let yields = matches!(known, Some((_, Coercibility::Coercible)));
         let is_own = is_system_constant(operand)

@@ -7,7 +7,8 @@ use sqlparser::tokenizer::Token;
 
 use super::binding;
 use super::name::parse_collation_of;
-use crate::syntax::call;
+use crate::character_sets::has_other_bytes;
+use crate::syntax::{call, null};
 
 /// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand: then it
 /// is the name of a character set.
@@ -92,8 +93,9 @@ fn parse_binary_of_type(
     let name = charset.as_ref().map(|name| name.to_string().to_lowercase());
     let collation = match name.as_deref() {
         // Their texts are kept as UTF-8.
-        None | Some("latin1" | "ascii") => "utf8mb4_bin".to_string(),
+        None => "utf8mb4_bin".to_string(),
         Some("binary") => return Ok((charset, None)),
+        Some(name) if has_other_bytes(name) => "utf8mb4_bin".to_string(),
         Some(name) => format!("{name}_bin"),
     };
     let collation = ObjectName::from(vec![Ident::new(collation)]);
@@ -185,6 +187,38 @@ fn parse_charset(parser: &mut Parser) -> Result<Option<ObjectName>, ParserError>
         parser.advance_token();
     }
     Ok(is_ascii.then(|| ObjectName::from(vec![Ident::new("latin1")])))
+}
+
+/// `WEIGHT_STRING(x)`, `WEIGHT_STRING(x AS CHAR(n))`, `WEIGHT_STRING(x AS BINARY(n))`: the type becomes a cast of NULL.
+pub(super) fn parse_weight_string(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let mut arguments = vec![parser.parse_expr()?];
+    if parser.parse_keyword(Keyword::AS) {
+        let is_binary = match parser.expect_one_of_keywords(&[Keyword::CHAR, Keyword::BINARY])? {
+            Keyword::BINARY => true,
+            _ => false,
+        };
+        parser.expect_token(&Token::LParen)?;
+        let length = parser.parse_literal_uint()?;
+        if length == 0 {
+            return parser.expected_ref("a length", parser.get_current_token());
+        }
+        parser.expect_token(&Token::RParen)?;
+        let data_type = match is_binary {
+            true => DataType::Binary(Some(length)),
+            false => DataType::Char(Some(CharacterLength::IntegerLength { length, unit: None })),
+        };
+        arguments.push(Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(null()),
+            data_type,
+            array: false,
+            format: None,
+        });
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(call("weight_string", arguments))
 }
 
 /// `CHAR(n, ...)` and `CHAR(n, ... USING charset)`.

@@ -37,7 +37,7 @@ pub use crate::function_names::SpacesOfFunctions;
 use crate::function_names::missing_function;
 use crate::reserved::is_reserved;
 use crate::syntax::chain;
-use cast::{parse_binary, parse_cast, parse_char, parse_convert};
+use cast::{parse_binary, parse_cast, parse_char, parse_convert, parse_weight_string};
 pub(crate) use infix::ESCAPE;
 use infix::{
     is_between, is_like, is_mod, is_null, is_pattern, is_regexp, is_sounds, parse_between,
@@ -370,6 +370,11 @@ impl Dialect for SheafDialect {
                     }
                     Keyword::INTERVAL => Some(parse_interval(parser)),
                     Keyword::TRIM => parse_trim_of_spaces(parser).transpose(),
+                    _ if word.value.eq_ignore_ascii_case("weight_string")
+                        && parser.peek_nth_token_ref(1).token == Token::LParen =>
+                    {
+                        Some(parse_weight_string(parser))
+                    }
                     _ if word.value.eq_ignore_ascii_case("json_value")
                         && parser.peek_nth_token_ref(1).token == Token::LParen =>
                     {

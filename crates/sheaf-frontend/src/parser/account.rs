@@ -43,6 +43,7 @@ pub enum AccountStatement {
     Revoke {
         if_exists: bool,
         grant: Grant,
+        ignore_unknown_user: bool,
     },
     /// REVOKE ALL PRIVILEGES, GRANT OPTION FROM …
     RevokeAll {
@@ -98,7 +99,7 @@ pub enum DefaultRoles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
     pub roles: Vec<AccountName>,
-    pub accounts: Vec<AccountName>,
+    pub accounts: Vec<UserName>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -312,7 +313,12 @@ impl StatementParser<'_> {
             on,
             users,
         };
-        Ok(account(AccountStatement::Revoke { if_exists, grant }))
+        let ignore_unknown_user = self.accept("IGNORE UNKNOWN USER");
+        Ok(account(AccountStatement::Revoke {
+            if_exists,
+            grant,
+            ignore_unknown_user,
+        }))
     }
 
     /// Privileges of MySQL that are not there, such as ROLE_ADMIN.

@@ -1,4 +1,4 @@
-//! Operators without a blank between them: `a<@b`, `a^@b`, `~~a` and `!~a`.
+//! What stands without a blank between: `a<@b`, `a^@b`, `~~a` and `!~a`, `and@b` and `1.from`.
 //!
 //! sqlparser knows the operators of PostgreSQL, and reads one of them where MySQL reads two. What its sign was cut from
 //! is the name of a variable:
@@ -8,21 +8,39 @@
 //!   a^@@global.x    a   ^@   @global.x   ->   a   ^   @@global.x
 //!   !~a             !~   a          ->   !   ~   a
 //! ```
+//!
+//! Words may have the sign of a variable in them, as accounts do (`bob@localhost`), and may begin with a digit. A reserved
+//! word is no account, and a number that ends with its point is none of a name.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
+use crate::reserved::is_reserved;
+
 /// The tokens with a token for each operator.
 pub(super) fn apart(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens
-        .iter()
-        .any(|token| !parts_of(&token.token).is_empty())
-    {
+    let is_joined = |token: &TokenWithSpan| {
+        !parts_of(&token.token).is_empty() || words_of(&token.token).is_some()
+    };
+    if !tokens.iter().any(is_joined) {
         return tokens;
     }
     let mut split = Vec::with_capacity(tokens.len() + 1);
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
+        if let Some((first, second)) = words_of(&token.token) {
+            let mut middle = token.span.start;
+            middle.column += first.to_string().chars().count() as u64;
+            split.push(TokenWithSpan::new(
+                first,
+                Span::new(token.span.start, middle),
+            ));
+            split.push(TokenWithSpan::new(
+                second,
+                Span::new(middle, token.span.end),
+            ));
+            continue;
+        }
         let parts = parts_of(&token.token);
         if parts.is_empty() {
             split.push(token);
@@ -72,6 +90,39 @@ fn parts_of(token: &Token) -> &'static [Token] {
     }
 }
 
+/// The two tokens that a word is in MySQL: a reserved word and a variable, or a number and a word.
+fn words_of(token: &Token) -> Option<(Token, Token)> {
+    let Token::Word(Word {
+        value,
+        quote_style: None,
+        ..
+    }) = token
+    else {
+        return None;
+    };
+    if value.starts_with(|first: char| first.is_ascii_digit()) {
+        let (digits, word) = value.split_once('.')?;
+        let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+        let is_word = word.starts_with(|first: char| first.is_alphabetic() || first == '_');
+        return (is_number && is_word).then(|| {
+            let number = Token::Number(format!("{digits}."), false);
+            (number, Token::make_word(word, None))
+        });
+    }
+    let at = value.find('@').filter(|at| *at > 0)?;
+    let word = Token::make_word(&value[..at], None);
+    let is_reserved = matches!(&word, Token::Word(word) if is_reserved(word.keyword));
+    let variable = match &value[at..] {
+        "@" => Token::AtSign,
+        name => Token::Word(Word {
+            value: name.to_string(),
+            quote_style: None,
+            keyword: Keyword::NoKeyword,
+        }),
+    };
+    is_reserved.then_some((word, variable))
+}
+
 /// Whether a token right behind the sign of a variable is of its name. One in quotes stays behind the sign.
 fn is_name(token: &Token) -> bool {
     match token {
@@ -108,6 +159,13 @@ mod tests {
             ("~~~a", "~ ~ ~ a"),
             ("!~a", "! ~ a"),
             ("!~~a", "! ~ ~ a"),
+            ("a between @a and@b", "a between @a and @b"),
+            ("a or@@global.x", "a or @@global.x"),
+            ("a and@`b c`", "a and @`b c`"),
+            ("select 1.from t", "select 1. from t"),
+            ("to bob@localhost", "to bob@localhost"),
+            ("`and@b`", "`and@b`"),
+            ("1e5, 1.5, t.1a, 1a", "1e5, 1.5, t.1a, 1a"),
         ] {
             let plain = |tokens: Vec<TokenWithSpan>| {
                 let tokens = tokens.into_iter().map(|token| token.token);
@@ -129,5 +187,10 @@ mod tests {
             .iter()
             .map(|token| (token.span.start.column, token.span.end.column));
         assert_eq!(columns.collect::<Vec<_>>(), [(1, 2), (2, 3), (3, 5)]);
+        let tokens = apart(tokens_of("or@b"));
+        let columns = tokens
+            .iter()
+            .map(|token| (token.span.start.column, token.span.end.column));
+        assert_eq!(columns.collect::<Vec<_>>(), [(1, 3), (3, 5)]);
     }
 }

@@ -4,7 +4,9 @@ use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
 use super::foreign::not_partitioned;
-use super::statement::{FileFormat, IntoTarget, LoadData, LoadTarget, OnDuplicate, OutFile};
+use super::statement::{
+    FileFormat, IntoTarget, LoadData, LoadTarget, OnDuplicate, OutFile, TableName,
+};
 use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
@@ -41,7 +43,7 @@ impl StatementParser<'_> {
         }
         let mut targets = Vec::new();
         if self.accept_token(&Token::LParen) && !self.accept_token(&Token::RParen) {
-            targets = self.list(Self::load_target)?;
+            targets = self.list(|parser| parser.load_target(&table))?;
             self.expect_token(&Token::RParen)?;
         }
         let mut set = Vec::new();
@@ -85,12 +87,37 @@ impl StatementParser<'_> {
         Ok(None)
     }
 
-    fn load_target(&mut self) -> ParseResult<LoadTarget> {
+    /// A variable, or a column that may say which table it is of. Error 1054 for another table.
+    fn load_target(&mut self, table: &TableName) -> ParseResult<LoadTarget> {
         match &self.tokens.peek_token_ref().token {
             Token::Word(word) if word.quote_style.is_none() && word.value.starts_with('@') => {
                 Ok(LoadTarget::Variable(self.user_variable()?))
             }
-            _ => Ok(LoadTarget::Column(self.identifier()?)),
+            _ => {
+                let mut parts = vec![self.identifier()?];
+                while parts.len() < 3 && self.accept_token(&Token::Period) {
+                    parts.push(self.identifier()?);
+                }
+                let is_of_table = match &parts[..] {
+                    [_] => true,
+                    [of, _] => *of == table.table,
+                    [database, of, _] => {
+                        *of == table.table
+                            && table
+                                .database
+                                .as_ref()
+                                .is_none_or(|known| known == database)
+                    }
+                    _ => false,
+                };
+                match (is_of_table, parts.pop()) {
+                    (true, Some(name)) => Ok(LoadTarget::Column(name)),
+                    (_, last) => {
+                        parts.extend(last);
+                        Err(SqlError::bad_field(&parts.join("."), "field list").into())
+                    }
+                }
+            }
         }
     }
 

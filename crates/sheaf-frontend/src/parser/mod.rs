@@ -23,6 +23,7 @@ mod error_place;
 mod explain;
 mod explicit_table;
 mod foreign;
+mod from_first;
 pub mod hint;
 mod insert;
 mod into_clause;

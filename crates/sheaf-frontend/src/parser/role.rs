@@ -84,7 +84,7 @@ impl StatementParser<'_> {
     pub(super) fn grant_roles(&mut self) -> ParseResult<Statement> {
         let roles = self.role_names()?;
         self.expect("TO")?;
-        let accounts = self.role_names()?;
+        let accounts = self.list(Self::user_name)?;
         let with_admin_option = self.accept("WITH ADMIN OPTION");
         Ok(account(AccountStatement::GrantRoles {
             grant: RoleGrant { roles, accounts },
@@ -96,7 +96,7 @@ impl StatementParser<'_> {
     pub(super) fn revoke_roles(&mut self, if_exists: bool) -> ParseResult<Statement> {
         let roles = self.role_names()?;
         self.expect("FROM")?;
-        let accounts = self.role_names()?;
+        let accounts = self.list(Self::user_name)?;
         let ignore_unknown_user = self.accept("IGNORE UNKNOWN USER");
         Ok(account(AccountStatement::RevokeRoles {
             if_exists,
@@ -183,14 +183,19 @@ mod tests {
     fn what_has_no_on_grants_roles() {
         let grant = RoleGrant {
             roles: named(&[("reader", "%"), ("writer", "%")]),
-            accounts: named(&[("ann", "%"), ("bob", "localhost")]),
+            accounts: named(&[("ann", "%"), ("bob", "localhost")])
+                .into_iter()
+                .map(UserName::Named)
+                .chain([UserName::Current])
+                .collect(),
         };
         for (end, with_admin_option) in [("", false), (" WITH ADMIN OPTION", true)] {
             let granted = AccountStatement::GrantRoles {
                 grant: grant.clone(),
                 with_admin_option,
             };
-            let text = format!("GRANT reader, 'writer'@'%' TO ann, bob@localhost{end}");
+            let text =
+                format!("GRANT reader, 'writer'@'%' TO ann, bob@localhost, CURRENT_USER{end}");
             assert_eq!(parse(&text), granted, "{text}");
         }
         let revoked = AccountStatement::RevokeRoles {
@@ -198,7 +203,7 @@ mod tests {
             grant,
             ignore_unknown_user: true,
         };
-        let text = "REVOKE IF EXISTS reader, writer FROM ann, bob@localhost IGNORE UNKNOWN USER";
+        let text = "REVOKE IF EXISTS reader, writer FROM ann, bob@localhost, CURRENT_USER() IGNORE UNKNOWN USER";
         assert_eq!(parse(text), revoked);
         for privileges in ["GRANT SELECT ON t TO ann", "REVOKE ALL ON *.* FROM ann"] {
             assert!(
@@ -213,7 +218,7 @@ mod tests {
             "GRANT select TO ann",
             "GRANT reader, ALL TO ann",
             "GRANT reader TO ann WITH GRANT OPTION",
-            "GRANT reader TO CURRENT_USER()",
+            "GRANT CURRENT_USER() TO ann",
             "REVOKE reader FROM",
         ] {
             assert_eq!(code(wrong), 1064, "{wrong}");

@@ -11,9 +11,9 @@
 //! Everything else stays as it is: the literals that are UTF-8, and the places of words before the first that was
 //! changed.
 //!
-//! A client of latin1 has all of its statement converted, except what it marks as binary. A column of bytes must get
-//! the bytes that it has sent, and a column of text the text. So the literals of INSERT and UPDATE become `_latin1
-//! X'E9'`, which is either, as the column asks for it.
+//! A client of latin1, or of another character set of one byte a character, has all of its statement converted, except
+//! what it marks as of another set. A column of bytes must get the bytes that it has sent, and a column of text the
+//! text. So the literals of INSERT and UPDATE become `_latin1 X'E9'`, which is either, as the column asks for it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use sheaf_types::text::hexadecimal::bytes_of;
 use sqlparser::ast::{Expr, Ident, Value};
 
 use super::scan::{Piece, Pieces};
-use crate::encoding::{TextEncoding, decode_latin1, latin1_character};
+use crate::encoding::{EightBit, TextEncoding};
 use crate::error::{Result, SqlError};
 
 /// Of the offending bytes, a message shows this many.
@@ -60,7 +60,7 @@ pub fn statement_text(
 /// Bytes that are text as they are.
 fn plain_text(bytes: &[u8], encoding: TextEncoding) -> Option<&str> {
     match encoding {
-        TextEncoding::Latin1 if !bytes.is_ascii() => None,
+        TextEncoding::EightBit(_) if !bytes.is_ascii() => None,
         _ => std::str::from_utf8(bytes).ok(),
     }
 }
@@ -137,26 +137,21 @@ impl<'a> Conversion<'a> {
     /// Comments and hints. What is not text in them does not matter.
     fn push_lossy(&mut self, range: Range<usize>) {
         let bytes = &self.bytes[range];
-        match plain_text(bytes, self.encoding) {
-            Some(text) => self.text.push_str(text),
-            None if self.encoding == TextEncoding::Latin1 => self.push_latin1(bytes),
-            None => self.text.push_str(&String::from_utf8_lossy(bytes)),
+        match (plain_text(bytes, self.encoding), self.encoding) {
+            (Some(text), _) => self.text.push_str(text),
+            (None, TextEncoding::EightBit(set)) => self.text.push_str(&set.decode(bytes)),
+            (None, _) => self.text.push_str(&String::from_utf8_lossy(bytes)),
         }
-    }
-
-    fn push_latin1(&mut self, bytes: &[u8]) {
-        self.text
-            .extend(bytes.iter().map(|byte| latin1_character(*byte)));
     }
 
     /// What is neither a string nor a comment.
     fn push_name(&mut self, range: Range<usize>) -> Result<()> {
         self.word = None;
         let bytes = &self.bytes[range];
-        match plain_text(bytes, self.encoding) {
-            Some(text) => self.text.push_str(text),
-            None if self.encoding == TextEncoding::Latin1 => self.push_latin1(bytes),
-            None => return Err(invalid_string(bytes)),
+        match (plain_text(bytes, self.encoding), self.encoding) {
+            (Some(text), _) => self.text.push_str(text),
+            (None, TextEncoding::EightBit(set)) => self.text.push_str(&set.decode(bytes)),
+            (None, _) => return Err(invalid_string(bytes)),
         }
         Ok(())
     }
@@ -193,12 +188,15 @@ impl<'a> Conversion<'a> {
             (_, Introducer::CharacterSet(name)) if name.eq_ignore_ascii_case(b"binary") => {
                 self.push_hexadecimal(whole);
             }
-            (_, Introducer::CharacterSet(name)) if name.eq_ignore_ascii_case(b"latin1") => {
-                self.drop_word(word);
-                self.push_latin1_strings(whole);
+            (_, Introducer::CharacterSet(name)) if is_written_in_digits(name) => {
+                self.push_hexadecimal(whole);
             }
-            (TextEncoding::Latin1, Introducer::None) => self.push_latin1_strings(whole),
-            (TextEncoding::Latin1, Introducer::National) => self.push_latin1(&self.bytes[whole]),
+            (TextEncoding::EightBit(set), Introducer::None) => {
+                self.push_strings_of(set, whole);
+            }
+            (TextEncoding::EightBit(set), Introducer::National) => {
+                self.text.push_str(&set.decode(&self.bytes[whole]));
+            }
             (_, Introducer::CharacterSet(name)) if !is_unicode(name) => {
                 let name = String::from_utf8_lossy(name);
                 return Err(SqlError::unknown_character_set(&name));
@@ -228,13 +226,14 @@ impl<'a> Conversion<'a> {
         }
     }
 
-    /// Strings in latin1: their text, or where a column may want their bytes, what is either.
-    fn push_latin1_strings(&mut self, strings: Range<usize>) {
+    /// Strings in the client's character set: their text, or where a column may want their bytes, what is either.
+    fn push_strings_of(&mut self, set: EightBit, strings: Range<usize>) {
         if self.is_assigning == Some(true) {
-            self.text.push_str("_latin1");
+            self.text.push('_');
+            self.text.push_str(set.name());
             self.push_hexadecimal(strings);
         } else {
-            self.push_latin1(&self.bytes[strings]);
+            self.text.push_str(&set.decode(&self.bytes[strings]));
         }
     }
 
@@ -266,6 +265,13 @@ impl<'a> Conversion<'a> {
             self.text.push('\'');
         }
     }
+}
+
+/// Whether texts of this character set are written by their bytes, `_koi8r X'C1'`.
+fn is_written_in_digits(character_set: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(character_set).to_ascii_lowercase();
+    let encoding = TextEncoding::of_character_set(&name);
+    encoding.eight_bit().is_some() || matches!(encoding, TextEncoding::Wide(_))
 }
 
 fn is_unicode(character_set: &[u8]) -> bool {
@@ -313,28 +319,31 @@ fn push_digits(quoted: &[u8], digits: &mut String) -> bool {
 }
 
 /// The text of `_latin1 X'E9'`, by its introducer and what stands behind it.
-pub fn latin1_text(prefix: &Ident, value: &Expr) -> Option<String> {
-    let digits = latin1_digits(prefix, value)?;
-    text_of_latin1_digits(digits)
+pub fn text_of_set(prefix: &Ident, value: &Expr) -> Option<String> {
+    let (encoding, digits) = digits_of_set(prefix, value)?;
+    text_of_digits(encoding, digits)
 }
 
-/// The digits of `_latin1 X'E9'`.
-pub fn latin1_digits<'e>(prefix: &Ident, value: &'e Expr) -> Option<&'e str> {
-    match value {
-        Expr::Value(value) if prefix.value.eq_ignore_ascii_case("_latin1") => match &value.value {
-            Value::HexStringLiteral(digits) => Some(digits),
-            _ => None,
-        },
-        _ => None,
-    }
+/// The digits of `_latin1 X'E9'`, and what they are in. `None` for UTF-8, ASCII and bytes.
+pub fn digits_of_set<'e>(prefix: &Ident, value: &'e Expr) -> Option<(TextEncoding, &'e str)> {
+    let Expr::Value(value) = value else {
+        return None;
+    };
+    let Value::HexStringLiteral(digits) = &value.value else {
+        return None;
+    };
+    let name = prefix.value.strip_prefix('_')?.to_ascii_lowercase();
+    let encoding = TextEncoding::of_character_set(&name);
+    let is_other = matches!(encoding, TextEncoding::EightBit(_) | TextEncoding::Wide(_));
+    is_other.then_some((encoding, digits))
 }
 
-/// A text in latin1 whose bytes are these hexadecimal digits; `None` if they are not pairs of digits.
-fn text_of_latin1_digits(digits: &str) -> Option<String> {
+/// A text whose bytes are these hexadecimal digits; `None` if they are not pairs of digits, or no text.
+fn text_of_digits(encoding: TextEncoding, digits: &str) -> Option<String> {
     if digits.len() % 2 == 1 {
         return None;
     }
-    bytes_of(digits).map(|bytes| decode_latin1(&bytes))
+    encoding.decode(&bytes_of(digits)?)
 }
 
 /// What is no text where only text can stand: error 1300.
@@ -354,6 +363,10 @@ pub fn invalid_string(bytes: &[u8]) -> SqlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn latin1_encoding() -> TextEncoding {
+        TextEncoding::of_character_set("latin1")
+    }
 
     fn utf8(bytes: &[u8]) -> String {
         text(bytes, TextEncoding::Utf8).expect("only literals are bytes")
@@ -387,10 +400,10 @@ mod tests {
             (b"values (\"a'\xff\"\"\")", "values (_binary X'6127FF22')"),
             (b"values (n'a\xff')", "values ( _binary X'61FF')"),
             (b"values (_utf8mb4'a\xff')", "values ( _binary X'61FF')"),
-            (b"values (_latin1'a\xe9')", "values ( 'a\u{e9}')"),
+            (b"values (_latin1'a\xe9')", "values (_latin1 X'61E9')"),
             (
                 b"insert into t values (_latin1 'a\xe9')",
-                "insert into t values ( _latin1 X'61E9')",
+                "insert into t values (_latin1  X'61E9')",
             ),
             (
                 b"values ('a' /* \xff */ '\xff\\'' , 1)",
@@ -431,7 +444,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length)
                 .map(|_| alphabet[random.below(alphabet.len() as u64) as usize])
                 .collect();
-            for encoding in [TextEncoding::Utf8, TextEncoding::Latin1] {
+            for encoding in [TextEncoding::Utf8, latin1_encoding()] {
                 let found = text(&bytes, encoding);
                 if encoding == TextEncoding::Utf8 && std::str::from_utf8(&bytes).is_ok() {
                     assert_eq!(found.as_deref().map(str::as_bytes), Ok(&bytes[..]));
@@ -465,7 +478,7 @@ mod tests {
 
     #[test]
     fn latin1_is_converted() {
-        let latin1 = |bytes: &[u8]| text(bytes, TextEncoding::Latin1).expect("every byte is text");
+        let latin1 = |bytes: &[u8]| text(bytes, latin1_encoding()).expect("every byte is text");
         for (bytes, text) in [
             (&b"select 'a'"[..], "select 'a'"),
             (b"select '\xe9' as `\xe9`", "select '\u{e9}' as `\u{e9}`"),
@@ -482,7 +495,8 @@ mod tests {
         ] {
             assert_eq!(latin1(bytes), text);
         }
-        assert_eq!(text_of_latin1_digits("4180"), Some("A\u{20AC}".into()));
-        assert_eq!(text_of_latin1_digits("418"), None);
+        let of_digits = |digits| text_of_digits(latin1_encoding(), digits);
+        assert_eq!(of_digits("4180"), Some("A\u{20AC}".into()));
+        assert_eq!(of_digits("418"), None);
     }
 }

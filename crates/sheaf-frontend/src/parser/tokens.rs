@@ -7,7 +7,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::error_place::tokenizer_error;
 use super::plain_tokens::keyword_of_clock;
 use super::text_size::TextSize;
-use super::{LONG_TEXT_BYTES, adjoining, bit_literals, scan, user_variables};
+use super::{LONG_TEXT_BYTES, adjoining, bit_literals, from_first, scan, user_variables};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 
@@ -43,6 +43,9 @@ pub(super) fn tokens_of(
         .map_err(|error| tokenizer_error(text, &error))?;
     cancel::check_statement()?;
     let mut tokens = adjoining::apart(tokens);
+    if from_first::may_be_in(&tokens) {
+        tokens = from_first::without_clause(tokens)?;
+    }
     if has_letters {
         for token in &mut tokens {
             match &mut token.token {

@@ -319,6 +319,7 @@ const TRANSPARENT: &[&str] = &[
     "$or_null",
     "$on_day",
     "$using",
+    "$encoded",
     "$collated",
 ];
 

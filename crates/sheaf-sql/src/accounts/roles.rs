@@ -265,7 +265,7 @@ impl Session {
                     false => return Err(error),
                 }
             }
-            for name in &grant.accounts {
+            for name in &client.names_of(&grant.accounts) {
                 let Some(account) = accounts.get_mut(name) else {
                     if !ignore_unknown_user {
                         return Err(unknown_authorization(name));
@@ -365,11 +365,12 @@ impl Client {
     ) -> Result<()> {
         catalog.change_accounts(|accounts| {
             self.check_may_grant_roles(accounts, grant.roles.iter())?;
-            let mut names = grant.roles.iter().chain(&grant.accounts);
+            let receivers = self.names_of(&grant.accounts);
+            let mut names = grant.roles.iter().chain(&receivers);
             if let Some(unknown) = names.find(|name| !accounts.contains_key(name)) {
                 return Err(unknown_authorization(unknown));
             }
-            for name in &grant.accounts {
+            for name in &receivers {
                 for role in &grant.roles {
                     add_role(accounts, (name, role), with_admin_option)?;
                 }

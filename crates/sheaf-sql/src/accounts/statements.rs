@@ -244,9 +244,11 @@ impl Session {
                 })?;
             }
             AccountStatement::Grant(grant) => self.grant(&grant)?,
-            AccountStatement::Revoke { if_exists, grant } => {
-                left_out = self.revoke(&grant, if_exists)?;
-            }
+            AccountStatement::Revoke {
+                if_exists,
+                grant,
+                ignore_unknown_user,
+            } => self.revoke(&grant, if_exists, ignore_unknown_user)?,
             AccountStatement::RevokeAll { if_exists, from } => {
                 let names = self.client.names_of(&from);
                 catalog.change_accounts(|accounts| {
@@ -406,7 +408,7 @@ impl Session {
         })
     }
 
-    fn revoke(&mut self, grant: &Grant, if_exists: bool) -> Result<LeftOut> {
+    fn revoke(&mut self, grant: &Grant, if_exists: bool, ignore_unknown_user: bool) -> Result<()> {
         let revoked = granted(grant)?;
         // Of ALL PRIVILEGES some are enough.
         let named = match grant.all {
@@ -415,10 +417,16 @@ impl Session {
         };
         let level = self.level_of(grant)?;
         let names = self.client.names_of(&grant.users);
-        let mut left_out = LeftOut::new();
+        let warnings = &mut self.warnings;
         self.engine.catalog().change_accounts(|accounts| {
             for name in &names {
                 let account = accounts.get_mut(name).map(Arc::make_mut);
+                if account.is_none() && ignore_unknown_user {
+                    let message = format!("Authorization ID {} does not exist.", name.user);
+                    warnings.warn(codes::USER_DOES_NOT_EXIST, message);
+                    continue;
+                }
+                let is_known = account.is_some();
                 let is_done = account.is_some_and(|account| {
                     if !level.has(account, named) || !level.has_columns(account, &grant.columns) {
                         return false;
@@ -427,15 +435,17 @@ impl Session {
                     let is_only_of_columns = revoked.is_empty() && !grant.columns.is_empty();
                     of_columns && (is_only_of_columns || level.remove(account, revoked))
                 });
-                match is_done {
-                    true => {}
-                    false if if_exists => left_out.push(name.clone()),
-                    false => return Err(level.no_such_grant(name)),
+                if is_done {
+                    continue;
+                }
+                let error = level.no_such_grant(name);
+                match if_exists && is_known {
+                    true => warnings.warn(error.code, error.message),
+                    false => return Err(error),
                 }
             }
             Ok(())
-        })?;
-        Ok(left_out)
+        })
     }
 
     fn level_of(&self, grant: &Grant) -> Result<Level> {

@@ -17,7 +17,7 @@ use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{TableWriter, WriteOptions};
-use crate::encoding::decode_latin1;
+use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
@@ -25,18 +25,11 @@ use crate::query::server_files::{is_inside, outside, path_of};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
-/// The texts of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
-    Utf8,
-    Latin1,
-}
-
 /// How a file is read.
 struct FilePlan<'a> {
     load: Parsed<'a, &'a LoadData>,
     places: Vec<Place>,
-    encoding: Encoding,
+    encoding: TextEncoding,
     mode: Mode,
 }
 
@@ -231,7 +224,8 @@ impl Session {
                         shape.put(&mut row, *position, null, number, &mut self.warnings)?;
                     }
                     (Place::Column(position), Some(field)) => {
-                        let known_text = if encoding == Encoding::Utf8 || field.bytes.is_ascii() {
+                        let known_text = if encoding.eight_bit().is_none() || field.bytes.is_ascii()
+                        {
                             field.text
                         } else {
                             None
@@ -282,17 +276,17 @@ struct Field<'a> {
 }
 
 impl Field<'_> {
-    fn to_text(&self, encoding: Encoding) -> Cow<'_, str> {
-        match encoding {
-            Encoding::Utf8 => String::from_utf8_lossy(self.bytes),
-            Encoding::Latin1 => decode_latin1(self.bytes).into(),
+    fn to_text(&self, encoding: TextEncoding) -> Cow<'_, str> {
+        match encoding.eight_bit() {
+            Some(set) => set.decode(self.bytes).into(),
+            None => String::from_utf8_lossy(self.bytes),
         }
     }
 
     /// The value for a column of bytes, or of anything else. What should be text and is not stays bytes: the column's
     /// conversion then says what is wrong with it.
-    fn to_value(&self, encoding: Encoding, is_bytes: bool) -> Value {
-        if !is_bytes && (encoding == Encoding::Latin1 || self.text.is_some()) {
+    fn to_value(&self, encoding: TextEncoding, is_bytes: bool) -> Value {
+        if !is_bytes && (encoding.eight_bit().is_some() || self.text.is_some()) {
             Value::Text(self.to_text(encoding).into_owned())
         } else {
             Value::Bytes(self.bytes.to_vec())
@@ -300,13 +294,12 @@ impl Field<'_> {
     }
 }
 
-fn file_encoding(character_set: Option<&str>) -> Result<Encoding> {
+fn file_encoding(character_set: Option<&str>) -> Result<TextEncoding> {
     let name = character_set.map_or(Ok("utf8mb4"), crate::variables::character_set)?;
-    Ok(if name == "latin1" {
-        Encoding::Latin1
-    } else {
-        Encoding::Utf8
-    })
+    match TextEncoding::of_character_set(name) {
+        TextEncoding::Wide(_) => Err(SqlError::not_supported_yet(format!("a file in {name}"))),
+        encoding => Ok(encoding),
+    }
 }
 
 /// True if a record has data behind its last column. A terminator at the very end of the line is no data: dbgen

@@ -590,6 +590,9 @@ impl Session {
 impl Warnings {
     /// The collation that CHARACTER SET and COLLATE name; `None` if neither is given. Collations that columns do not
     /// have are replaced by the nearest, with a warning.
+    ///
+    /// # Errors
+    /// 1115, 1253, 1273; 1235 for character sets in which texts of ASCII have other bytes than in UTF-8.
     pub(crate) fn collation_of(
         &mut self,
         character_set: Option<&str>,
@@ -600,6 +603,12 @@ impl Warnings {
         };
         if let Some(collation) = Collation::parse(name) {
             return Ok(Some(collation));
+        }
+        let set = variables::character_set_of(name);
+        if !variables::is_for_statements(set) {
+            return Err(SqlError::not_supported_yet(format!(
+                "columns of CHARACTER SET {set}"
+            )));
         }
         let nearest = Collation::nearest(name);
         self.warn(

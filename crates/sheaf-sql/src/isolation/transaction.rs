@@ -466,6 +466,20 @@ impl Session {
         self.begin_change()
     }
 
+    /// The same in front of a statement that commits the open transaction first: whether that only reads, or what SET
+    /// TRANSACTION said of the next one, is nothing to it.
+    ///
+    /// # Errors
+    /// As [`Self::check_writable`]; 1792 where the session's transactions only read.
+    pub(crate) fn check_writable_anew(&mut self) -> Result<()> {
+        self.check_server_writable()?;
+        if self.variables.transaction_read_only() {
+            return Err(SqlError::read_only_transaction());
+        }
+        self.table_locks.check_no_read_lock()?;
+        self.begin_change()
+    }
+
     /// Begins the changes of a statement, which are of these tables.
     ///
     /// # Errors

@@ -262,11 +262,11 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let set = file.character_set.as_deref();
-        let encoding = match set.map_or(Ok("utf8mb4"), character_set)? {
-            "latin1" => TextEncoding::Latin1,
-            "ascii" => TextEncoding::Ascii,
-            _ => TextEncoding::Utf8,
-        };
+        let set = set.map_or(Ok("utf8mb4"), character_set)?;
+        let encoding = TextEncoding::of_character_set(set);
+        if let TextEncoding::Wide(_) = encoding {
+            return Err(SqlError::not_supported_yet(format!("a file in {set}")));
+        }
         let writer = FieldWriter::new(file.format, encoding);
         let form = Form::Fields(Box::new(writer));
         self.select_into_file(query, (file.name, form), sink)

@@ -27,6 +27,7 @@ use sheaf_exec::functions::arithmetic::DIV_PRECISION_INCREMENT;
 use sheaf_frontend::query::{BoundQuery, Shown};
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
+use crate::encoding::TextEncoding;
 use crate::query::format_length::{
     length_of_format, length_of_number_format, length_of_unknown_format,
 };
@@ -507,6 +508,12 @@ impl<'a> Extents<'a> {
                 least(rest, number(2))?
             }
             "repeat" => argument(0)?.checked_mul(number(1)?)?,
+            "$encoded" => {
+                let name = literal_text(args.get(1)?)?;
+                let encoding = TextEncoding::of_character_set(name);
+                let characters = self.part(args.first()?, false)?;
+                characters.checked_mul(encoding.character_bytes())?
+            }
             "replace" => {
                 // Each character may be one that is replaced.
                 let (from, to) = (literal_length(args.get(1)?)?, argument(2)?);

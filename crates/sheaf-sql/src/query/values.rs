@@ -18,7 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::parser::Parsed;
 use crate::parser::statement::Scope;
-use crate::parser::statement_bytes::{latin1_digits, latin1_text};
+use crate::parser::statement_bytes::{digits_of_set, text_of_set};
 use crate::query::read_plan::Purpose;
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
@@ -228,8 +228,8 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
             ast::Value::Null => Some(Value::Null),
             _ => None,
         },
-        ast::Expr::Prefixed { prefix, value } if latin1_digits(prefix, value).is_some() => {
-            latin1_text(prefix, value).map(Value::Text)
+        ast::Expr::Prefixed { prefix, value } if digits_of_set(prefix, value).is_some() => {
+            text_of_set(prefix, value).map(Value::Text)
         }
         // Parameters, and what dumps write.
         ast::Expr::Prefixed { prefix, value } if prefix.value.eq_ignore_ascii_case("_binary") => {
@@ -260,11 +260,11 @@ const MAX_NUMBER_BYTES: usize = 8;
 const BEYOND_ALL: &str = "1e400";
 
 /// What a literal is in a column of this type if that is another one: the number of a hexadecimal literal, the bytes of
-/// a text in latin1. `None` for other columns and other expressions.
+/// a text in another character set. `None` for other columns and other expressions.
 pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
     match expression {
         ast::Expr::Nested(inner) => hybrid_number(inner, ty),
-        ast::Expr::Prefixed { prefix, value } if ty.is_binary() => latin1_digits(prefix, value)
+        ast::Expr::Prefixed { prefix, value } if ty.is_binary() => digits_of_set(prefix, value)
             .map(|_| ast::Expr::Prefixed {
                 prefix: ast::Ident::new("_binary"),
                 value: value.clone(),

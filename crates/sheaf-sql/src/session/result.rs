@@ -14,10 +14,9 @@ use sheaf_types::labels::longest_text;
 use sheaf_types::number::FloatDigits;
 use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 
-use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
-use crate::variables::collation;
 pub use crate::variables::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
+use crate::variables::{collation, encoding_of_collation_id};
 use sheaf_frontend::query::Header;
 
 /// A column type as the MySQL protocol numbers it (`enum_field_types`).
@@ -311,10 +310,7 @@ impl ColumnMeta {
 
 /// The most bytes of a character in the encoding of texts with this collation.
 fn character_bytes(collation_id: u16) -> u32 {
-    match TextEncoding::of_collation_id(collation_id) {
-        TextEncoding::Utf8 => MAX_CHARACTER_BYTES,
-        TextEncoding::Latin1 | TextEncoding::Ascii => 1,
-    }
+    encoding_of_collation_id(collation_id).character_bytes()
 }
 
 /// Whether the type is that of a computed text, which only says its collation.

@@ -137,16 +137,18 @@ impl Session {
                 character_set,
                 collation,
             } => {
-                let character_set =
-                    character_set.map_or(Ok("utf8mb4"), |name| variables::character_set(&name))?;
+                let character_set = character_set.map_or(Ok("utf8mb4"), |name| {
+                    variables::statement_character_set(&name)
+                })?;
                 Assigned::Texts {
                     character_set,
                     collation: variables::collation_within(character_set, collation.as_deref())?,
                 }
             }
             Assignment::CharacterSet(name) => {
-                let character_set =
-                    name.map_or(Ok("utf8mb4"), |name| variables::character_set(&name))?;
+                let character_set = name.map_or(Ok("utf8mb4"), |name| {
+                    variables::statement_character_set(&name)
+                })?;
                 Assigned::Texts {
                     character_set,
                     collation: variables::default_collation(character_set),
@@ -232,6 +234,10 @@ impl Session {
             self.outcome.take_seed(name, target);
         }
         let without_effect = variables::without_effect(target, name);
+        let deprecation = match name {
+            "sql_mode" => target.sql_mode().deprecation(),
+            _ => None,
+        };
         if scope == Scope::Global {
             globals.assigned.push((name.to_string(), new));
         }
@@ -240,6 +246,9 @@ impl Session {
         }
         if let Some(message) = without_effect {
             self.warnings.warn(codes::NOT_SUPPORTED_YET, message);
+        }
+        if let Some(message) = deprecation {
+            self.warnings.warn(codes::WARN_DEPRECATED_SQLMODE, message);
         }
         Ok(())
     }

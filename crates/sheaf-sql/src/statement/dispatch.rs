@@ -82,6 +82,9 @@ impl Session {
             Changes::Definitions if self.defines_temporary(properties.under_lock_tables) => {
                 self.transactions.check_reads_and_writes(&self.variables)?;
             }
+            Changes::Definitions if properties.transaction == Effect::Commits => {
+                self.check_writable_anew()?;
+            }
             Changes::Definitions => self.check_writable(false)?,
             Changes::Statistics => {
                 self.table_locks.check_no_read_lock()?;

@@ -146,6 +146,16 @@ impl SqlMode {
             .is_some_and(|position| self.bits & (1 << position) != 0)
     }
 
+    /// What a mode of these is said of that is to go one day.
+    pub(crate) fn deprecation(self) -> Option<String> {
+        let name = "PAD_CHAR_TO_FULL_LENGTH";
+        self.contains(name).then(|| {
+            format!(
+                "Changing sql mode '{name}' is deprecated. It will be removed in a future release."
+            )
+        })
+    }
+
     /// A value that does not fit is an error, not a warning.
     pub fn is_strict(self) -> bool {
         self.contains("STRICT_TRANS_TABLES") || self.contains("STRICT_ALL_TABLES")

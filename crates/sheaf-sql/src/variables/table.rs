@@ -11,6 +11,11 @@ const fn define(name: &'static str, lives: Lives, kind: Kind, default: &'static 
     }
 }
 
+/// What clients name as the engine of their tables. All tables are Sheaf's, as with ENGINE in CREATE TABLE.
+const ENGINES: &[&str] = &[
+    "InnoDB", "Sheaf", "MyISAM", "MEMORY", "HEAP", "Aria", "CSV", "ARCHIVE",
+];
+
 /// Sorted by name, which the lookup relies on. Numbers of bytes, seconds and counts as in MySQL's manual, "Server
 /// System Variables".
 #[rustfmt::skip] // One variable a line reads as the table that it is.
@@ -46,8 +51,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("datadir", Lives::ReadOnly, Kind::Text, ""),
     define("default_authentication_plugin", Lives::Global, Kind::Choice(&["mysql_native_password", "caching_sha2_password"]), "mysql_native_password"),
     define("default_collation_for_utf8mb4", Lives::Both, Kind::Collation, "utf8mb4_0900_ai_ci"),
-    define("default_storage_engine", Lives::Both, Kind::Choice(&["InnoDB", "Sheaf"]), "InnoDB"),
-    define("default_tmp_storage_engine", Lives::Both, Kind::Choice(&["InnoDB", "Sheaf"]), "InnoDB"),
+    define("default_storage_engine", Lives::Both, Kind::Choice(ENGINES), "InnoDB"),
+    define("default_tmp_storage_engine", Lives::Both, Kind::Choice(ENGINES), "InnoDB"),
     define("default_week_format", Lives::Both, Kind::Integer { min: 0, max: 7 }, "0"),
     define("definition_memory", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "268435456"),
     define("disconnect_on_expired_password", Lives::ReadOnly, Kind::Bool, "ON"),

@@ -149,7 +149,14 @@ impl Collation {
     /// The collation of columns that is most like the one of this name: in whether case, accents and trailing spaces
     /// count.
     pub fn nearest(name: &str) -> Collation {
+        let of_unicode = || {
+            let (set, rest) = name.split_once('_')?;
+            let sets = ["ucs2", "utf16", "utf16le", "utf32"];
+            sets.contains(&set)
+                .then(|| Collation::parse(&format!("utf8mb4_{rest}")))?
+        };
         Collation::parse_with_aliases(name)
+            .or_else(of_unicode)
             .filter(|collation| *collation != Collation::Binary)
             .unwrap_or_else(|| match name == "binary" || name.ends_with("_bin") {
                 true => Collation::Utf8mb4_bin,

@@ -3,6 +3,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`collation`] | sort keys of texts |
+//! | `eight_bit` | character sets of one byte a character |
+//! | [`encoding`] | texts in other character sets |
 //! | [`hexadecimal`] | bytes as digits |
 //! | [`letter_case`] | the other case of a letter |
 //! | [`like`] | patterns of LIKE |
@@ -10,10 +12,13 @@
 //! | [`quoting`] | names and strings in a statement |
 //! | [`unicode_primary`] | sort keys of `utf8mb4_0900_ai_ci` |
 //! | `unicode_weights` | sort keys of the older Unicode collations, and weights of accents and cases |
+//! | `weight_string` | weights as WEIGHT_STRING shows them |
 
 use std::borrow::Cow;
 
 pub mod collation;
+mod eight_bit;
+pub mod encoding;
 pub mod hexadecimal;
 pub mod letter_case;
 pub mod like;
@@ -21,6 +26,7 @@ mod padded;
 pub mod quoting;
 pub mod unicode_primary;
 pub(crate) mod unicode_weights;
+mod weight_string;
 
 /// Ends the key of a PAD SPACE collation.
 pub const PAD_END: u8 = 0x01;

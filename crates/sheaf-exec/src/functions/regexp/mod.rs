@@ -363,11 +363,14 @@ const CLASSES: [(&str, &str); 11] = [
     ("[:^alpha:]", r"\P{Alphabetic}"),
 ];
 
+/// The two ends of a word, as MariaDB and MySQL 5.7 write them.
+const ENDS_OF_WORDS: [(&str, &str); 2] = [("[[:<:]]", r"\b{start}"), ("[[:>:]]", r"\b{end}")];
+
 fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
     if !pattern.contains("[:") {
         return Cow::Borrowed(pattern);
     }
-    let named = CLASSES.iter();
+    let named = ENDS_OF_WORDS.iter().chain(&CLASSES);
     let replaced = named.fold(pattern.to_string(), |pattern, (name, class)| {
         pattern.replace(name, class)
     });
@@ -505,6 +508,10 @@ mod tests {
             ("Ä", "^[[:lower:]]$", false),
             ("$", "[[:punct:]]", true),
             ("1", "[^[:digit:]]", false),
+            ("ein Wört da", "[[:<:]]wört[[:>:]]", false),
+            ("ein Wört da", "[[:<:]]Wört[[:>:]]", true),
+            ("Wörter", "[[:<:]]Wört[[:>:]]", false),
+            ("Vorwört", "[[:<:]]wört", false),
         ] {
             let regex = Regex::new(&with_unicode_classes(pattern)).expect(pattern);
             assert_eq!(regex.is_match(text), expected, "{text} {pattern}");

@@ -3,18 +3,22 @@
 use datafusion_common::ScalarValue;
 use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
+use sheaf_exec::functions::SqlType;
+use sheaf_exec::functions::types::collation_of;
 use sheaf_table::Column;
+use sheaf_types::Collation;
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::{MAX_DECIMAL_SCALE, MAX_FRACTION_DIGITS, Sign};
 use sheaf_types::number::FloatDigits;
-use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo};
+use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr};
 
-use crate::bind::character_set::{BINARY, known as known_character_set};
+use crate::bind::character_set::{BINARY, known as known_character_set, other_character_set};
 use crate::bind::session::session_function;
 use crate::bind::{Binder, Bound, unsupported};
+use crate::character_sets::{character_set_of, collation, has_other_bytes};
 use crate::column_default::type_of_label;
 use crate::error::SqlError;
-use crate::syntax::object_text;
+use crate::syntax::{bare, null, object_text};
 
 impl Binder<'_> {
     /// A value, and a length: the value as a text that compares as the connection says, whatever it was before.
@@ -40,6 +44,90 @@ impl Binder<'_> {
                     arguments.push(self.integer(1));
                 }
                 self.call("$using", arguments)
+            }
+        }
+    }
+
+    /// The value of an operand whose bytes are asked for: if that is converted to another character set, or written in one, its bytes
+    /// in that.
+    pub(in crate::bind) fn in_its_character_set(
+        &self,
+        value: Scalar,
+        operand: &Expr,
+    ) -> Bound<Scalar> {
+        match other_character_set(operand) {
+            Some(name) => self.call("$encoded", vec![value, self.text(name)?]),
+            None => Ok(value),
+        }
+    }
+
+    /// The collation that COLLATE names. One of another character set is the nearest, as in a column: which set a
+    /// column has said is known no more.
+    ///
+    /// # Errors
+    /// 1253 for a literal, or for what is converted, of yet another character set; 1273.
+    pub(super) fn named_in_collate(&self, operand: &Expr, name: &str) -> Bound<String> {
+        let known = collation(name).map(|(_, name)| name);
+        let set = known.as_ref().map(|name| character_set_of(name));
+        let Some(set) = set.ok().filter(|set| has_other_bytes(set)) else {
+            return Ok(name.to_string());
+        };
+        let connection = || {
+            let session = self.context.session;
+            let value = session.system_variable(false, "character_set_connection");
+            value.map(|value| value.to_string())
+        };
+        let own = match (other_character_set(operand), bare(operand)) {
+            (Some(own), _) => Some(own.to_string()),
+            (None, Expr::Value(_)) => connection(),
+            (None, _) => None,
+        };
+        match own.filter(|own| own != set) {
+            Some(own) => Err(SqlError::collation_of_other_character_set(name, &own)),
+            None => Ok(Collation::nearest(known?).name().to_string()),
+        }
+    }
+
+    /// WEIGHT_STRING: of a text by its collation, of bytes as they are; NULL of numbers, as in MariaDB. `length` is a cast
+    /// of NULL to so many characters or bytes.
+    pub(in crate::bind) fn weight_string(
+        &mut self,
+        operand: &Expr,
+        length: Option<&Expr>,
+    ) -> Bound<Scalar> {
+        let value = self.value(operand)?;
+        let length = match length {
+            Some(Expr::Cast { data_type, .. }) => match data_type {
+                DataType::Binary(_) => return self.cast(value, data_type),
+                DataType::Char(Some(CharacterLength::IntegerLength { length, .. })) => {
+                    i64::try_from(*length).unwrap_or(i64::MAX)
+                }
+                _ => -1,
+            },
+            _ => -1,
+        };
+        let ty = value.sql_type();
+        let is_number = matches!(
+            ty,
+            SqlType::Boolean
+                | SqlType::Integer { .. }
+                | SqlType::Decimal { .. }
+                | SqlType::Float
+                | SqlType::Double
+                | SqlType::Year
+        );
+        match collation_of(&ty) {
+            _ if is_number => self.internal(&null()),
+            None | Some((Collation::Binary, _)) => self.call("$cast_binary", vec![value]),
+            Some(_) if other_character_set(operand).is_some() => {
+                unsupported("WEIGHT_STRING of texts of other character sets")
+            }
+            Some((collation, _)) if collation.has_levels() => {
+                unsupported(format!("WEIGHT_STRING by {}", collation.name()))
+            }
+            Some((collation, _)) => {
+                let arguments = vec![value, self.text(collation.name())?, self.integer(length)];
+                self.call("$weight_string", arguments)
             }
         }
     }

@@ -24,13 +24,12 @@ use sqlparser::ast::{
 };
 
 use super::arguments::unit_name;
-use super::character_set::introduced;
+use super::character_set::{BINARY, introduced};
 use super::literal::{check_non_zero_literal, check_typed_literal, with_fraction_of};
 use super::session::variable;
 use super::subquery::operand_columns;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
-use crate::parser::statement_bytes::latin1_text;
 use crate::syntax::{inside, is_same, object_text};
 
 pub(super) use operator::comparison_of;
@@ -210,9 +209,6 @@ impl Binder<'_> {
             }
             Expr::Value(value) => self.literal(value),
             Expr::Prefixed { prefix, value } => {
-                if let Some(latin1) = latin1_text(prefix, value) {
-                    return self.text(latin1);
-                }
                 let literal = match value.as_ref() {
                     Expr::Value(value) => introduced(&prefix.value, &value.value)?,
                     _ => None,
@@ -328,7 +324,16 @@ impl Binder<'_> {
                 charset,
                 ..
             } => {
+                let is_for_bytes = match (data_type, charset) {
+                    (Some(data_type), None) => matches!(data_type, DataType::Binary(_)),
+                    (_, Some(charset)) => object_text(charset).eq_ignore_ascii_case(BINARY),
+                    _ => false,
+                };
                 let value = self.value(expr)?;
+                let value = match is_for_bytes {
+                    true => self.in_its_character_set(value, expr)?,
+                    false => value,
+                };
                 match (data_type, charset) {
                     (Some(data_type), Some(charset)) => {
                         let text = self.cast(value, data_type)?;
@@ -351,6 +356,9 @@ impl Binder<'_> {
                 expr, data_type, ..
             } => {
                 let mut value = self.value(expr)?;
+                if matches!(data_type, DataType::Binary(_)) {
+                    value = self.in_its_character_set(value, expr)?;
+                }
                 if *data_type == DataType::JSON {
                     value = self.value_in_json(value, expr)?;
                 }
@@ -399,8 +407,10 @@ impl Binder<'_> {
                 self.call("$trim", vec![value, removed, place])
             }
             Expr::Collate { expr, collation } => {
-                let arguments = vec![self.value(expr)?, self.text(object_text(collation))?];
-                self.call("$collate", arguments)
+                let value = self.value(expr)?;
+                let collation = self.named_in_collate(expr, &object_text(collation))?;
+                let name = self.text(collation)?;
+                self.call("$collate", vec![value, name])
             }
             Expr::Case {
                 operand,

@@ -1,0 +1,269 @@
+//! Texts in other character sets than UTF-8: how a client sends and reads them, and which bytes they have.
+//!
+//! Text is UTF-8 throughout. A client that has set `character_set_client` to latin1 sends statements in it, and gets
+//! texts in what `character_set_results` says. Literals (`_koi8r X'C1'`) and CONVERT name others. A character that the
+//! other character set does not have becomes a question mark.
+//!
+//! | encodings | what their bytes are |
+//! |---|---|
+//! | UTF-8, and what is not told apart from it | the text as it is |
+//! | ASCII | bytes below 0x80 |
+//! | [`EightBit`] | a byte a character, by a table for each of them |
+//! | [`Wide`] | units of two or four bytes. They hold no statements: clients do not send them |
+
+use std::borrow::Cow;
+
+pub use super::eight_bit::EightBit;
+use super::eight_bit::REPLACEMENT;
+
+/// How a text is written in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextEncoding {
+    /// UTF-8, and what is not told apart from it: a client that has asked for `binary` or for no conversion.
+    #[default]
+    Utf8,
+    Ascii,
+    EightBit(EightBit),
+    Wide(Wide),
+}
+
+/// Encodings whose units have several bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wide {
+    /// The characters of the Basic Multilingual Plane, the higher byte first.
+    Ucs2,
+    Utf16,
+    /// The lower byte first.
+    Utf16Le,
+    Utf32,
+}
+
+/// The greatest character of UCS-2.
+const MAX_UCS2: char = '\u{FFFF}';
+
+impl Wide {
+    fn of_name(name: &str) -> Option<Wide> {
+        Some(match name {
+            "ucs2" => Wide::Ucs2,
+            "utf16" => Wide::Utf16,
+            "utf16le" => Wide::Utf16Le,
+            "utf32" => Wide::Utf32,
+            _ => return None,
+        })
+    }
+
+    /// The bytes of a unit.
+    fn unit(self) -> usize {
+        match self {
+            Wide::Utf32 => 4,
+            Wide::Ucs2 | Wide::Utf16 | Wide::Utf16Le => 2,
+        }
+    }
+
+    fn push(self, character: char, bytes: &mut Vec<u8>) {
+        let mut units = [0; 2];
+        match self {
+            Wide::Utf32 => bytes.extend(u32::from(character).to_be_bytes()),
+            Wide::Ucs2 if character > MAX_UCS2 => bytes.extend([0, REPLACEMENT]),
+            Wide::Ucs2 | Wide::Utf16 => {
+                for unit in character.encode_utf16(&mut units) {
+                    bytes.extend(unit.to_be_bytes());
+                }
+            }
+            Wide::Utf16Le => {
+                for unit in character.encode_utf16(&mut units) {
+                    bytes.extend(unit.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// `None`: they are no text. Bytes are missing in front of the first unit if that has not all of them.
+    fn decode(self, bytes: &[u8]) -> Option<String> {
+        let unit = self.unit();
+        let missing = bytes.len().next_multiple_of(unit) - bytes.len();
+        let padded: Vec<u8> = std::iter::repeat_n(0, missing)
+            .chain(bytes.iter().copied())
+            .collect();
+        let units = padded.chunks_exact(2).map(|pair| match self {
+            Wide::Utf16Le => u16::from_le_bytes([pair[0], pair[1]]),
+            _ => u16::from_be_bytes([pair[0], pair[1]]),
+        });
+        match self {
+            Wide::Utf32 => padded
+                .chunks_exact(4)
+                .map(|unit| {
+                    char::from_u32(u32::from_be_bytes([unit[0], unit[1], unit[2], unit[3]]))
+                })
+                .collect(),
+            Wide::Ucs2 => units.map(|unit| char::from_u32(unit.into())).collect(),
+            Wide::Utf16 | Wide::Utf16Le => char::decode_utf16(units).collect::<Result<_, _>>().ok(),
+        }
+    }
+}
+
+impl TextEncoding {
+    /// The encoding of a character set, by its name in lower case.
+    pub fn of_character_set(name: &str) -> TextEncoding {
+        match name {
+            "ascii" => TextEncoding::Ascii,
+            name => EightBit::of_name(name)
+                .map(TextEncoding::EightBit)
+                .or_else(|| Wide::of_name(name).map(TextEncoding::Wide))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// A character set of one byte a character that is more than ASCII.
+    pub fn eight_bit(self) -> Option<EightBit> {
+        match self {
+            TextEncoding::EightBit(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    /// The most bytes of a character.
+    pub fn character_bytes(self) -> u32 {
+        match self {
+            TextEncoding::Utf8 | TextEncoding::Wide(Wide::Utf16 | Wide::Utf16Le | Wide::Utf32) => 4,
+            TextEncoding::Wide(Wide::Ucs2) => 2,
+            TextEncoding::Ascii | TextEncoding::EightBit(_) => 1,
+        }
+    }
+
+    /// A text in this encoding.
+    pub fn encode<'t>(self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        let byte = |character: char| match self {
+            TextEncoding::EightBit(set) => set.byte(character),
+            _ => u8::try_from(character).ok().filter(u8::is_ascii),
+        };
+        match self {
+            TextEncoding::Utf8 => Cow::Borrowed(text),
+            TextEncoding::Wide(wide) => {
+                let mut bytes = Vec::with_capacity(wide.unit() * text.len());
+                for character in super::text_of(text).chars() {
+                    wide.push(character, &mut bytes);
+                }
+                Cow::Owned(bytes)
+            }
+            TextEncoding::Ascii | TextEncoding::EightBit(_) if text.is_ascii() => {
+                Cow::Borrowed(text)
+            }
+            TextEncoding::Ascii | TextEncoding::EightBit(_) => super::text_of(text)
+                .chars()
+                .map(|character| byte(character).unwrap_or(REPLACEMENT))
+                .collect(),
+        }
+    }
+
+    /// The text of bytes in this encoding; `None` if they are none. A byte that is no character where each is one
+    /// becomes a question mark.
+    pub fn decode(self, bytes: &[u8]) -> Option<String> {
+        match self {
+            TextEncoding::Utf8 => std::str::from_utf8(bytes).ok().map(str::to_string),
+            TextEncoding::Ascii => {
+                let byte = |byte: &u8| if byte.is_ascii() { *byte } else { REPLACEMENT };
+                Some(bytes.iter().map(byte).map(char::from).collect())
+            }
+            TextEncoding::EightBit(set) => Some(set.decode(bytes)),
+            TextEncoding::Wide(wide) => wide.decode(bytes),
+        }
+    }
+
+    /// A text as it is after it was in this encoding.
+    pub fn narrowed(self, text: &str) -> Cow<'_, str> {
+        let is_kept = |character: char| match self {
+            TextEncoding::Utf8 | TextEncoding::Wide(Wide::Utf16 | Wide::Utf16Le | Wide::Utf32) => {
+                true
+            }
+            TextEncoding::Wide(Wide::Ucs2) => character <= MAX_UCS2,
+            TextEncoding::Ascii => character.is_ascii(),
+            TextEncoding::EightBit(set) => set.byte(character).is_some(),
+        };
+        match text.is_ascii() || text.chars().all(is_kept) {
+            true => Cow::Borrowed(text),
+            false => text
+                .chars()
+                .map(|character| match is_kept(character) {
+                    true => character,
+                    false => char::from(REPLACEMENT),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl EightBit {
+    /// The text of bytes.
+    pub fn decode(self, bytes: &[u8]) -> String {
+        let characters = bytes.iter().map(|byte| self.character(*byte));
+        characters
+            .map(|character| character.unwrap_or(char::from(REPLACEMENT)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoding(name: &str) -> TextEncoding {
+        TextEncoding::of_character_set(name)
+    }
+
+    #[test]
+    fn every_byte_of_latin1_comes_back() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let text = encoding("latin1").decode(&bytes).expect("a text");
+        assert_eq!(*encoding("latin1").encode(text.as_bytes()), bytes);
+        assert_eq!(
+            encoding("latin1").decode(b"\x80\xE9").as_deref(),
+            Some("\u{20AC}\u{E9}")
+        );
+    }
+
+    #[test]
+    fn what_a_character_set_does_not_have_becomes_a_question_mark() {
+        let text = "a\u{E9}\u{4E2D}";
+        assert_eq!(*encoding("latin1").encode(text.as_bytes()), *b"a\xE9?");
+        assert_eq!(*encoding("ascii").encode(text.as_bytes()), *b"a??");
+        assert_eq!(
+            *encoding("utf8mb4").encode(text.as_bytes()),
+            *text.as_bytes()
+        );
+        assert_eq!(encoding("latin1").narrowed(text), "a\u{E9}?");
+        assert_eq!(encoding("ucs2").narrowed("a\u{1F600}"), "a?");
+        assert_eq!(
+            encoding("cp1251").decode(b"\xE0\x98").as_deref(),
+            Some("\u{430}?")
+        );
+    }
+
+    #[test]
+    fn units_of_several_bytes() {
+        let text = "a\u{1F600}";
+        assert_eq!(
+            *encoding("utf16").encode(text.as_bytes()),
+            *b"\0a\xD8\x3D\xDE\x00"
+        );
+        assert_eq!(
+            *encoding("utf16le").encode(text.as_bytes()),
+            *b"a\0\x3D\xD8\x00\xDE"
+        );
+        assert_eq!(
+            *encoding("utf32").encode(text.as_bytes()),
+            *b"\0\0\0a\0\x01\xF6\x00"
+        );
+        assert_eq!(*encoding("ucs2").encode(text.as_bytes()), *b"\0a\0?");
+        for name in ["utf16", "utf16le", "utf32"] {
+            let bytes = encoding(name).encode(text.as_bytes());
+            assert_eq!(
+                encoding(name).decode(&bytes).as_deref(),
+                Some(text),
+                "{name}"
+            );
+        }
+        assert_eq!(encoding("ucs2").decode(b"a").as_deref(), Some("a"));
+        assert_eq!(encoding("utf16").decode(b"\xD8\x3D"), None);
+    }
+}
