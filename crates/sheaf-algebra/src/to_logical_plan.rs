@@ -41,6 +41,7 @@ use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
 use sheaf_exec::json_table::Expand;
+use sheaf_exec::lateral::Lateral;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::{RowByRow, Step};
@@ -572,12 +573,13 @@ impl Translation<'_> {
         Ok((LogicalPlan::SubqueryAlias(rows), values))
     }
 
-    /// The only dependent joins that the rules leave, but for what cannot be run.
+    /// The dependent joins that the rules leave, but for what cannot be run.
     fn single(&self, join: &relation::DependentJoin) -> Result<Translated> {
-        let DependentKind::Single(column) = join.kind else {
-            return not_impl_err!(
-                "a subquery or LATERAL that depends on rows around it in this form"
-            );
+        let column = match join.kind {
+            DependentKind::Single(column) => column,
+            DependentKind::Inner => return self.lateral(join, false),
+            DependentKind::LeftOuter => return self.lateral(join, true),
+            _ => return not_impl_err!("a subquery that depends on rows around it in this form"),
         };
         if !join.right.free_columns().is_empty() {
             return self.applied(join, column);
@@ -592,21 +594,40 @@ impl Translation<'_> {
     /// A value that is computed for each row. The planner knows it as a correlated subquery in a select list.
     fn applied(&self, join: &relation::DependentJoin, value: ColumnId) -> Result<Translated> {
         let plan = self.materialized(&join.left)?;
-        let free = join.right.free_columns().clone();
+        let (subquery, outer_ref_columns) = self.correlated(&join.right)?;
+        let subquery = value_of(subquery, outer_ref_columns, &join.right);
+        let left = join.left.columns().iter().map(|id| self.column(*id));
+        let items = left.chain([self.named(subquery, value)]).collect();
+        let projection = Projection::try_new(items, Arc::new(plan))?;
+        Ok(LogicalPlan::Projection(projection).into())
+    }
+
+    /// A query, and the columns of queries around that it names.
+    fn correlated(&self, relation: &Relation) -> Result<(LogicalPlan, Vec<Expr>)> {
+        let free = relation.free_columns().clone();
         let inner = Translation {
             columns: self.columns,
             tables: Rc::clone(&self.tables),
             names: Rc::clone(&self.names),
             outer: free.union(&self.outer),
         };
-        let subquery = inner.materialized(&join.right)?;
-        let outer_ref_columns = join.right.free_columns().iter();
-        let outer_ref_columns = outer_ref_columns.map(|id| inner.column(id)).collect();
-        let subquery = value_of(subquery, outer_ref_columns, &join.right);
-        let left = join.left.columns().iter().map(|id| self.column(*id));
-        let items = left.chain([self.named(subquery, value)]).collect();
-        let projection = Projection::try_new(items, Arc::new(plan))?;
-        Ok(LogicalPlan::Projection(projection).into())
+        let query = inner.materialized(relation)?;
+        let outer = relation.free_columns().iter();
+        let outer = outer.map(|id| inner.column(id)).collect();
+        Ok((query, outer))
+    }
+
+    /// Rows that are computed for each row.
+    fn lateral(&self, join: &relation::DependentJoin, keeps_rows: bool) -> Result<Translated> {
+        let plan = self.materialized(&join.left)?;
+        let mut right = join.right.as_ref().clone();
+        if let Some(condition) = &join.condition {
+            right = right.filter(condition.clone());
+        }
+        let (query, outer) = self.correlated(&right)?;
+        let query = subquery_of(query, outer);
+        let node = Lateral::try_new(Arc::new(plan), query, keeps_rows)?;
+        Ok(node.into_plan().into())
     }
 
     fn group(&self, group: &relation::Group) -> Result<Translated> {
@@ -828,14 +849,18 @@ fn null_aware_pair(join: &relation::Join) -> Option<(&Scalar, &Scalar)> {
     }
 }
 
+fn subquery_of(query: LogicalPlan, outer_ref_columns: Vec<Expr>) -> Subquery {
+    Subquery {
+        subquery: Arc::new(query),
+        outer_ref_columns,
+        spans: Spans::new(),
+    }
+}
+
 /// The value of a subquery, which is NULL where it finds no row, whatever its column is.
 fn value_of(subquery: LogicalPlan, outer_ref_columns: Vec<Expr>, rows: &Relation) -> Expr {
     let field = Arc::clone(subquery.schema().field(0));
-    let value = Expr::ScalarSubquery(Subquery {
-        subquery: Arc::new(subquery),
-        outer_ref_columns,
-        spans: Spans::new(),
-    });
+    let value = Expr::ScalarSubquery(subquery_of(subquery, outer_ref_columns));
     let value = match scalar_function("$or_null") {
         Some(or_null) if !rows.gives_a_row() => or_null.call(vec![value]),
         _ => value,

@@ -12,7 +12,7 @@
 //! | [`runtime`] | runs a plan for a caller that is an ordinary blocking thread, on the CPUs that it may use |
 //! | `memory_pool`, [`memory_consumers`] | which operator gets how much query memory, and which has run out |
 //! | [`blocking`] | work that blocks, on a worker thread |
-//! | [`row_by_row`], [`json_table`] | operators that DataFusion's logical plans do not have |
+//! | [`row_by_row`], [`json_table`], [`lateral`] | operators that DataFusion's logical plans do not have |
 //! | [`value_array`] | values of a column as an array |
 //! | [`table_source`], [`hints`], [`plan_size`], [`group_keys`] | what the planners see of tables and plans |
 
@@ -24,6 +24,7 @@ pub mod group_keys;
 pub mod hints;
 pub mod json_table;
 pub mod keyed_join;
+pub mod lateral;
 pub mod memory_consumers;
 pub mod memory_pool;
 pub mod operator;

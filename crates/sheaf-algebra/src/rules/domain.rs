@@ -437,6 +437,7 @@ impl Unnesting<'_> {
             Operator::Join(join) => self.push_join(join, domain),
             Operator::DependentJoin(join) => match join.kind {
                 DependentKind::Single(value) => self.push_single(join, value, domain),
+                DependentKind::Inner | DependentKind::LeftOuter => self.push_lateral(join, domain),
                 _ => Ok(None),
             },
             Operator::SetOperation(operation) => self.push_set_operation(operation, domain),
@@ -599,6 +600,23 @@ impl Unnesting<'_> {
             left.join(JoinKind::LeftOuter, right, Some(condition)),
             instance,
         )))
+    }
+
+    /// Rows that are run for each row of the left side. They take everything from these.
+    fn push_lateral(
+        &mut self,
+        join: DependentJoin,
+        domain: &Domain,
+    ) -> Result<Option<(Relation, Instance)>> {
+        let Some((left, instance)) = self.push(*join.left, domain)? else {
+            return Ok(None);
+        };
+        let right = instance.in_relation(*join.right);
+        let condition = join
+            .condition
+            .map(|condition| instance.in_scalar(condition));
+        let relation = left.dependent_join(join.kind, right, condition);
+        Ok(Some((relation, instance)))
     }
 
     fn push_set_operation(

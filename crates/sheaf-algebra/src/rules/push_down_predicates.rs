@@ -23,8 +23,8 @@ use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::properties::nullability::refuses_missing;
 use crate::relation::{
-    DependentKind, Filter, Group, Item, Join, JoinKind, Operator, Project, Relation, SetKind,
-    SetOperation, Sort, Window,
+    DependentJoin, DependentKind, Filter, Group, Item, Join, JoinKind, Operator, Project, Relation,
+    SetKind, SetOperation, Sort, Window,
 };
 use crate::scalar::{Scalar, WindowFunction};
 
@@ -95,15 +95,7 @@ fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
         Operator::Join(join) => push_into_join(join, conditions),
         Operator::DependentJoin(mut join) => {
             // The right side is for the rules of dependent joins.
-            let mut others = match join.kind {
-                DependentKind::Mark(column)
-                | DependentKind::Found(column)
-                | DependentKind::Single(column) => [column].into_iter().collect(),
-                _ => ColumnSet::new(),
-            };
-            others.union_with(&join.right.column_set());
-            let left = join.left.column_set();
-            let (below, stays) = split_by(conditions, |condition| is_of(condition, &left, &others));
+            let (below, stays) = split_by_left(conditions, &join);
             join.left = Box::new(push(*join.left, below));
             join.right = Box::new(push(*join.right, Vec::new()));
             filtered(Operator::DependentJoin(join).into(), stays)
@@ -139,6 +131,36 @@ fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
                 conditions,
             )
         }
+    }
+}
+
+/// Conditions on the left side of a dependent join, and those that name what it adds.
+fn split_by_left(conditions: Vec<Scalar>, join: &DependentJoin) -> (Vec<Scalar>, Vec<Scalar>) {
+    let mut others = match join.kind {
+        DependentKind::Mark(column)
+        | DependentKind::Found(column)
+        | DependentKind::Single(column) => [column].into_iter().collect(),
+        _ => ColumnSet::new(),
+    };
+    others.union_with(&join.right.column_set());
+    let left = join.left.column_set();
+    split_by(conditions, |condition| is_of(condition, &left, &others))
+}
+
+/// `filter p (A djoin B)  =  (filter p A) djoin B`, before there is a join: `B` is wanted for fewer rows then.
+pub(super) fn below_dependent_joins(relation: Relation) -> Relation {
+    match relation.into_operator() {
+        Operator::Filter(Filter { input, condition }) => match input.into_operator() {
+            Operator::DependentJoin(mut join)
+                if !condition.is_of_variables() && !join.right.contains_volatile() =>
+            {
+                let (below, stays) = split_by_left(condition.into_conjuncts(), &join);
+                join.left = Box::new(below_dependent_joins(filtered(*join.left, below)));
+                filtered(Operator::DependentJoin(join).into(), stays)
+            }
+            operator => Relation::from(operator).filter(condition),
+        },
+        operator => operator.into(),
     }
 }
 

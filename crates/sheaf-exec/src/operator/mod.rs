@@ -6,6 +6,7 @@
 //! | [`values_exec`] | rows that are known when the plan is built |
 //! | [`source_exec`] | rows that were read already |
 //! | [`apply_exec`] | a correlated subquery that runs for each row |
+//! | [`apply_rows_exec`] | a lateral query that runs for each row |
 //! | [`bound_values`] | values that its plan is given each time that it runs |
 //! | [`grace_join`] | a hash join whose build side need not fit in memory |
 //! | [`window`] | window functions, one partition at a time |
@@ -42,6 +43,7 @@
 //! | [`batch_condition`] | a condition over a batch, for the access methods |
 
 pub mod apply_exec;
+pub mod apply_rows_exec;
 pub mod batch_condition;
 pub mod bound_values;
 pub mod bounded_expr;

@@ -35,6 +35,7 @@ use sheaf_access::{Fetch, IndexRef};
 use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::keyed_join::lookup_switch::{LookupSwitch, SWITCH_METRICS};
 use sheaf_exec::operator::apply_exec::ApplyExec;
+use sheaf_exec::operator::apply_rows_exec::ApplyRowsExec;
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::common_tables_exec::{CommonTableReadExec, CommonTablesExec};
 use sheaf_exec::operator::compacted_exec::CompactedExec;
@@ -781,6 +782,12 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
         )
     } else if plan.is::<ApplyExec>() {
         "Value of a subquery that runs for each row".to_string()
+    } else if let Some(apply) = plan.downcast_ref::<ApplyRowsExec>() {
+        let join = match apply.keeps_rows() {
+            true => "left join",
+            false => "inner join",
+        };
+        format!("Nested loop {join} with a query that runs for each row")
     } else if is_join_of_all_pairs(plan) {
         "Inner join of all pairs (no condition)".to_string()
     } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {

@@ -13,6 +13,9 @@
 //! Where the subquery may find several rows, a further column says how many, and `$only_row` makes an error of that in
 //! the rows that come to the value.
 //!
+//! Lateral queries that the algebra leaves are an [`Apply`] as well. Then it has the columns of the query, and a row for
+//! each of its rows ([`sheaf_exec::operator::apply_rows_exec`]).
+//!
 //! If a subquery names a column of a query two levels out, the subquery between them is the one that runs for each row.
 
 use std::cmp::Ordering;
@@ -31,35 +34,72 @@ use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::functions::control::ONLY_ROW;
 use sheaf_exec::functions::scalar_function;
+use sheaf_exec::lateral::{self, Lateral};
 use sheaf_exec::typing::{outer_columns_of, schema_of_operands, without_or_null};
 use sheaf_exec::{SheafTableSource, for_each_node};
 use sheaf_table::Table;
 
 use crate::{PlannerContext, Trace, optimize_logical, plan_physical};
 
-/// A query block with the value of a subquery, which is correlated with it, as a further column.
+/// A query block with the value of a subquery, which is correlated with it, as a further column; or with all rows of
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Apply {
+    pub kind: Applied,
     pub input: Arc<LogicalPlan>,
     pub subquery: Arc<LogicalPlan>,
     /// What the subquery is correlated by, as it calls it.
     pub outer: Vec<Column>,
     /// The same, over rows of the input.
     pub parameters: Vec<Expr>,
-    /// That of the input, the value, and the number of rows where there may be several.
+    /// That of the input, the value, and the number of rows where there may be several; or the columns of the subquery.
     schema: DFSchemaRef,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Applied {
+    /// A value for each row.
+    Value,
+    /// Rows for each row.
+    Rows {
+        /// A row without any comes once, with NULL in their place.
+        keeps_rows: bool,
+    },
+}
+
 impl Apply {
-    fn new(input: LogicalPlan, subquery: &Subquery, name: &str) -> Result<Apply> {
-        let mut outer: Vec<Column> = Vec::new();
-        for expr in &subquery.outer_ref_columns {
-            if let Expr::OuterReferenceColumn(_, column) = expr
-                && !outer.contains(column)
-            {
-                outer.push(column.clone());
-            }
+    /// The rows of a lateral query; `None` if it is correlated with a query further out, too, which has to be run
+    /// first.
+    fn lateral(lateral: &Lateral) -> Result<Option<Apply>> {
+        let outer = outer_of(&lateral.query);
+        let of_input = lateral.input.schema();
+        if !outer.iter().all(|column| of_input.has_column(column)) {
+            return Ok(None);
         }
+        let parameters = outer.iter().cloned().map(Expr::Column).collect();
+        let input = lateral.input.as_ref().clone();
+        let query = Arc::clone(&lateral.query.subquery);
+        Apply::rows(input, query, (outer, parameters), lateral.keeps_rows).map(Some)
+    }
+
+    fn rows(
+        input: LogicalPlan,
+        subquery: Arc<LogicalPlan>,
+        (outer, parameters): (Vec<Column>, Vec<Expr>),
+        keeps_rows: bool,
+    ) -> Result<Apply> {
+        Ok(Apply {
+            kind: Applied::Rows { keeps_rows },
+            schema: Arc::new(lateral::schema_of(&input, &subquery)?),
+            input: Arc::new(input),
+            subquery,
+            outer,
+            parameters,
+        })
+    }
+
+    fn new(input: LogicalPlan, subquery: &Subquery, name: &str) -> Result<Apply> {
+        let outer = outer_of(subquery);
         let parameters = outer.iter().cloned().map(Expr::Column).collect();
         let plan = Arc::clone(&subquery.subquery);
         Apply::of(input, plan, outer, parameters, name)
@@ -83,6 +123,7 @@ impl Apply {
         let schema = DFSchema::new_with_metadata(columns, input.schema().metadata().clone())?;
         let dependencies = input.schema().functional_dependencies().clone();
         Ok(Apply {
+            kind: Applied::Value,
             schema: Arc::new(schema.with_functional_dependencies(dependencies)?),
             input: Arc::new(input),
             subquery,
@@ -99,7 +140,8 @@ impl Apply {
 
 impl Hash for Apply {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.input, &self.subquery, &self.outer, &self.parameters).hash(state);
+        let columns = (&self.outer, &self.parameters);
+        (self.kind, &self.input, &self.subquery, columns).hash(state);
     }
 }
 
@@ -128,6 +170,10 @@ impl UserDefinedLogicalNodeCore for Apply {
 
     /// Conditions on the input are tested first.
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        if self.kind != Applied::Value {
+            let fields = self.subquery.schema().fields().iter();
+            return fields.map(|field| field.name().clone()).collect();
+        }
         let name = self.value_name();
         HashSet::from([name.to_string(), name_of_rows(name)])
     }
@@ -145,12 +191,15 @@ impl UserDefinedLogicalNodeCore for Apply {
             return internal_err!("a subquery for rows without their input");
         };
         let (subquery, outer) = (Arc::clone(&self.subquery), self.outer.clone());
+        if let Applied::Rows { keeps_rows } = self.kind {
+            return Apply::rows(input, subquery, (outer, parameters), keeps_rows);
+        }
         Apply::of(input, subquery, outer, parameters, self.value_name())
     }
 
-    /// It has a row for each of the input.
+    /// Whether it has a row for each of the input.
     fn supports_limit_pushdown(&self) -> bool {
-        true
+        self.kind == Applied::Value
     }
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
@@ -159,6 +208,19 @@ impl UserDefinedLogicalNodeCore for Apply {
         // Those of the parameters are added.
         Some(vec![of_input.filter(|column| *column < columns).collect()])
     }
+}
+
+/// What a subquery is correlated by, each once.
+fn outer_of(subquery: &Subquery) -> Vec<Column> {
+    let mut outer: Vec<Column> = Vec::new();
+    for expr in &subquery.outer_ref_columns {
+        if let Expr::OuterReferenceColumn(_, column) = expr
+            && !outer.contains(column)
+        {
+            outer.push(column.clone());
+        }
+    }
+    outer
 }
 
 /// The column with the number of rows beside a value of this name.
@@ -189,6 +251,17 @@ impl Applies {
             false => plan,
         };
         let has_subqueries = has_subqueries(&plan.data)?;
+        if let LogicalPlan::Extension(extension) = &plan.data
+            && let Some(lateral) = extension.node.as_any().downcast_ref::<Lateral>()
+        {
+            return Ok(match Apply::lateral(lateral)? {
+                Some(apply) => {
+                    let node = Arc::new(apply);
+                    Transformed::yes(LogicalPlan::Extension(Extension { node }))
+                }
+                None => plan,
+            });
+        }
         match plan.data {
             node @ (LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) if has_subqueries => {
                 self.at_node(node)

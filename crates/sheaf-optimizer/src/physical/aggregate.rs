@@ -4,6 +4,8 @@
 //! pre-aggregated in each, then the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated
 //! and merged: what does both at once loses the number of the set when it spills.
 //!
+//! Where the first groups of an order are wanted, rows may come in that order (`ordered_groups.rs`).
+//!
 //! Where memory is short the rows of a GROUP_CONCAT are sorted first (`texts_in_order.rs`).
 //!
 //! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
@@ -41,6 +43,7 @@ use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
 use crate::physical::long_keys::computed_below;
+use crate::physical::ordered_groups::rows_of_first_groups;
 use crate::physical::planner::{Block, Planned, Planner};
 use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{
@@ -52,8 +55,10 @@ pub(crate) fn plan_aggregate(
     node: &LogicalPlan,
     aggregate: &Aggregate,
     block: &Block,
+    wanted: &Wanted,
 ) -> Result<Planned> {
-    let (planned, budget) = planner.watched(|planner| plan_once(planner, aggregate, block))?;
+    let (planned, budget) =
+        planner.watched(|planner| plan_once(planner, aggregate, block, wanted))?;
     let doubted = Doubted {
         node,
         planned,
@@ -62,13 +67,26 @@ pub(crate) fn plan_aggregate(
         held_rows: 0,
         order: None,
     };
-    planner.guard(doubted, |planner| plan_once(planner, aggregate, block))
+    planner.guard(doubted, |planner| {
+        plan_once(planner, aggregate, block, &Wanted::default())
+    })
 }
 
-fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) -> Result<Planned> {
-    let mut input = match plan_groups(planner, aggregate, block)? {
-        Some(loose) => loose,
-        None => planner.plan(&aggregate.input, block, &Wanted::default())?,
+fn plan_once(
+    planner: &mut Planner<'_>,
+    aggregate: &Aggregate,
+    block: &Block,
+    wanted: &Wanted,
+) -> Result<Planned> {
+    let (mut input, taken) = match plan_groups(planner, aggregate, block)? {
+        Some(loose) => {
+            let rows = loose.rows;
+            (loose, rows)
+        }
+        None => {
+            let all = planner.plan(&aggregate.input, block, &Wanted::default())?;
+            rows_of_first_groups(planner, aggregate, block, wanted, all)?
+        }
     };
     let logical_schema = aggregate.input.schema();
     let physical_schema = input.plan.schema();
@@ -123,7 +141,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
-    let own_us = grouping_us(constants, input.rows, grouped, functions.len(), partitions);
+    let own_us = grouping_us(constants, taken, grouped, functions.len(), partitions);
     let cost_us = input.cost_us + own_us;
     let in_one_step = partitions == 1 && !groups.has_grouping_set();
     let first_mode = match in_one_step {

@@ -150,3 +150,31 @@ fn groups_of_rollup_are_not_in_the_order_of_the_rows() {
         lab.run("SELECT id FROM few GROUP BY id, v WITH ROLLUP");
     }
 }
+
+/// `by_few` has 50 rows for each of its 60 values.
+#[test]
+fn the_first_groups_of_an_order_are_read_in_that_order() {
+    let mut lab = lab();
+    for partitions in [1, 2] {
+        lab.settings.target_partitions = partitions;
+        for (order, first) in [("DESC", ["59", "58"]), ("", ["0", "1"])] {
+            let sql = format!(
+                "SELECT few_id, COUNT(*) FROM many GROUP BY few_id ORDER BY few_id {order} LIMIT 2"
+            );
+            let rows = lab.rows(&sql);
+            let groups: Vec<&str> = rows
+                .lines()
+                .map(|row| row.split(' ').next().unwrap())
+                .collect();
+            assert_eq!(groups, first, "{sql}");
+            let all = lab.rows("SELECT few_id, COUNT(*) FROM many GROUP BY few_id");
+            assert!(
+                rows.lines()
+                    .all(|row| all.lines().any(|other| other == row)),
+                "{sql}: {rows}"
+            );
+        }
+        let filtered = "SELECT few_id, COUNT(*) FROM many GROUP BY few_id HAVING few_id > 57 ORDER BY few_id LIMIT 5";
+        assert_eq!(lab.rows(filtered), "58 50\n59 50");
+    }
+}

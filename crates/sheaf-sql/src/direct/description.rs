@@ -28,7 +28,6 @@ use super::access::{Access, OuterColumn, ReadIn};
 use super::change::Rows;
 use super::derived::{Derived, Lookup};
 use super::join::{Join, Joined, JoinedWay, rows_if_small};
-use super::join_walk::MAX_JOINED_ROWS;
 use super::joined_result;
 use super::operand::{Compared, Operand};
 use super::order::{OrderItem, SortKey};
@@ -379,7 +378,7 @@ impl Description<'_> {
                 let Some((rows, access)) = best else {
                     return Ok(None);
                 };
-                if place == 0 && rows != u64::MAX && rows > MAX_JOINED_ROWS {
+                if place == 0 && rows != u64::MAX && rows > joined.most_rows {
                     return Ok(None);
                 }
                 (table, access, Direction::Forward)

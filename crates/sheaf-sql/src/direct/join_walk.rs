@@ -21,7 +21,7 @@ use sheaf_types::Value;
 
 use super::access::{Access, BoundAccess};
 use super::derived::{DerivedRows, Lookup};
-use super::join::{Join, Joined, JoinedWay, rows_if_small};
+use super::join::{Join, Joined, JoinedWay, MAX_JOINED_ROWS, rows_if_small};
 use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
 use super::row::{MAX_WAITS, RowReader};
@@ -29,10 +29,6 @@ use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::searched::{DirectSearch, Searched};
-
-/// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
-/// pay for themselves.
-pub(super) const MAX_JOINED_ROWS: u64 = 2_000;
 
 /// How the reading went.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,7 +80,9 @@ impl Walk<'_, '_> {
         self.bound = self.bound.max(place + 1);
         match &joined.way {
             JoinedWay::Keys(table, accesses) => {
-                let Some((access, bound)) = best(table, accesses, &self.parameters)? else {
+                let Some((access, bound)) =
+                    best((joined, table.as_ref()), accesses, &self.parameters)?
+                else {
                     return Ok(Progress::NotDirect);
                 };
                 self.read_through(place, (joined, table), (access, &bound))
@@ -508,11 +506,11 @@ impl Session {
 
 /// What reads fewest rows by estimate; `None` if these are many, or an operand has no place among a column's values.
 fn best<'a>(
-    table: &Table,
+    (joined, table): (&Joined, &Table),
     accesses: &'a [Access],
     parameters: &[Value],
 ) -> Result<Option<(&'a Access, BoundAccess)>> {
-    let (mut best, mut fewest) = (None, MAX_JOINED_ROWS);
+    let (mut best, mut fewest) = (None, joined.most_rows);
     for access in accesses {
         let Some(bound) = access.bind(table, parameters) else {
             return Ok(None);
@@ -584,7 +582,7 @@ impl Join {
                 let Some(_guard) = session.borrow_for_read(table, false)? else {
                     return Ok(false);
                 };
-                Ok(best(table, accesses, parameters)?.is_some())
+                Ok(best((first, table.as_ref()), accesses, parameters)?.is_some())
             }
             JoinedWay::Small(table, _) => {
                 let Some(_guard) = session.borrow_for_read(table, false)? else {

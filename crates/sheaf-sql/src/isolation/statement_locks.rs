@@ -39,6 +39,7 @@ use sheaf_access::{Fetch, ScanReach};
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_exec::keyed_join::lookup_record::LookupRecord;
 use sheaf_exec::operator::apply_exec::ApplyExec;
+use sheaf_exec::operator::apply_rows_exec::ApplyRowsExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction};
@@ -291,6 +292,9 @@ pub(crate) fn searches_of(
             return Ok(TreeNodeRecursion::Continue);
         }
         if let Some(apply) = any.downcast_ref::<ApplyExec>() {
+            searches.extend(apply.tables().iter().map(PlannedSearch::of_all));
+        }
+        if let Some(apply) = any.downcast_ref::<ApplyRowsExec>() {
             searches.extend(apply.tables().iter().map(PlannedSearch::of_all));
         }
         if let Some(join) = any.downcast_ref::<KeyedJoinExec>() {

@@ -10,6 +10,7 @@
 //!   A djoin (a = b) (limit n of B)          A djoin (a = b) (filter number <= n (number by b of B))
 //!   A djoin (a = b) (window by k of B)      A djoin (a = b) (window by k, b of B)
 //!   A djoin p (sort B)                      A djoin p B
+//!   A djoin p (B semijoin (q and a = c) C)  A djoin p (B join (q and a = c) C)       where rows may come more often
 //! ```
 //!
 //! A group without keys has a row where `B` has none, and one with the key `b` has not. So a subquery that is a value
@@ -35,7 +36,7 @@
 //! ([`domain`](super::domain)), unless `B` is a value and finds its rows by an index. Then, and where the general rule
 //! does not get there, the dependent join stays, and `B` is run for each row of `A` that differs in what `B` takes. But
 //! running `B` each time costs more than the few rows of a value, or of a range with both ends. Those a join finds,
-//! too. The same holds of EXISTS and IN where `B` has a limit and a range with one end.
+//! too. The same holds of EXISTS, IN and LATERAL where `B` has a limit and a range with one end.
 
 mod expand;
 mod extreme_rows;
@@ -53,6 +54,7 @@ use sheaf_exec::operator::scan_exec::access_error;
 
 use found_by_index::{found_by_index, has_limit};
 
+use super::push_down_predicates::below_dependent_joins;
 use crate::column::{ColumnId, Columns};
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentJoin, DependentKind, Item, JoinKind, Operator, Relation};
@@ -87,6 +89,7 @@ impl Unnesting<'_> {
     fn relation(&mut self, relation: Relation) -> Result<Relation> {
         cancel::check_statement().map_err(access_error)?;
         let mut failed = None;
+        let relation = below_dependent_joins(relation);
         let relation = relation.map_inputs(&mut |input| match self.relation(input) {
             Ok(input) => input,
             Err(error) => {
@@ -140,12 +143,18 @@ impl Unnesting<'_> {
             Err(join) => *join,
         };
         let is_of_rows = matches!(kind, JoinKind::Inner | JoinKind::LeftOuter);
-        let mut pulled = match !is_of_rows && self.ends_soon(&join.right, &outer) {
+        if is_of_rows && self.ends_soon(&join.right, &outer) {
+            return Ok(Operator::DependentJoin(join).into());
+        }
+        if !is_of_rows {
+            join.right = Box::new(pull::repeated(*join.right, &outer));
+        }
+        let mut pulled = match self.ends_soon(&join.right, &outer) {
             true => self.pull(join.right.as_ref().clone(), &outer)?,
             false => self.independent(&mut join.left, &join.right, &outer)?,
         };
         if pulled.is_none() && is_of_rows {
-            // Rows are not run for each row, so nothing inside may be.
+            // Joined with the values of the left side, if nothing inside is run for each row.
             let keeps = std::mem::replace(&mut self.keeps_probes, false);
             let right = self.relation(join.right.as_ref().clone())?;
             self.keeps_probes = keeps;
@@ -176,7 +185,7 @@ impl Unnesting<'_> {
     /// ```
     fn counted(&mut self, join: DependentJoin) -> Result<Relation> {
         if matches!(join.kind, DependentKind::Inner | DependentKind::LeftOuter) {
-            return self.of_values(join);
+            return Ok(Operator::DependentJoin(join).into());
         }
         let number = |number: i64| Scalar::literal(ScalarValue::Int64(Some(number)));
         let found = match join.condition {

@@ -344,6 +344,34 @@ pub(in crate::rules) fn ordered_input(input: Relation) -> (Relation, Vec<SortKey
     }
 }
 
+/// A semijoin that takes something from the left side in its condition, or in its right side, as a join, from which
+/// conditions can be pulled up. Rows come more often then: that is for a right side of which one row is enough.
+pub(super) fn repeated(relation: Relation, outer: &ColumnSet) -> Relation {
+    match relation.into_operator() {
+        Operator::Filter(Filter { input, condition }) if !condition.is_volatile() => {
+            repeated(*input, outer).filter(condition)
+        }
+        Operator::Project(mut project) if !project.has_variables() => {
+            project.input = Box::new(repeated(*project.input, outer));
+            Operator::Project(project).into()
+        }
+        Operator::Join(mut join) if matches!(join.kind, JoinKind::Inner | JoinKind::Semi) => {
+            let condition = join.condition.as_ref();
+            let takes = join.right.free_columns().intersects(outer)
+                || condition.is_some_and(|condition| condition.columns().intersects(outer));
+            if join.kind == JoinKind::Semi && takes {
+                join.kind = JoinKind::Inner;
+            }
+            join.left = Box::new(repeated(*join.left, outer));
+            if join.kind == JoinKind::Inner {
+                join.right = Box::new(repeated(*join.right, outer));
+            }
+            Operator::Join(join).into()
+        }
+        operator => operator.into(),
+    }
+}
+
 /// Whether aggregates are computed of columns of the left side.
 pub(super) fn takes(group: &Group, outer: &ColumnSet) -> bool {
     let mut operands = group.aggregates.iter().flat_map(|(_, of)| of.operands());

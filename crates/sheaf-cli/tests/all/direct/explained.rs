@@ -107,6 +107,8 @@ fn explain_says_which_queries_run_directly() {
         "select c from t where id = (select max(id) from u where t = 1)",
         "select c from t where id in (select t from u where id in (1, 2))",
         "select c from t where id = 1 or k = 5",
+        "select id, n from u where n like 'a%' and t = 1",
+        "select u.n from t join u on u.t = t.id where t.k = 5",
         "select id, (select count(*) from u where u.t = t.id) from t where k = 5 order by c desc",
         "select t.id, d.n from t left join (select t, count(*) n from u group by t) d on d.t = t.id where t.k = 5",
         "with w as (select id from t where k = 5 order by id limit 1) select w.id, u.n from w join u on u.t = w.id",

@@ -23,6 +23,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_exec::operator::apply_exec::ApplyExec;
+use sheaf_exec::operator::apply_rows_exec::ApplyRowsExec;
 
 use super::structure::Join;
 
@@ -146,6 +147,10 @@ fn of_input(plan: &Arc<dyn ExecutionPlan>, expr: &Arc<dyn PhysicalExpr>) -> Resu
 }
 
 /// Where a column comes from.
+fn is_apply(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<ApplyExec>() || plan.is::<ApplyRowsExec>()
+}
+
 fn source<'p>(plan: &'p Arc<dyn ExecutionPlan>, column: &Column) -> Option<Source<'p>> {
     if plan.is::<UnionExec>() {
         return None;
@@ -165,8 +170,8 @@ fn source<'p>(plan: &'p Arc<dyn ExecutionPlan>, column: &Column) -> Option<Sourc
         let position = *join.projection().get(column.index())?;
         let is_outer = position < join.outer().schema().fields().len();
         is_outer.then_some((join.outer(), position))?
-    } else if let (true, [input]) = (plan.is::<ApplyExec>(), &plan.children()[..]) {
-        // Its value comes behind the columns of its input.
+    } else if let (true, [input]) = (is_apply(plan.as_ref()), &plan.children()[..]) {
+        // What it adds comes behind the columns of its input.
         let is_of_input = column.index() < input.schema().fields().len();
         is_of_input.then_some((*input, column.index()))?
     } else if let Some(join) = Join::of(plan) {

@@ -7,11 +7,12 @@ use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{SortExpr, UserDefinedLogicalNodeCore};
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_exec::operator::apply_exec::ApplyExec;
+use sheaf_exec::operator::apply_rows_exec::ApplyRowsExec;
 
 use super::planned::Planned;
 use super::{Block, Planner};
 use crate::access::wanted::Wanted;
-use crate::logical::apply::{AppliedSubquery, Apply};
+use crate::logical::apply::{Applied, AppliedSubquery, Apply};
 
 impl Planner<'_> {
     pub(super) fn plan_apply(
@@ -30,6 +31,14 @@ impl Planner<'_> {
             true => Wanted::default(),
             false => wanted.clone(),
         };
+        let wanted = match apply.kind {
+            Applied::Value => wanted,
+            // A row may have none.
+            Applied::Rows { .. } => Wanted {
+                limit: None,
+                ..wanted
+            },
+        };
         let mut input = self.plan(&apply.input, block, &wanted)?;
         let schema = apply.input.schema();
         let parameters = apply.parameters.iter();
@@ -43,9 +52,31 @@ impl Planner<'_> {
             ScalarValue::new_default(&data_type)
         });
         let example = subquery.with_values(&examples.collect::<Result<Vec<_>>>()?)?;
-        let example = self.plan_block(&example, "DEPENDENT SUBQUERY")?;
+        let select_type = match apply.kind {
+            Applied::Value => "DEPENDENT SUBQUERY",
+            Applied::Rows { .. } => "DEPENDENT DERIVED",
+        };
+        let example = self.plan_block(&example, select_type)?;
         input.cost_us += example.cost_us * input.rows;
         input.explain.extend(example.explain);
+        if let Applied::Rows { keeps_rows } = apply.kind {
+            let plan = ApplyRowsExec::new(
+                Arc::clone(&input.plan),
+                parameters,
+                (Arc::new(subquery), keeps_rows),
+                self.context.cancel.clone(),
+                applied_schema(&input.plan.schema(), &apply.schema().fields()[own..]),
+            );
+            let of_each = match keeps_rows {
+                true => example.rows.max(1.0),
+                false => example.rows,
+            };
+            let rows = input.rows * of_each;
+            return Ok(Planned {
+                rows,
+                ..input.wrap(plan)
+            });
+        }
         let plan = ApplyExec::new(
             Arc::clone(&input.plan),
             parameters,

@@ -295,7 +295,7 @@ impl Planner<'_> {
             LogicalPlan::Sort(sort) => self.plan_sort(node, sort, block, wanted),
             LogicalPlan::Limit(limit) => self.plan_limit(node, limit, block, wanted),
             LogicalPlan::Aggregate(aggregate) => {
-                crate::physical::aggregate::plan_aggregate(self, node, aggregate, block)
+                crate::physical::aggregate::plan_aggregate(self, node, aggregate, block, wanted)
             }
             LogicalPlan::Window(window) => {
                 crate::physical::window::plan_window(self, window, block)

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use sqlparser::ast;
 
 use crate::direct::names::ColumnNames;
-use crate::direct::operand::{Compared, is_comparable};
+use crate::direct::operand::{Compared, Operand, is_comparable};
 
 /// Members of an IN list, at most.
 pub(in crate::direct) const MAX_LIST: usize = 1_000;
@@ -87,6 +87,11 @@ impl Comparison {
         Comparison { column, kind }
     }
 
+    /// Whether rows can be tested by it alone.
+    pub(super) fn is_test(&self) -> bool {
+        !matches!(self.kind, Kind::StartsWith(_))
+    }
+
     /// The column and the operand that it is equal to; `None` if it is another comparison.
     pub(in crate::direct) fn as_equal(&self) -> Option<(usize, &Compared)> {
         match &self.kind {
@@ -102,6 +107,9 @@ pub(super) enum Kind {
     In(Vec<Compared>),
     /// IN of a list that a run brings: this parameter is its length, and its members follow.
     InList(usize),
+    /// LIKE, with a pattern that begins with some text: it bounds keys. It is among the conjuncts that are evaluated,
+    /// too, and never tested.
+    StartsWith(Compared),
     /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
     Or(Vec<Vec<(Relation, Compared)>>),
 }
@@ -116,7 +124,7 @@ pub(in crate::direct) fn comparisons(
     Some(found)
 }
 
-/// A condition's conjuncts that are such comparisons, and the others.
+/// A condition's conjuncts that are such comparisons, and the others. A LIKE is both.
 pub(in crate::direct) fn conditions<'e>(
     condition: &'e ast::Expr,
     names: &dyn ColumnNames,
@@ -136,9 +144,34 @@ pub(in crate::direct) fn conditions<'e>(
         }
         condition => match comparisons(condition, names) {
             Some(found) => (found, Vec::new()),
-            None => (Vec::new(), vec![condition]),
+            None => (
+                starts_with(condition, names).into_iter().collect(),
+                vec![condition],
+            ),
         },
     }
+}
+
+/// What a LIKE says of keys.
+fn starts_with(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Comparison> {
+    let ast::Expr::Like {
+        negated: false,
+        any: false,
+        expr,
+        pattern,
+        escape_char: None,
+    } = condition
+    else {
+        return None;
+    };
+    let column = names.column(expr)?;
+    let ty = &names.definition().columns[column].ty;
+    if !ty.is_character() || !is_comparable(ty) {
+        return None;
+    }
+    let pattern = Compared::Plain(Operand::of(pattern)?);
+    let kind = Kind::StartsWith(pattern);
+    Some(Comparison { column, kind })
 }
 
 fn collect(

@@ -135,6 +135,7 @@ impl Comparison {
                 format!("{column} in ({})", texts.join(","))
             }
             Kind::InList(_) => format!("{column} in ({FOUND_FIRST})"),
+            Kind::StartsWith(pattern) => format!("{column} LIKE {}", read.compared(pattern)),
             Kind::Or(branches) => {
                 let branches = branches.iter().map(|branch| {
                     let relations: Vec<String> = branch.iter().map(one).collect();
@@ -151,7 +152,7 @@ impl Comparison {
     /// Whether its operands are known before the statement runs.
     fn is_known(&self, read: &ReadIn<'_>) -> bool {
         match &self.kind {
-            Kind::Relation(_, operand) => read.knows(operand),
+            Kind::Relation(_, operand) | Kind::StartsWith(operand) => read.knows(operand),
             Kind::In(list) => list.iter().all(|operand| read.knows(operand)),
             Kind::InList(_) => false,
             Kind::Or(branches) => {
@@ -165,7 +166,7 @@ impl Comparison {
     fn operand(&self) -> Option<&Compared> {
         match &self.kind {
             Kind::Relation(_, operand) => Some(operand),
-            Kind::In(_) | Kind::InList(_) | Kind::Or(_) => None,
+            Kind::In(_) | Kind::InList(_) | Kind::StartsWith(_) | Kind::Or(_) => None,
         }
     }
 }

@@ -64,6 +64,7 @@ enum Next {
     },
     OneOf(usize),
     AnyOf(usize),
+    StartsWith(usize),
 }
 
 /// The rows that a statement reads or changes, its operands still open.
@@ -123,7 +124,17 @@ impl Access {
             access.use_entries(table, pushes, read);
             Some(access)
         };
-        indexes(table).filter_map(candidate).collect()
+        let all: Vec<Access> = indexes(table).filter_map(candidate).collect();
+        // What rows are tested by anyway is no choice where there are other keys.
+        let (tested, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|access| {
+            access
+                .bound()
+                .all(|bound| !access.comparisons[bound].is_test())
+        });
+        match others.is_empty() {
+            true => tested,
+            false => others,
+        }
     }
 
     /// [`Self::candidates`] of the same comparisons, now that the columns are known that are read besides.
@@ -163,7 +174,9 @@ impl Access {
             equal: Vec::new(),
             next: Next::Anything,
             is_unique: false,
-            tested: (0..comparisons.len()).collect(),
+            tested: (0..comparisons.len())
+                .filter(|position| comparisons[*position].is_test())
+                .collect(),
             entry: EntryUse::default(),
             filter: None,
         }
@@ -214,8 +227,11 @@ impl Access {
                 let lower = first(
                     |kind| matches!(kind, Kind::Relation(relation, _) if relation.is_lower()),
                 );
+                let starts = first(|kind| matches!(kind, Kind::StartsWith(_)));
                 if lower.is_some() || upper.is_some() {
                     next = Next::Within { lower, upper };
+                } else if let Some(position) = starts {
+                    next = Next::StartsWith(position);
                 }
             }
             break;
@@ -238,7 +254,7 @@ impl Access {
             filter: None,
         };
         access.tested = (0..comparisons.len())
-            .filter(|position| !access.binds(*position))
+            .filter(|position| !access.binds(*position) && comparisons[*position].is_test())
             .collect();
         Some(access)
     }
@@ -260,7 +276,9 @@ impl Access {
     fn bound(&self) -> impl Iterator<Item = usize> + '_ {
         let (first, second) = match self.next {
             Next::Anything => (None, None),
-            Next::OneOf(position) | Next::AnyOf(position) => (Some(position), None),
+            Next::OneOf(position) | Next::AnyOf(position) | Next::StartsWith(position) => {
+                (Some(position), None)
+            }
             Next::Within { lower, upper } => (lower, upper),
         };
         self.equal.iter().copied().chain(first).chain(second)
@@ -365,6 +383,10 @@ impl Access {
                     None => Keys::nothing(),
                 }
             }
+            Next::StartsWith(position) => {
+                let bounds = PartBounds::StartsWith(self.prefix_of(*position, parameters)?);
+                Keys::Ranges(vec![layout.range(&equal, Some(&bounds)).range])
+            }
             Next::OneOf(position) => self.list_keys(table, *position, &equal, parameters)?,
             Next::AnyOf(position) => {
                 let test = self.test_of(table, *position, parameters)?;
@@ -423,6 +445,23 @@ impl Access {
         operand.place(&table.definition.columns[*column], parameters)
     }
 
+    /// What values begin with that a LIKE is true of; `None` if that is nothing, or cannot be told here.
+    fn prefix_of(&self, position: usize, parameters: &[Value]) -> Option<String> {
+        let Kind::StartsWith(pattern) = &self.comparisons[position].kind else {
+            return None;
+        };
+        let pattern = pattern.value(parameters)?;
+        let Value::Text(pattern) = pattern.as_ref() else {
+            return None;
+        };
+        // Whether a backslash escapes is the session's to say.
+        if pattern.contains('\\') {
+            return None;
+        }
+        let prefix = pattern.split(['%', '_']).next()?;
+        (!prefix.is_empty()).then(|| prefix.to_string())
+    }
+
     /// Keys of an IN list, ascending.
     fn list_keys(
         &self,
@@ -476,6 +515,7 @@ impl Access {
                 };
                 members.map(member).collect::<Option<_>>()?
             }
+            Kind::StartsWith(_) => smallvec![],
             Kind::Or(branches) => branches
                 .iter()
                 .map(|branch| branch.iter().map(placed).collect::<Option<Branch>>())

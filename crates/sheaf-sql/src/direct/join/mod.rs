@@ -10,7 +10,8 @@
 //! The first table is read by constants and parameters. What the keys of another take from the tables before it are
 //! parameters to it as well. They stand behind those of the statement ([`Operand::Outer`]) and change from row to row.
 //! A plan is made where every table but the first can be read so by a complete unique key. If the tables before it are
-//! read by unique keys, or are small, any key will do.
+//! read by unique keys, or are small, any key will do. So it will where constants find rows of one table alone, if these
+//! turn out to be few.
 //!
 //! Keys are equal to a column of a table before, or lie above or below it. Where they are whole numbers, they may be
 //! computed of such columns, too: `n.id BETWEEN o.a AND o.a + 2`. That leads from o to n, but not from n to o.
@@ -68,6 +69,10 @@ const MAX_TABLES: usize = 8;
 /// Rows of a table that is read whole, at most. Beyond that, workers and batches pay for themselves.
 pub(super) const MAX_SMALL_ROWS: u64 = 500;
 
+/// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
+/// pay for themselves.
+pub(super) const MAX_JOINED_ROWS: u64 = 2_000;
+
 /// See the module's comment.
 #[derive(Debug)]
 pub(super) struct Join {
@@ -95,6 +100,8 @@ pub(super) struct Joined {
     pub(super) way: JoinedWay,
     /// A row without a match here goes on without one.
     pub(super) is_outer: bool,
+    /// Rows that its keys may find, by estimate.
+    pub(super) most_rows: u64,
     /// Columns whose values later tables take, with their places behind the statement's parameters.
     pub(super) gives: Vec<(usize, usize)>,
 }
@@ -156,7 +163,7 @@ impl Join {
             return None;
         }
         if source.steps.is_empty() && !walks && (source.names.len() > 1 || is_in_from()) {
-            source.take_small(session);
+            source.take_few(session);
         }
         if source.steps.is_empty() || walks {
             let is_cut = limit_clause.is_some() && !has_groups;

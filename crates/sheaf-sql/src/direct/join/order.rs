@@ -3,11 +3,15 @@
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 
+use super::MAX_JOINED_ROWS;
 use super::conditions::Conditions;
 use super::link::{Link, LinkWay};
 use crate::direct::access::{Access, Comparison, Relation};
 use crate::direct::names::Names;
 use crate::direct::operand::Compared;
+
+/// Rows of a first table of which each may lead to several, by estimate.
+const MAX_MULTIPLIED_ROWS: u64 = 100;
 
 /// How a table is read, in the order in which tables are.
 pub(super) enum Step {
@@ -31,6 +35,8 @@ pub(super) struct Order {
     pub(super) steps: Vec<(usize, Step)>,
     /// Values that one table takes from another, by place.
     pub(super) slots: Vec<(usize, usize)>,
+    /// Rows that keys may find of the first table.
+    pub(super) most_rows: u64,
 }
 
 impl<'a> Conditions<'a> {
@@ -60,6 +66,26 @@ impl<'a> Conditions<'a> {
         best
     }
 
+    /// The order where constants find rows of one table alone: it comes first. Several rows may come of it, and several
+    /// for each of these; so they have to be few when it runs.
+    pub(super) fn only_order(&self, names: &[Names<'_>]) -> Option<Order> {
+        if names.iter().any(|names| names.table().is_none()) {
+            return None;
+        }
+        let inner = (0..names.len()).filter(|table| !self.outer[*table]);
+        let mut begun = inner.filter_map(|first| {
+            let access = best_or_any(names[first].table()?, &self.own[first])?;
+            Some((first, Step::Keys(access)))
+        });
+        let first = begun.next()?;
+        if begun.next().is_some() {
+            return None;
+        }
+        let mut order = self.order_from(first, true, names)?;
+        order.most_rows = MAX_MULTIPLIED_ROWS;
+        Some(order)
+    }
+
     /// The order that begins with `first` and goes on to tables that have one row for each row so far. Several rows may
     /// come from one table only, besides those of a list of unique keys, and those in memory.
     pub(super) fn order_from(
@@ -71,6 +97,7 @@ impl<'a> Conditions<'a> {
         let mut order = Order {
             steps: vec![first],
             slots: Vec::new(),
+            most_rows: MAX_JOINED_ROWS,
         };
         while order.steps.len() < names.len() {
             let is_read =

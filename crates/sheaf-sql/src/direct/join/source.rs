@@ -9,7 +9,7 @@ use sqlparser::ast;
 
 use super::conditions::{Conditions, From, tables_of};
 use super::order::{Order, Step};
-use super::{Joined, JoinedWay, MAX_SMALL_ROWS};
+use super::{Joined, JoinedWay, MAX_JOINED_ROWS, MAX_SMALL_ROWS};
 use crate::direct::access::{Access, indexes};
 use crate::direct::derived::{Derived, Lookup};
 use crate::direct::joined_result::KeyColumn;
@@ -25,6 +25,8 @@ pub(in crate::direct) struct Source<'a> {
     pub(super) conditions: Conditions<'a>,
     pub(super) steps: Vec<(usize, Step)>,
     slots: Vec<(usize, usize)>,
+    /// Rows that keys may find of the first table.
+    most_rows: u64,
 }
 
 impl<'a> Source<'a> {
@@ -51,15 +53,17 @@ impl<'a> Source<'a> {
                 (conditions, order) = (plainer, Some(found));
             }
         }
-        let Order { steps, slots } = order.unwrap_or_else(|| Order {
+        let Order { steps, slots, .. } = order.unwrap_or_else(|| Order {
             steps: Vec::new(),
             slots: Vec::new(),
+            most_rows: MAX_JOINED_ROWS,
         });
         Some(Source {
             names,
             conditions,
             steps,
             slots,
+            most_rows: MAX_JOINED_ROWS,
         })
     }
 
@@ -76,6 +80,7 @@ impl<'a> Source<'a> {
             conditions,
             steps: Vec::new(),
             slots: Vec::new(),
+            most_rows: MAX_JOINED_ROWS,
         }
     }
 
@@ -136,8 +141,16 @@ impl<'a> Source<'a> {
         Some(())
     }
 
-    /// Reads the tables beginning with all rows of the smallest one, if it is small.
-    pub(in crate::direct) fn take_small(&mut self, session: &Session) {
+    /// Reads the tables beginning with one of which few rows are likely to be read.
+    pub(in crate::direct) fn take_few(&mut self, session: &Session) {
+        self.take_small(session);
+        if self.steps.is_empty() && self.names.len() > 1 {
+            self.take_only();
+        }
+    }
+
+    /// Beginning with all rows of the smallest one, if it is small.
+    fn take_small(&mut self, session: &Session) {
         let inner = (0..self.names.len()).filter(|table| !self.conditions.outer[*table]);
         let small = inner.filter_map(|table| {
             let (rows, step) = self.small_step(session, table)?;
@@ -148,6 +161,14 @@ impl<'a> Source<'a> {
         });
         if let Some((_, order)) = small.min_by_key(|(rows, _)| *rows) {
             (self.steps, self.slots) = (order.steps, order.slots);
+        }
+    }
+
+    /// Beginning with the only one that constants find rows of.
+    fn take_only(&mut self) {
+        if let Some(order) = self.conditions.only_order(&self.names) {
+            (self.steps, self.slots) = (order.steps, order.slots);
+            self.most_rows = order.most_rows;
         }
     }
 
@@ -233,6 +254,10 @@ impl<'a> Source<'a> {
                 way,
                 is_outer: self.conditions.outer[table],
                 gives,
+                most_rows: match place {
+                    0 => self.most_rows,
+                    _ => MAX_JOINED_ROWS,
+                },
             })
         };
         self.steps.into_iter().enumerate().map(joined).collect()

@@ -219,7 +219,7 @@ impl OverRows {
         };
         let is_alone = source.names.len() == 1 && !is_in_from() && !has_queries(select);
         if !source.is_read() && !walks && !is_alone {
-            source.take_small(session);
+            source.take_few(session);
         }
         if !source.is_read() || walks && !source.names.is_empty() {
             source.walk(cut_order.as_ref()?)?;

@@ -78,7 +78,7 @@ impl Read {
         let read = with_columns_of(&filter, read);
         let pushes = session.variables.pushes_index_conditions();
         let mut walk = match limit_clause {
-            Some(_) if !distinct && locking.is_none() && filter.is_none() => {
+            Some(_) if !distinct && locking.is_none() => {
                 Walk::in_order(table, &comparisons, &wanted)
             }
             _ => None,

@@ -284,7 +284,12 @@ fn walk_for_a_while(
     if left == 0 {
         return Ok(Some(rows));
     }
-    let is_complete = reader.for_each_of(MAX_WALKED_ROWS, &ready.bound, direction, |_, row| {
+    // Without keys a condition is evaluated in vain for all of them where no row passes.
+    let most = match access.is_whole() {
+        true => MAX_WALKED_ROWS.min(read.access.most_rows()),
+        false => MAX_WALKED_ROWS,
+    };
+    let is_complete = reader.for_each_of(most, &ready.bound, direction, |_, row| {
         fits = rows.push((None, None), (table, view), &row)?;
         left -= 1;
         Ok(match fits && left > 0 {
