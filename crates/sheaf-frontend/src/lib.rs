@@ -12,6 +12,7 @@ pub mod bind;
 pub mod character_sets;
 pub mod column_default;
 pub mod dialect;
+pub mod digest;
 pub mod error;
 pub mod function_names;
 pub mod last_insert_id;

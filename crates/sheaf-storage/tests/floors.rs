@@ -224,6 +224,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "character_sets",
             "statement_text",
             "parser",
+            "digest",
             "column_default",
             "varying",
             "query",

@@ -39,6 +39,7 @@ use super::window::{
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::benchmark::benchmark_function;
 use crate::column_default::{column_of_default, default_expression};
+use crate::digest::digest_function;
 use crate::error::SqlError;
 use crate::function_names::{needs_parenthesis, without_parenthesis};
 use crate::load_file::load_file_function;
@@ -254,6 +255,21 @@ impl Binder<'_> {
             let path = self.value(&values[0])?;
             let function = load_file_function(self.context.session.file_reader());
             return Ok(Some(self.typing().call_function(function, vec![path])?));
+        }
+        if matches!(name, "statement_digest" | "statement_digest_text") {
+            let [statement] = values else {
+                return Err(wrong_argument_count(name));
+            };
+            let variable = |global, name: &str| {
+                let value = self.context.session.system_variable(global, name);
+                value.map(|value| value.to_string()).unwrap_or_default()
+            };
+            let max_bytes = variable(true, "max_digest_length").parse().unwrap_or(0);
+            let function = digest_function(name, &variable(false, "sql_mode"), max_bytes);
+            if let Some(function) = function {
+                let statement = self.value(statement)?;
+                return Ok(Some(self.typing().call_function(function, vec![statement])?));
+            }
         }
         if name == "uuid_short" {
             expect(count == 0)?;

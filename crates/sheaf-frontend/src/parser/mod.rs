@@ -33,6 +33,7 @@ mod lock;
 mod maintain;
 mod parameters;
 mod parsed;
+pub(crate) mod pieces;
 mod plain_tokens;
 mod plugin;
 mod prepare;

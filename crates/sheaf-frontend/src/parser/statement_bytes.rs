@@ -22,7 +22,7 @@ use sheaf_types::error::codes;
 use sheaf_types::text::hexadecimal::bytes_of;
 use sqlparser::ast::{Expr, Ident, Value};
 
-use super::scan::{Piece, Pieces};
+use super::pieces::{Piece, Pieces};
 use crate::encoding::{EightBit, TextEncoding};
 use crate::error::{Result, SqlError};
 
