@@ -18,13 +18,16 @@
 //! key may use an index that comes with it. `build/altered_definition.rs` works that out; `build/table_copy.rs` copies
 //! rows.
 //!
+//! Indexes alone may be built [beside writers](crate::build::index_build_beside). Then no writer is locked out but in the
+//! moment in which the definition is entered.
+//!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
+use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView, TreeId};
 use sheaf_types::{ColumnType, assignment::Mode, error::ColumnIssue};
 
 use crate::build::alteration::{Alteration, keeps_values};
@@ -32,6 +35,7 @@ use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, altered_definition, renames_column,
 };
 use crate::build::index_build::build_indexes;
+use crate::build::index_build_beside::IndexBuildBeside;
 use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
@@ -72,6 +76,8 @@ pub struct AlterOptions {
     pub version: Option<Arc<Table>>,
     /// What the rows must pass that are there, in the shape of the new definition; an error of it ends the statement.
     pub row_test: Option<RowTest>,
+    /// Others change rows meanwhile, where that [is possible](Catalog::admits_writers).
+    pub beside_writers: bool,
 }
 
 impl Default for AlterOptions {
@@ -87,6 +93,7 @@ impl Default for AlterOptions {
             check_foreign_keys: true,
             version: None,
             row_test: None,
+            beside_writers: false,
         }
     }
 }
@@ -108,6 +115,11 @@ struct LockedTables {
     table: Arc<Table>,
     writer: WriterLock,
     others: Vec<(Arc<Table>, WriterLock)>,
+}
+
+/// Whether an index is to be built.
+fn is_new(index: &Index) -> bool {
+    index.tree == NO_TREE
 }
 
 /// Whether a child's column and its parent's fit where nothing but their types is checked. Two texts do: to give both
@@ -151,6 +163,19 @@ impl Catalog {
         Ok((altered.definition, altered.work))
     }
 
+    /// Whether others can change rows of a table while it is altered so: it gets or loses indexes, and nothing else.
+    ///
+    /// # Errors
+    /// The MySQL error for whatever is wrong with the request.
+    pub fn admits_writers(table: &Table, changes: &[Alteration]) -> Result<bool> {
+        let is_of_indexes = |change: &Alteration| {
+            matches!(change, Alteration::AddIndex(_) | Alteration::DropIndex(_))
+        };
+        Ok(changes.iter().all(is_of_indexes)
+            && !table.definition.is_temporary()
+            && Catalog::alter_work(table, changes)? == AlterWork::Index)
+    }
+
     /// What the definition becomes. The parents of new foreign keys fit, and are there if that is checked.
     fn altered(&self, table: &Table, changes: &[Alteration]) -> Result<AlteredDefinition> {
         let first_index_id = table.first_free_index_id();
@@ -185,6 +210,11 @@ impl Catalog {
         wait: impl Into<LockRequest<'w>>,
     ) -> Result<Altered> {
         let wait = wait.into();
+        if options.beside_writers
+            && Catalog::admits_writers(&*self.table(database, table)?, changes)?
+        {
+            return self.build_beside_writers((database, table), changes, options, progress, wait);
+        }
         let name = (database.to_string(), table.to_string());
         let locked = self.lock_to_alter(&name, changes, wait)?;
         let table = &locked.table;
@@ -230,6 +260,68 @@ impl Catalog {
         left_over.retain(|tree| !kept.contains(tree));
         self.drop_trees(&left_over);
         entered.map(|_| done)
+    }
+
+    /// As [`alter_table`](Self::alter_table), where it [admits writers](Self::admits_writers).
+    fn build_beside_writers(
+        &self,
+        name: (&str, &str),
+        changes: &[Alteration],
+        options: &AlterOptions,
+        progress: &dyn Progress,
+        wait: LockRequest<'_>,
+    ) -> Result<Altered> {
+        let (table, writer) = self.lock_writer_beside_rows(name, wait)?;
+        let mut versions = options.version.iter();
+        let is_other = versions.any(|version| !Arc::ptr_eq(version, &table));
+        // It may have become another one before it was locked.
+        if is_other || !Catalog::admits_writers(&table, changes)? {
+            return Err(TableError::DefinitionChanged);
+        }
+        let altered = self.altered(&table, changes)?;
+        self.check_old_keys(&table, &altered, changes, options)?;
+        let mut definition = altered.definition;
+        // The trees that were made, also if it fails.
+        let mut made = Vec::new();
+        let indexes = definition.secondary.iter().filter(|index| is_new(index));
+        let indexes: Vec<Index> = indexes.cloned().collect();
+        let indexes: Vec<&Index> = indexes.iter().collect();
+        let mut build = || {
+            let (storage, memory_bytes) = (self.storage(), options.memory_bytes);
+            let target = (&*table, &writer);
+            let build = IndexBuildBeside::begin(
+                storage,
+                target,
+                &indexes,
+                memory_bytes,
+                progress,
+                wait,
+                &mut made,
+            )?;
+            let exclusive = build.finish()?;
+            let indexes = definition.secondary.iter_mut();
+            for (index, tree) in indexes.filter(|index| is_new(index)).zip(made.iter()) {
+                index.tree = *tree;
+            }
+            let kept = trees_of(&definition);
+            let entry = Redefinition::new(&writer, &table, definition.clone());
+            self.redefine_locked(vec![entry], &[exclusive])?;
+            Ok(kept)
+        };
+        let entered = build();
+        let mut left_over = made;
+        if entered.is_ok() {
+            left_over.extend(trees_of(&table.definition));
+        }
+        let kept = entered.as_deref().unwrap_or_default();
+        left_over.retain(|tree| !kept.contains(tree));
+        self.drop_trees(&left_over);
+        entered.map(|_| Altered {
+            work: altered.work,
+            rows: 0,
+            issues: Vec::new(),
+            more_issues: 0,
+        })
     }
 
     /// Locks out the writers of a table, and of those that [must stay](Self::others_to_lock) as they are with it.
@@ -419,13 +511,21 @@ impl Catalog {
                 .copy_rows(table, altered, options, progress, made, done)
                 .map(Some);
         }
-        let new = |index: &Index| index.tree == NO_TREE;
         let indexes = altered.definition.secondary.iter();
-        let indexes: Vec<&Index> = indexes.filter(|index| new(index)).collect();
+        let indexes: Vec<&Index> = indexes.filter(|index| is_new(index)).collect();
         let (storage, memory_bytes) = (self.storage(), options.memory_bytes);
-        build_indexes(storage, table, &indexes, memory_bytes, progress, made)?;
+        let newest = ReadView::newest();
+        build_indexes(
+            storage,
+            table,
+            &newest,
+            &indexes,
+            memory_bytes,
+            progress,
+            made,
+        )?;
         let indexes = altered.definition.secondary.iter_mut();
-        for (index, tree) in indexes.filter(|index| new(index)).zip(made.iter()) {
+        for (index, tree) in indexes.filter(|index| is_new(index)).zip(made.iter()) {
             index.tree = *tree;
         }
         Ok(None)

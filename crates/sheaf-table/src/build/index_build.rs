@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, TempSpace, TreeId};
+use sheaf_storage::{
+    BulkBuilder, Direction, KeyRange, ReadAhead, ReadView, Storage, TempSpace, TreeId,
+};
 use sheaf_types::column_text;
 
 use crate::build::external_sort::{ExternalSort, SortedEntries};
@@ -76,14 +78,15 @@ impl IndexSorts {
     }
 }
 
-/// Builds new indexes over the rows of a table, which are read once. The sorts share `memory_bytes`. `built`: the
-/// trees, in the order of the indexes, also those that are finished if it fails.
+/// Builds new indexes over the rows of a table as the view sees them, which are read once. The sorts share
+/// `memory_bytes`. `built`: the trees, in the order of the indexes, also those that are finished if it fails.
 ///
 /// # Errors
 /// `DuplicateKey`, `Interrupted`, and whatever the storage reports.
 pub(crate) fn build_indexes(
     storage: &Arc<Storage>,
     table: &Table,
+    view: &ReadView,
     indexes: &[&Index],
     memory_bytes: usize,
     progress: &dyn Progress,
@@ -104,9 +107,10 @@ pub(crate) fn build_indexes(
     let parts = indexes.iter().flat_map(|index| &index.parts);
     let columns: BTreeSet<usize> = parts.map(|part| part.column).collect();
     let read_ahead = ReadAhead::Pages(READ_AHEAD_PAGES);
+    let (all, forward) = (KeyRange::all(), Direction::Forward);
     let mut rows = table
         .clustered
-        .scan(KeyRange::all(), Direction::Forward, read_ahead);
+        .scan_at(view.clone(), all, forward, read_ahead);
     let mut key = Vec::new();
     while let Some(leaf) = rows.next_leaf()? {
         if progress.is_cancelled() {
@@ -118,7 +122,7 @@ pub(crate) fn build_indexes(
             for column in &columns {
                 if row.is_overflow(*column) {
                     let mut value = Vec::new();
-                    table.read_overflow(row.get_bytes(*column), &mut value)?;
+                    table.read_overflow_at(view, row.get_bytes(*column), &mut value)?;
                     long.push((*column, value));
                 }
             }
@@ -203,7 +207,8 @@ impl IndexTree<'_> {
         Ok(false)
     }
 
-    fn duplicate(&self, key: &[u8], payload: &[u8]) -> TableError {
+    /// The error of two rows with the values of this entry.
+    pub(crate) fn duplicate(&self, key: &[u8], payload: &[u8]) -> TableError {
         let mut at = 0;
         let mut texts = Vec::new();
         for part in 0..self.layout.declared {

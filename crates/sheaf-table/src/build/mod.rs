@@ -6,6 +6,7 @@
 //! | [`tree_load`] | writes the trees of an empty table from rows in any order |
 //! | [`external_sort`] | sorts index entries that may not fit in memory |
 //! | [`index_build`] | builds secondary indexes from rows |
+//! | [`index_build_beside`] | builds them while others change rows |
 //! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
 //! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
 //! | [`alteration`] | the changes that ALTER TABLE makes |
@@ -19,5 +20,6 @@ pub(crate) mod altered_generated;
 pub mod bulk_load;
 pub(crate) mod external_sort;
 pub(crate) mod index_build;
+pub(crate) mod index_build_beside;
 pub(crate) mod table_copy;
 pub(crate) mod tree_load;

@@ -262,6 +262,21 @@ impl Catalog {
         }
     }
 
+    /// As [`lock_writer`](Self::lock_writer), but the writer admits those who change rows, and does not wait for them.
+    pub(crate) fn lock_writer_beside_rows(
+        &self,
+        (database, name): (&str, &str),
+        wait: LockRequest<'_>,
+    ) -> Result<(Arc<Table>, WriterLock)> {
+        loop {
+            let table = self.table(database, name)?;
+            let writer = table.state.lock.writer_beside_rows(wait)?;
+            if table.is_current() {
+                return Ok((table, writer));
+            }
+        }
+    }
+
     /// Says that a session is about to [lock](Self::lock_for_session) tables, until what is returned is dropped: on a
     /// busy table it does not come to its turn otherwise.
     ///

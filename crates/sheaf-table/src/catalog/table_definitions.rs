@@ -486,7 +486,17 @@ impl Catalog {
             (database.clone(), name.clone())
         });
         let writers: Vec<&WriterLock> = entries.iter().map(|entry| entry.writer).collect();
-        let _exclusive = WriterLock::exclusive_of_all(&writers, wait)?;
+        let exclusive = WriterLock::exclusive_of_all(&writers, wait)?;
+        self.redefine_locked(entries, &exclusive)
+    }
+
+    /// As [`redefine`](Self::redefine), where no session uses the tables: `exclusive` has the locks of all of them.
+    pub(crate) fn redefine_locked(
+        &self,
+        entries: Vec<Redefinition<'_>>,
+        exclusive: &[ExclusiveLock<'_>],
+    ) -> Result<()> {
+        debug_assert_eq!(entries.len(), exclusive.len());
         let _changing = self.definitions.lock();
         for entry in entries.iter().filter(|entry| entry.is_renamed()) {
             self.check_is_free(&entry.definition.database, &entry.definition.name)?;

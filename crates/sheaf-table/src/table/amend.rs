@@ -58,6 +58,7 @@ impl Table {
                 .ok()?;
             Some(amended)
         };
+        self.state.touched.note(primary_key);
         let is_done = self
             .clustered
             .amend(transaction, view, primary_key, amended)?;

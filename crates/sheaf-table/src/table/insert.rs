@@ -91,6 +91,7 @@ impl Table {
         let values = |column: usize| generated.value(row, column);
         let row_id = self.take_row_id()?;
         let entry = self.encode_clustered(transaction, values, row_id)?;
+        self.state.touched.note(&entry.key);
         let seen = self.seen(transaction, &entry.key)?;
         match self.clustered.insert(transaction, &entry.key, &entry.row) {
             Err(StorageError::DuplicateKey { .. }) => {

@@ -19,6 +19,7 @@
 //! | [`long_values`] | long values: their chunks, and references to them in rows |
 //! | [`read`] | reads of single rows |
 //! | [`reference_lookup`] | the rows that a foreign key refers to, or those that refer to a row |
+//! | [`touched_rows`] | rows that are changed while an index is built beside |
 //! | [`update`] | updates and deletes, also of rows that others have changed since the snapshot |
 
 pub(crate) mod amend;
@@ -31,6 +32,7 @@ pub(crate) mod kept_statistics;
 mod long_values;
 mod read;
 pub(crate) mod reference_lookup;
+pub(crate) mod touched_rows;
 mod update;
 
 pub use generated_values::generated_value;
@@ -55,6 +57,7 @@ use crate::table::auto_increment::AutoIncrement;
 
 use catalog_memory::CatalogMemory;
 use kept_statistics::KeptStatistics;
+use touched_rows::TouchedRows;
 
 pub use insert::InsertOutcome;
 pub use read::RowToChange;
@@ -72,6 +75,8 @@ pub(crate) struct TableState {
     pub(crate) statistics: Arc<KeptStatistics>,
     /// Rows inserted, updated and deleted since the statistics were collected, or the table was opened.
     changes: AtomicU64,
+    /// Rows that are changed while an index is built.
+    pub(crate) touched: TouchedRows,
 }
 
 impl TableState {

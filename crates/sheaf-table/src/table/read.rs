@@ -107,7 +107,7 @@ impl Table {
     }
 
     /// As [`decode_row_at`](Self::decode_row_at), with empty values in these columns.
-    fn decode_row_without(
+    pub(crate) fn decode_row_without(
         &self,
         view: &ReadView,
         row: &RowView<'_>,

@@ -27,6 +27,7 @@ impl Table {
     /// Deletes the row with this encoded primary key; false: there is none. Waits for others that are changing it.
     /// After an error the statement must be rolled back.
     pub fn delete(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<bool> {
+        self.state.touched.note(primary_key);
         let seen = self.seen(transaction, primary_key)?;
         // The clustered entry first: from then on the row is this transaction's, and what was taken is its newest
         // state.
@@ -122,6 +123,10 @@ impl Table {
         let kept = self.references_at(primary_key, untouched)?;
         let entry = self.encode_beside(transaction, values, row_id, kept)?;
         let keeps_its_key = entry.key == primary_key;
+        self.state.touched.note(primary_key);
+        if !keeps_its_key {
+            self.state.touched.note(&entry.key);
+        }
         let seen = self.seen(transaction, primary_key)?;
         let replaced = if keeps_its_key {
             self.clustered

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod altered_columns;
+mod build_beside;
 mod bulk_load;
 mod catalog_memory;
 mod check;
@@ -16,3 +17,4 @@ mod statistics;
 mod time_zones;
 mod views;
 mod visibility;
+mod writers;

@@ -11,6 +11,12 @@
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
+//! **A writer beside rows** ([`TableLock::writer_beside_rows`]) is a writer that admits writers of rows all the time. It
+//! builds an index meanwhile, and keeps out all other writers and changes of definitions. It does not wait for writers
+//! of rows to be admitted itself. It can tell [when those have gone](WriterLock::mark_row_writers) that were there at
+//! some moment, and nobody waits for that but it. Others that wait to be writer cannot come to their turn before it has
+//! ended, so requests do not let them pass. LOCK TABLES is admitted beside it; to be exclusive it waits for that.
+//!
 //! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out writers of whatever kind; WRITE
 //! keeps out all others. Neither keeps out the session's own statements, which say for [which session](LockRequest<'_>)
 //! they ask. A busy table has no moment without writers. So a session that waits for LOCK TABLES
@@ -186,7 +192,13 @@ struct Definer {
 struct State {
     /// Statements that change rows beside each other.
     row_writers: usize,
+    /// Those of them that came before the writer beside rows [marked](WriterLock::mark_row_writers) them.
+    marked_row_writers: usize,
+    /// Marks so far.
+    marks: u64,
     writer: bool,
+    /// The writer admits writers of rows.
+    is_beside_rows: bool,
     /// Whose the writer is, [`NO_SESSION`] if it is of none.
     writer_session: u64,
     exclusive: bool,
@@ -247,18 +259,34 @@ impl State {
     /// What a session has locked for READ it may have to look at beside other such sessions, where a foreign key leads
     /// there. That it changes nothing is the session's business.
     fn admits_row_writer(&self, request: &LockRequest<'_>) -> bool {
-        let is_alone = self.announced == 0 && self.definers.is_empty();
+        // Beside a writer that admits rows, no other definer comes to its turn.
+        let has_definer = match self.is_beside_rows {
+            true => self.is_to_change(),
+            false => !self.definers.is_empty(),
+        };
+        let is_alone = self.announced == 0 && !has_definer;
         let passes = is_alone || self.has_been_courteous(request);
         let is_kept_out = self.is_others(request.session)
             || (!self.readers.is_empty() && !self.readers.contains(&request.session));
-        passes && !self.writer && !self.exclusive && !is_kept_out
+        passes && !self.has_lone_writer() && !self.exclusive && !is_kept_out
+    }
+
+    /// Whether there is a writer that admits no writers of rows.
+    fn has_lone_writer(&self) -> bool {
+        self.writer && !self.is_beside_rows
     }
 
     fn admits_writer(&self, request: &LockRequest<'_>) -> bool {
-        !self.writer
-            && self.row_writers == 0
-            && !self.is_others(request.session)
-            && self.readers.iter().all(|reader| *reader == request.session)
+        self.row_writers == 0 && self.admits_writer_beside_rows(request)
+    }
+
+    fn admits_writer_beside_rows(&self, request: &LockRequest<'_>) -> bool {
+        !self.writer && self.is_locked_by_no_other(request.session)
+    }
+
+    /// Whether no other session has LOCK TABLES.
+    fn is_locked_by_no_other(&self, session: u64) -> bool {
+        !self.is_others(session) && self.readers.iter().all(|reader| *reader == session)
     }
 
     /// Whether a session that asks for LOCK TABLES ... READ lets nobody pass. It holds nothing, so nobody that it lets
@@ -473,10 +501,34 @@ impl TableLock {
         })
     }
 
+    /// The writer that admits writers of rows beside it, those that are there and those that come.
+    pub(crate) fn writer_beside_rows(
+        self: &Arc<Self>,
+        request: LockRequest<'_>,
+    ) -> Result<WriterLock> {
+        let free = |state: &State| state.admits_writer_beside_rows(&request);
+        self.acquire(request, free, |state| {
+            state.writer = true;
+            state.is_beside_rows = true;
+            state.writer_session = request.session;
+        })?;
+        Ok(WriterLock {
+            lock: self.clone(),
+            session: request.session,
+        })
+    }
+
     pub(crate) fn row_writer(self: &Arc<Self>, request: LockRequest<'_>) -> Result<RowWriterLock> {
         let free = |state: &State| state.admits_row_writer(&request);
-        self.acquire(request, free, |state| state.row_writers += 1)?;
-        Ok(RowWriterLock(self.clone()))
+        let mut marks = 0;
+        self.acquire(request, free, |state| {
+            state.row_writers += 1;
+            marks = state.marks;
+        })?;
+        Ok(RowWriterLock {
+            lock: self.clone(),
+            marks,
+        })
     }
 
     /// Locks the table for a session, which holds no other lock of it.
@@ -487,7 +539,10 @@ impl TableLock {
         wait: Duration,
     ) -> Result<SessionLock> {
         let nobody_writes = |state: &State| {
-            !state.writer && !state.exclusive && state.row_writers == 0 && !state.is_others(session)
+            !state.has_lone_writer()
+                && !state.exclusive
+                && state.row_writers == 0
+                && !state.is_others(session)
         };
         match mode {
             SessionLockMode::Read => {
@@ -619,11 +674,21 @@ impl Drop for BorrowedSharedLock<'_> {
 
 /// No session changes rows without locking them while this lives.
 #[derive(Debug)]
-pub(crate) struct RowWriterLock(Arc<TableLock>);
+pub(crate) struct RowWriterLock {
+    lock: Arc<TableLock>,
+    /// Marks before it came.
+    marks: u64,
+}
 
 impl Drop for RowWriterLock {
     fn drop(&mut self) {
-        self.0.release(|state| state.row_writers -= 1);
+        self.lock.release(|state| {
+            state.row_writers -= 1;
+            // There is one mark at a time: who came before an older one has gone.
+            if self.marks < state.marks {
+                state.marked_row_writers -= 1;
+            }
+        });
     }
 }
 
@@ -636,9 +701,40 @@ pub(crate) struct WriterLock {
 }
 
 impl WriterLock {
+    /// Marks the writers of rows that are there now, unless some of the last mark are. False: some are.
+    pub(crate) fn mark_row_writers(&self) -> bool {
+        let mut state = self.lock.state.lock();
+        if state.marked_row_writers > 0 {
+            return false;
+        }
+        state.marks += 1;
+        state.marked_row_writers = state.row_writers;
+        true
+    }
+
+    /// Whether all marked writers of rows have gone, and their transactions with them.
+    pub(crate) fn marked_have_gone(&self) -> bool {
+        self.lock.state.lock().marked_row_writers == 0
+    }
+
+    /// Waits until all marked writers of rows have gone, and their transactions with them. Nobody waits for the caller
+    /// meanwhile.
+    pub(crate) fn wait_for_marked(&self, request: LockRequest<'_>) -> Result<()> {
+        let free = |state: &State| state.marked_row_writers == 0;
+        self.lock.acquire(request, free, |_| {})
+    }
+
     /// Waits until no session reads the table. The holder must not hold a shared lock of it.
+    ///
+    /// Beside writers of rows that is the moment without them, too: those that have changed something, or can, hold the
+    /// shared lock.
     pub(crate) fn exclusive(&self, request: LockRequest<'_>) -> Result<ExclusiveLock<'_>> {
-        let free = |state: &State| !state.exclusive && self.lock.close(state);
+        let free = |state: &State| {
+            // LOCK TABLES may have come beside a writer that admits rows.
+            !state.exclusive
+                && (!state.is_beside_rows || state.is_locked_by_no_other(self.session))
+                && self.lock.close(state)
+        };
         let definer = definer(self.session, true);
         self.lock
             .acquire_as(definer, request, free, |state| state.exclusive = true)?;
@@ -689,6 +785,7 @@ impl Drop for WriterLock {
     fn drop(&mut self) {
         self.lock.release(|state| {
             state.writer = false;
+            state.is_beside_rows = false;
             state.writer_session = NO_SESSION;
         });
     }

@@ -403,3 +403,91 @@ fn a_wait_can_be_interrupted() {
     assert!(lock.writer(own).is_ok());
     drop(reader);
 }
+
+#[test]
+fn a_writer_beside_rows_admits_those_who_change_rows_and_no_other_writer() {
+    let lock = Arc::new(TableLock::default());
+    let before = lock.row_writer(NO_WAIT).unwrap();
+    let writer = lock.writer_beside_rows(NO_WAIT).unwrap();
+    let during = lock.row_writer(NO_WAIT).unwrap();
+    assert!(lock.writer(NO_WAIT).is_err() && lock.writer_beside_rows(NO_WAIT).is_err());
+    let reader = lock.shared(NO_WAIT).unwrap();
+    assert!(writer.exclusive(NO_WAIT).is_err());
+    drop(reader);
+    // They change nothing before they have the shared lock.
+    let exclusive = writer.exclusive(NO_WAIT).unwrap();
+    assert!(lock.row_writer(NO_WAIT).is_err() && lock.shared(NO_WAIT).is_err());
+    drop((exclusive, writer));
+    assert!(lock.writer(NO_WAIT).is_err());
+    drop((before, during));
+    let writer = lock.writer(NO_WAIT).unwrap();
+    assert!(lock.writer_beside_rows(NO_WAIT).is_err() && lock.row_writer(NO_WAIT).is_err());
+    drop(writer);
+    assert!(lock.row_writer(NO_WAIT).is_ok());
+}
+
+#[test]
+fn those_who_change_rows_are_marked_and_have_gone() {
+    let lock = Arc::new(TableLock::default());
+    let first = lock.row_writer(NO_WAIT).unwrap();
+    let writer = lock.writer_beside_rows(NO_WAIT).unwrap();
+    assert!(writer.marked_have_gone() && writer.mark_row_writers());
+    let second = lock.row_writer(NO_WAIT).unwrap();
+    assert!(!writer.marked_have_gone() && !writer.mark_row_writers());
+    assert!(writer.wait_for_marked(NO_WAIT).is_err());
+    drop(first);
+    // The second came after the mark.
+    writer.wait_for_marked(NO_WAIT).unwrap();
+    assert!(writer.marked_have_gone() && writer.mark_row_writers());
+    drop(writer);
+    // A mark outlives its writer.
+    let writer = lock.writer_beside_rows(NO_WAIT).unwrap();
+    assert!(!writer.marked_have_gone() && !writer.mark_row_writers());
+    drop(second);
+    assert!(writer.marked_have_gone() && writer.mark_row_writers());
+}
+
+#[test]
+fn rows_are_changed_beside_a_build_though_others_wait_to_be_writer() {
+    let lock = Arc::new(TableLock::default());
+    let first = |session| LockRequest {
+        is_first: true,
+        ..request(session, Duration::ZERO)
+    };
+    let builder = lock.writer_beside_rows(request(1, Duration::ZERO)).unwrap();
+    let change = DefinitionChange::default();
+    let other = LockRequest {
+        definition_change: Some(&change),
+        ..request(2, Duration::ZERO)
+    };
+    assert!(lock.writer(other).is_err());
+    assert!(lock.row_writer(first(3)).is_ok() && lock.shared(first(3)).is_ok());
+    // The builder's own turn is one that they let pass.
+    let reader = lock.shared(NO_WAIT).unwrap();
+    let own = DefinitionChange::default();
+    let turn = LockRequest {
+        definition_change: Some(&own),
+        ..request(1, Duration::ZERO)
+    };
+    assert!(builder.exclusive(turn).is_err());
+    assert!(lock.row_writer(first(3)).is_err() && lock.shared(first(3)).is_err());
+    drop((own, reader));
+    assert!(lock.row_writer(first(3)).is_ok());
+    drop(builder);
+    // Now the other one may come to its turn.
+    assert!(lock.row_writer(first(3)).is_err());
+}
+
+#[test]
+fn lock_tables_comes_beside_a_build_and_goes_before_its_end() {
+    for mode in [SessionLockMode::Read, SessionLockMode::Write] {
+        let lock = Arc::new(TableLock::default());
+        let builder = lock.writer_beside_rows(request(1, Duration::ZERO)).unwrap();
+        let locked = lock.for_session(mode, 2, Duration::ZERO).unwrap();
+        assert!(builder.exclusive(request(1, Duration::ZERO)).is_err());
+        assert!(lock.row_writer(request(3, Duration::ZERO)).is_err());
+        assert!(lock.row_writer(request(2, Duration::ZERO)).is_ok());
+        drop(locked);
+        assert!(builder.exclusive(request(1, Duration::ZERO)).is_ok());
+    }
+}

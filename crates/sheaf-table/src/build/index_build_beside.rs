@@ -1,0 +1,511 @@
+//! Builds indexes while others change rows.
+//!
+//! ```text
+//!   note the keys of rows that are changed -> wait for transactions that may not know of it
+//!     -> snapshot S0: read all rows, sort, write the trees
+//!     -> snapshot S1: the noted rows, as they were at S0 and as they are at S1  ]  again and again, until few are left
+//!     -> snapshot S2: ...                                                       ]
+//!     -> lock all others out, for a moment: the last rows -> enter the definition
+//! ```
+//!
+//! **Each round leaves the trees as they were to be at its snapshot.** A row that differs between two snapshots was
+//! changed by a transaction that committed between them. It had noted the row before, and before the later snapshot.
+//! Keys are taken after the snapshot, so its note is there, now or from a round before. Keys stay for the next rounds
+//! until all transactions that were there when they were taken have ended before a round's snapshot
+//! ([marks](crate::lock::table_lock) of writers of rows tell). So every note is looked at by the round that sees its
+//! commit. A note too many costs a look: the row is the same at both snapshots.
+//!
+//! **What is compared are states that committed.** Changes that are rolled back, as a whole or to a savepoint, are seen
+//! by no round, so uniqueness is judged by the rows of one snapshot: a duplicate that is reported was there. Writers
+//! themselves are not checked against an index that is being built. If they leave duplicates, the build fails.
+//!
+//! **Nothing is left behind.** Nobody but the build knows its trees, and no transaction of others has changed them. So
+//! they are dropped at once if it fails; after a crash [`Catalog::open`](crate::catalog::Catalog::open) drops them. The
+//! noted keys are in memory and in a temporary file.
+//!
+//! **Who waits.** Until the last moment nobody waits for the build. For that moment it asks several times, for
+//! [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the next attempt comes
+//! after a longer pause.
+//!
+//! The snapshots are held, so versions of all that changes meanwhile are kept, as for any long read.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView, Storage, Transaction, Tree, TreeId};
+use sheaf_types::Value;
+
+use crate::build::external_sort::{ExternalSort, SortedEntries};
+use crate::build::index_build::{IndexTree, build_indexes};
+use crate::codec::key_codec::KeyLayout;
+use crate::definition::schema::Index;
+use crate::error::{Result, TableError};
+use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
+use crate::progress::Progress;
+use crate::table::Table;
+use crate::table::touched_rows::NotingRows;
+
+/// Rows that are left for the moment in which all others are locked out, at first.
+const LAST_ROWS: u64 = 1_000;
+/// After so many rounds twice as many are left: writers may be faster than the build.
+const ROUNDS_PER_DOUBLING: u32 = 16;
+/// How long an attempt to lock all others out takes at first, and at most.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(1);
+/// After so many attempts the next ones take twice as long: there may be no moment without statements of that length.
+const ATTEMPTS_PER_DOUBLING: u32 = 20;
+/// The pause after the first attempt; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// A wait is cut into pieces of this length, so that KILL is noticed.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// Rows of a round that one transaction of the build brings to the trees.
+const ROWS_PER_TRANSACTION: usize = 1_000;
+
+/// What is known of a noted key, as the payload of its entry: transactions that may have noted it, and were marked, are
+/// those of the present mark; or some came later.
+const MARKED: &[u8] = &[1];
+const UNMARKED: &[u8] = &[0];
+
+/// An index that is being built.
+struct NewIndex<'a> {
+    index: &'a Index,
+    layout: KeyLayout,
+    tree: Arc<Tree>,
+}
+
+/// An entry of an index.
+#[derive(Default, PartialEq, Eq)]
+struct Entry {
+    key: Vec<u8>,
+    payload: Vec<u8>,
+    /// What no other entry of a unique index may begin with, in bytes; `None`: there may be others.
+    unique_bytes: Option<usize>,
+}
+
+/// See the [module](self).
+pub(crate) struct IndexBuildBeside<'a> {
+    storage: &'a Arc<Storage>,
+    table: &'a Table,
+    writer: &'a WriterLock,
+    noting: NotingRows<'a>,
+    progress: &'a dyn Progress,
+    request: LockRequest<'a>,
+    memory_bytes: usize,
+    indexes: Vec<NewIndex<'a>>,
+    /// Columns that no new index has.
+    left_out: Vec<usize>,
+    /// The trees have the entries of the rows as this view sees them.
+    built: ReadView,
+    /// Noted keys that are to be looked at again.
+    kept: ExternalSort,
+}
+
+impl<'a> IndexBuildBeside<'a> {
+    /// Builds the trees of new indexes from a snapshot. `writer` admits writers of rows. `made`: the trees, in the order
+    /// of the indexes, also those that are finished if it fails.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if transactions do not end that were there before; and whatever
+    /// the storage reports.
+    pub(crate) fn begin(
+        storage: &'a Arc<Storage>,
+        (table, writer): (&'a Table, &'a WriterLock),
+        indexes: &[&'a Index],
+        memory_bytes: usize,
+        progress: &'a dyn Progress,
+        request: LockRequest<'a>,
+        made: &mut Vec<TreeId>,
+    ) -> Result<IndexBuildBeside<'a>> {
+        let noting = table.state.touched.start(storage.temp_space());
+        let mut waited = Duration::ZERO;
+        let mut wait_for_marked = || {
+            in_slices(request, progress, &mut waited, |request| {
+                writer.wait_for_marked(request)
+            })
+        };
+        // Those of the last build, and then those of before this one.
+        wait_for_marked()?;
+        writer.mark_row_writers();
+        wait_for_marked()?;
+        let built = newest_view(storage)?;
+        let first = made.len();
+        build_indexes(
+            storage,
+            table,
+            &built,
+            indexes,
+            memory_bytes,
+            progress,
+            made,
+        )?;
+        let new = |(index, tree): (&&'a Index, &TreeId)| -> Result<NewIndex<'a>> {
+            Ok(NewIndex {
+                index,
+                layout: KeyLayout::secondary(&table.definition, index),
+                tree: storage.tree(*tree)?,
+            })
+        };
+        let is_needed = |column: &usize| {
+            let mut parts = indexes.iter().flat_map(|index| &index.parts);
+            let mut primary = table.definition.primary.parts.iter();
+            parts.any(|part| part.column == *column) || primary.any(|part| part.column == *column)
+        };
+        let trees = made[first..].iter();
+        let new = indexes.iter().zip(trees).map(new);
+        let new = new.collect::<Result<_>>()?;
+        Ok(IndexBuildBeside {
+            storage,
+            table,
+            writer,
+            noting,
+            progress,
+            request,
+            memory_bytes,
+            left_out: (0..table.definition.columns.len())
+                .filter(|column| !is_needed(column))
+                .collect(),
+            indexes: new,
+            built,
+            kept: ExternalSort::new(storage.temp_space(), memory_bytes),
+        })
+    }
+
+    /// Brings the changes that come meanwhile to the trees, until all others are locked out and none is left.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn finish(mut self) -> Result<ExclusiveLock<'a>> {
+        let mut waited = Duration::ZERO;
+        let (mut attempt, mut pause) = (FIRST_ATTEMPT, FIRST_PAUSE);
+        let (mut rounds, mut attempts) = (0_u32, 0_u32);
+        let mut last_rows = LAST_ROWS;
+        loop {
+            self.catch_up()?;
+            rounds += 1;
+            if rounds.is_multiple_of(ROUNDS_PER_DOUBLING) {
+                last_rows *= 2;
+            }
+            if self.left() > last_rows {
+                // What is kept is so because of transactions that have not ended.
+                let slice = self.slice(waited, WAIT_SLICE)?;
+                let began = Instant::now();
+                match self.writer.wait_for_marked(slice) {
+                    Err(TableError::LockWaitTimeout) => waited += began.elapsed(),
+                    other => other?,
+                }
+                continue;
+            }
+            let slice = self.slice(waited, attempt)?;
+            let began = Instant::now();
+            match self.writer.exclusive(slice) {
+                // Changes may have come while it waited.
+                Ok(exclusive) if self.left() <= last_rows => {
+                    self.catch_up()?;
+                    return Ok(exclusive);
+                }
+                Ok(_) => {}
+                Err(TableError::LockWaitTimeout) => {
+                    attempts += 1;
+                    if attempts.is_multiple_of(ATTEMPTS_PER_DOUBLING) {
+                        attempt = (attempt * 2).min(LONGEST_ATTEMPT);
+                    }
+                    self.pause(pause)?;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    waited += began.elapsed();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// About how many rows are left to be looked at.
+    fn left(&self) -> u64 {
+        self.kept.len() + self.noting.len()
+    }
+
+    /// The next part of the wait.
+    fn slice(&self, waited: Duration, most: Duration) -> Result<LockRequest<'a>> {
+        if self.progress.is_cancelled() {
+            return Err(TableError::Interrupted);
+        }
+        let request = self.request;
+        let left = request.wait.saturating_sub(waited);
+        if left.is_zero() && !waited.is_zero() {
+            return Err(TableError::LockWaitTimeout);
+        }
+        Ok(LockRequest {
+            wait: most.min(left),
+            // It is not announced between two attempts.
+            definition_change: None,
+            ..request
+        })
+    }
+
+    /// Does nothing for a while, and lets others go on.
+    fn pause(&self, pause: Duration) -> Result<()> {
+        if self.request.wait.is_zero() {
+            return Err(TableError::LockWaitTimeout);
+        }
+        let began = Instant::now();
+        loop {
+            let is_interrupted = self.request.interrupt.is_some_and(|interrupt| interrupt());
+            if is_interrupted || self.progress.is_cancelled() {
+                return Err(TableError::Interrupted);
+            }
+            let left = pause.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(WAIT_SLICE));
+        }
+    }
+
+    /// A round: brings the trees from the view that they have been built for to a new one.
+    fn catch_up(&mut self) -> Result<()> {
+        // The order matters: see the module's comment.
+        let have_ended = self.writer.marked_have_gone();
+        let view = newest_view(self.storage)?;
+        let noted = self.noting.take();
+        if have_ended {
+            self.writer.mark_row_writers();
+        }
+        let space = self.storage.temp_space();
+        let mut keys = ExternalSort::new(space, self.memory_bytes);
+        noted.for_each(|key| keys.push(key, UNMARKED))?;
+        let kept = ExternalSort::new(space, self.memory_bytes);
+        let mut kept = std::mem::replace(&mut self.kept, kept).finish(self.memory_bytes)?;
+        while kept.advance()? {
+            let (key, mark) = kept.entry();
+            keys.push(key, mark)?;
+        }
+        drop(kept);
+        if keys.len() > 0 {
+            let total = Some(keys.len());
+            self.progress.begin("bringing changes to indexes", total);
+        }
+        let mut round = Round {
+            build: self,
+            view: &view,
+            transaction: None,
+            changes: 0,
+            suspects: ExternalSort::new(space, self.memory_bytes),
+        };
+        let mut again = ExternalSort::new(space, self.memory_bytes);
+        let mut keys = DistinctKeys::new(keys.finish(self.memory_bytes)?)?;
+        while let Some((key, is_marked)) = keys.next()? {
+            round.bring(&key)?;
+            match (have_ended, is_marked) {
+                (true, true) => {}
+                (false, false) => again.push(&key, UNMARKED)?,
+                (true, false) | (false, true) => again.push(&key, MARKED)?,
+            }
+        }
+        round.finish()?;
+        self.kept = again;
+        self.built = view;
+        Ok(())
+    }
+}
+
+/// A view of all that has committed, durable or not.
+fn newest_view(storage: &Storage) -> Result<ReadView> {
+    Ok(storage.begin_transaction().view_to_lock()?)
+}
+
+/// Waits as long as the request says. `waited`: how long it was in waits before this one.
+fn in_slices<T>(
+    request: LockRequest<'_>,
+    progress: &dyn Progress,
+    waited: &mut Duration,
+    attempt: impl Fn(LockRequest<'_>) -> Result<T>,
+) -> Result<T> {
+    loop {
+        if progress.is_cancelled() {
+            return Err(TableError::Interrupted);
+        }
+        let left = request.wait.saturating_sub(*waited);
+        let began = Instant::now();
+        let slice = LockRequest {
+            wait: left.min(WAIT_SLICE),
+            ..request
+        };
+        match attempt(slice) {
+            Err(TableError::LockWaitTimeout) if !left.is_zero() => *waited += began.elapsed(),
+            other => return other,
+        }
+    }
+}
+
+/// Noted keys in order, each once.
+struct DistinctKeys {
+    entries: SortedEntries,
+    /// The entries stand at one that was not given.
+    has_next: bool,
+}
+
+impl DistinctKeys {
+    fn new(mut entries: SortedEntries) -> Result<DistinctKeys> {
+        let has_next = entries.advance()?;
+        Ok(DistinctKeys { entries, has_next })
+    }
+
+    /// The next key, and whether all its notes are of marked transactions.
+    fn next(&mut self) -> Result<Option<(Vec<u8>, bool)>> {
+        if !self.has_next {
+            return Ok(None);
+        }
+        let (key, mark) = self.entries.entry();
+        let (key, mut is_marked) = (key.to_vec(), mark == MARKED);
+        loop {
+            self.has_next = self.entries.advance()?;
+            if !self.has_next {
+                return Ok(Some((key, is_marked)));
+            }
+            let (next, mark) = self.entries.entry();
+            if next != key {
+                return Ok(Some((key, is_marked)));
+            }
+            is_marked &= mark == MARKED;
+        }
+    }
+}
+
+/// The changes of one round.
+struct Round<'b, 'a> {
+    build: &'b IndexBuildBeside<'a>,
+    /// Where the trees are brought to.
+    view: &'b ReadView,
+    transaction: Option<Transaction>,
+    /// Rows that the transaction has brought.
+    changes: usize,
+    /// What two entries of a unique index begin with at the moment: the number of the index, and the bytes.
+    suspects: ExternalSort,
+}
+
+impl Round<'_, '_> {
+    /// Brings the entries of a row to the trees.
+    fn bring(&mut self, primary_key: &[u8]) -> Result<()> {
+        let build = self.build;
+        let table = build.table;
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let clustered = &table.clustered;
+        let was_there = clustered.get_at(&build.built, primary_key, &mut before)?;
+        let is_there = clustered.get_at(self.view, primary_key, &mut after)?;
+        if was_there == is_there && before == after {
+            return Ok(());
+        }
+        let row = |view: &ReadView, bytes: &[u8]| {
+            table.decode_row_without(view, &table.view(bytes)?, &build.left_out)
+        };
+        let before = was_there.then(|| row(&build.built, &before)).transpose()?;
+        let after = is_there.then(|| row(self.view, &after)).transpose()?;
+        let row_id = table.row_id_of(primary_key);
+        let mut transaction = match self.transaction.take() {
+            Some(transaction) => transaction,
+            None => build.storage.begin_transaction(),
+        };
+        for (number, new) in build.indexes.iter().enumerate() {
+            let entry = |row: &Option<Vec<Value>>| row.as_ref().map(|row| new.entry(row, row_id));
+            let (before, after) = (entry(&before), entry(&after));
+            if before == after {
+                continue;
+            }
+            if let Some(before) = &before
+                && !new.tree.delete(&mut transaction, &before.key)?
+            {
+                let name = &table.definition.name;
+                let detail = format!(
+                    "index {}, which is being built, lacks a row",
+                    new.index.name
+                );
+                return Err(TableError::corrupt(name, detail));
+            }
+            if let Some(after) = &after {
+                if let Some(length) = after.unique_bytes
+                    && new.tree.contains_prefix(&after.key[..length])?.is_some()
+                {
+                    let mut suspect = (number as u16).to_be_bytes().to_vec();
+                    suspect.extend_from_slice(&after.key[..length]);
+                    self.suspects.push(&suspect, &[])?;
+                }
+                new.tree
+                    .insert(&mut transaction, &after.key, &after.payload)?;
+            }
+        }
+        self.changes += 1;
+        if self.changes < ROWS_PER_TRANSACTION {
+            self.transaction = Some(transaction);
+            return Ok(());
+        }
+        transaction.commit()?;
+        build.progress.advance(self.changes as u64);
+        self.changes = 0;
+        match build.progress.is_cancelled() {
+            true => Err(TableError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// All rows of the round are brought: unique indexes must be so.
+    fn finish(self) -> Result<()> {
+        if let Some(transaction) = self.transaction {
+            transaction.commit()?;
+        }
+        let mut suspects = self.suspects.finish(self.build.memory_bytes)?;
+        let mut last = Vec::new();
+        while suspects.advance()? {
+            let (suspect, _) = suspects.entry();
+            if last == suspect {
+                continue;
+            }
+            last = suspect.to_vec();
+            let Some((number, prefix)) = suspect.split_first_chunk::<2>() else {
+                continue;
+            };
+            let new = self
+                .build
+                .indexes
+                .get(usize::from(u16::from_be_bytes(*number)));
+            if let Some(new) = new {
+                new.check_is_alone(self.build.table, prefix)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl NewIndex<'_> {
+    fn entry(&self, row: &[Value], row_id: u64) -> Entry {
+        let mut entry = Entry::default();
+        let values = |column: usize| (&row[column]).into();
+        let (key, payload) = (&mut entry.key, &mut entry.payload);
+        let shape = self.layout.encode_entry(values, row_id, key, payload);
+        // NULL equals nothing, not even NULL.
+        let is_unique = self.index.unique && !shape.has_null;
+        entry.unique_bytes = is_unique.then_some(shape.declared_bytes);
+        entry
+    }
+
+    /// Error `DuplicateKey` if several entries begin with `prefix`.
+    fn check_is_alone(&self, table: &Table, prefix: &[u8]) -> Result<()> {
+        let range = KeyRange::prefix(prefix);
+        let mut entries = self.tree.scan(range, Direction::Forward, ReadAhead::Off);
+        let mut found = 0;
+        while let Some(leaf) = entries.next_leaf()? {
+            found += leaf.len();
+            if found < 2 {
+                continue;
+            }
+            let mut key = Vec::new();
+            leaf.key_into(0, &mut key);
+            let build = IndexTree {
+                definition: &table.definition,
+                index: self.index,
+                layout: &self.layout,
+            };
+            return Err(build.duplicate(&key, leaf.value(0)));
+        }
+        Ok(())
+    }
+}
