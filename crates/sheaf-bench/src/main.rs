@@ -92,7 +92,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match sheaf_cli::configuration::parse::<Arguments>().command {
         Command::Reference(options) => reference::run(&options),
         Command::Oltp(options) => oltp::run(&options),
         Command::Tpcc(options) => tpcc::run(&options),

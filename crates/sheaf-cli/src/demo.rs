@@ -23,7 +23,7 @@ use sheaf_sql::{
     SqlError,
 };
 
-use sheaf_cli::serve::serve_until_signal;
+use sheaf_cli::serve::Run;
 use sheaf_cli::size::{format_size, parse_size};
 use sheaf_cli::tpch::{
     REFERENCE_CASES, ReferenceCase, TABLES, TableReader, Variant, expected_rows, schema_statements,
@@ -87,7 +87,11 @@ fn run_in(folder: &Path, arguments: &DemoArguments) -> Result<(), Box<dyn Error>
             listen: Some(SocketAddr::from(([127, 0, 0, 1], SERVE_PORT))),
             ..ServerOptions::default()
         };
-        return serve_until_signal(&engine, options, DRAIN_TIME);
+        let run = Run {
+            drain_time: DRAIN_TIME,
+            ..Run::default()
+        };
+        return run.until_signal(&engine, options);
     }
     engine.close()?;
     Ok(shown?)

@@ -3,7 +3,9 @@
 mod allocator;
 mod backup;
 mod check;
+mod config;
 mod demo;
+mod init;
 mod prune;
 mod restore;
 mod result_printer;
@@ -15,7 +17,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use sheaf_cli::serve;
+use sheaf_cli::{configuration, serve};
 use tracing_subscriber::EnvFilter;
 
 /// A relational database for tables that outgrow memory.
@@ -30,6 +32,10 @@ struct Arguments {
 enum Command {
     /// Serve a database over the MySQL protocol.
     Serve(serve::ServeArguments),
+    /// Make a database, or give the root of one a password.
+    Init(init::InitArguments),
+    /// Look at the options of a server.
+    Config(config::ConfigArguments),
     /// Run SQL on a database of this machine, without a server.
     Sql(sql_shell::SqlArguments),
     /// Read a whole database and say what is wrong with it.
@@ -46,12 +52,14 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::measure_statements();
-    let arguments = Arguments::parse();
+    let arguments: Arguments = configuration::parse();
     // The log tells a server's operator what happens; in a shell it must not come between the answers.
     let default_level = match arguments.command {
         Command::Serve(_) | Command::Restore(_) => "info",
         Command::Sql(_)
         | Command::Demo(_)
+        | Command::Init(_)
+        | Command::Config(_)
         | Command::Check(_)
         | Command::Backup(_)
         | Command::Prune(_) => "warn",
@@ -65,6 +73,8 @@ fn main() -> ExitCode {
         .init();
     let result: Result<ExitCode, Box<dyn Error>> = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Init(arguments) => init::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
         Command::Sql(arguments) => sql_shell::run(arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),

@@ -1,8 +1,9 @@
 //! `sheaf serve`: the server process, from start to a clean end.
 
 use std::error::Error;
+use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +12,26 @@ use clap::Args;
 use sheaf_memory::keep_within;
 use sheaf_server::{Server, ServerOptions, TlsOptions};
 use sheaf_sql::{Engine, EngineOptions};
-use sheaf_storage::{StorageOptions, SyncLog};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use sheaf_storage::{DATA_FILE, StorageOptions, SyncLog};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::configuration::{self, Assignment};
 use crate::size::{format_size, parse_size};
 use sheaf_archive::open_archive;
 
+/// Options of a server. Each may also stand in a file and in the environment; see [`configuration`].
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub struct ServeArguments {
+    /// A file (TOML) of options, by the names of these flags, and of system variables; SIGHUP reads it again. SHEAF_CONFIG
+    /// names it, too. An option may stand in the environment: SHEAF_MEMORY for --memory. Flags count before the
+    /// environment, and that before the file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A system variable, set as SET GLOBAL does. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<Assignment>,
     /// The directory that holds the database; created if absent.
     #[arg(long)]
     data_dir: PathBuf,
@@ -41,6 +53,9 @@ pub struct ServeArguments {
     /// Refuse connections over the network that do not use TLS.
     #[arg(long)]
     require_secure_transport: bool,
+    /// Listen beyond this machine although an account that administers the server has no password.
+    #[arg(long)]
+    allow_open_accounts: bool,
     /// What the whole process may use, such as 512M or 8G.
     #[arg(long, value_parser = parse_size, default_value = "512M")]
     memory: usize,
@@ -165,6 +180,7 @@ fn parse_sync_log(text: &str) -> Result<SyncLog, String> {
 pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
     keep_within(arguments.memory);
     let storage = arguments.storage.options()?;
+    let is_new = !is_database(&arguments.data_dir);
     let engine = Engine::open(
         &arguments.data_dir,
         EngineOptions {
@@ -178,66 +194,173 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             ..EngineOptions::default()
         },
     )?;
+    let outcome = serve(&engine, &arguments, is_new);
+    if outcome.is_err() {
+        // The fault is reported; the database is left as it was.
+        let _ = engine.close();
+    }
+    outcome
+}
+
+fn serve(
+    engine: &Arc<Engine>,
+    arguments: &ServeArguments,
+    is_new: bool,
+) -> Result<ExitCode, Box<dyn Error>> {
+    set_variables(engine, &arguments.set)?;
+    refuse_open_accounts(engine, arguments)?;
     engine.start_maintenance()?;
     tracing::info!(data_dir = %arguments.data_dir.display(), memory = format_size(arguments.memory), "opened");
-    let tls = arguments.tls_options().inspect_err(|_| {
-        // A fault of the certificate is reported; the database is left as it was.
-        let _ = engine.close();
-    })?;
     let options = ServerOptions {
         listen: Some(arguments.listen),
-        socket: arguments.socket,
-        tls,
+        socket: arguments.socket.clone(),
+        tls: arguments.tls_options()?,
         ..ServerOptions::default()
     };
-    serve_until_signal(
-        &engine,
-        options,
-        Duration::from_secs(arguments.drain_seconds),
-    )?;
+    let run = Run {
+        drain_time: Duration::from_secs(arguments.drain_seconds),
+        config: arguments.config.clone(),
+        is_new,
+    };
+    run.until_signal(engine, options)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves an engine until SIGTERM, SIGINT or SHUTDOWN, then closes it, so that a reopened one finds everything.
-pub fn serve_until_signal(
-    engine: &Arc<Engine>,
-    options: ServerOptions,
-    drain_time: Duration,
-) -> Result<(), Box<dyn Error>> {
-    // Before listening, so that a signal to a server that is ready never ends it the hard way.
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    let handle = signals.handle();
-    engine.on_shutdown_request(move || handle.close());
-    let (listen, socket) = (options.listen, options.socket.clone());
-    let server = match Server::start(Arc::clone(engine), options) {
-        Ok(server) => server,
-        Err(error) => {
-            engine.close()?;
-            let address = listen
-                .map(|address| address.to_string())
-                .unwrap_or_default();
-            return Err(format!("cannot listen on {address}: {error}").into());
+/// Sets system variables, and says in the log what SET warns of.
+fn set_variables(engine: &Arc<Engine>, variables: &[Assignment]) -> Result<(), Box<dyn Error>> {
+    for Assignment { name, value } in variables {
+        let warnings = engine
+            .set_global(name, value)
+            .map_err(|error| format!("{name} = {value}: {error}"))?;
+        for warning in warnings {
+            tracing::warn!("{name} = {value}: {warning}");
         }
-    };
-    let address = server.local_address().map(|address| address.to_string());
-    let path = socket.map(|path| path.display().to_string());
-    let places: Vec<String> = address.into_iter().chain(path).collect();
-    println!(
-        "Sheaf {} is ready for connections on {}",
-        env!("CARGO_PKG_VERSION"),
-        places.join(" and ")
-    );
-
-    // Later signals change nothing: everything below is bounded in time.
-    signals.forever().next();
-    tracing::info!(connections = server.connections(), "shutting down");
-    engine.begin_shutdown();
-    if !server.shut_down(drain_time) {
-        tracing::warn!("some connections did not end in time");
     }
-    engine.close()?;
-    tracing::info!("closed");
     Ok(())
+}
+
+/// An administrator without a password must not be reachable from other machines by mistake.
+fn refuse_open_accounts(engine: &Engine, arguments: &ServeArguments) -> Result<(), Box<dyn Error>> {
+    if arguments.listen.ip().is_loopback() || arguments.allow_open_accounts {
+        return Ok(());
+    }
+    let Some(account) = engine.open_accounts().into_iter().next() else {
+        return Ok(());
+    };
+    Err(format!(
+        "{account} administers the server and has no password, and --listen {} lets other machines in; give it one \
+         with `sheaf init --secure --data-dir {}`, or say --allow-open-accounts",
+        arguments.listen,
+        arguments.data_dir.display()
+    )
+    .into())
+}
+
+/// Whether there is a database in the directory.
+pub fn is_database(directory: &Path) -> bool {
+    directory.join(DATA_FILE).exists()
+}
+
+/// How a server runs until it is told to end.
+#[derive(Debug, Default)]
+pub struct Run {
+    /// How long running statements may take to finish.
+    pub drain_time: Duration,
+    /// The file whose system variables are set again at SIGHUP. Without one, SIGHUP ends the server, as SIGTERM does.
+    pub config: Option<PathBuf>,
+    /// Whether the database has just been made.
+    pub is_new: bool,
+}
+
+impl Run {
+    /// Serves an engine until a signal or SHUTDOWN, then closes it, so that a reopened one finds everything.
+    ///
+    /// # Errors
+    /// Those of listening, after which the engine is closed, and of closing.
+    pub fn until_signal(
+        &self,
+        engine: &Arc<Engine>,
+        options: ServerOptions,
+    ) -> Result<(), Box<dyn Error>> {
+        // Before listening, so that a signal to a server that is ready never ends it the hard way.
+        let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        let handle = signals.handle();
+        engine.on_shutdown_request(move || handle.close());
+        let (listen, socket) = (options.listen, options.socket.clone());
+        let server = match Server::start(Arc::clone(engine), options) {
+            Ok(server) => server,
+            Err(error) => {
+                engine.close()?;
+                let address = listen
+                    .map(|address| address.to_string())
+                    .unwrap_or_default();
+                return Err(format!("cannot listen on {address}: {error}").into());
+            }
+        };
+        let address = server.local_address();
+        let path = socket.map(|path| path.display().to_string());
+        let shown = address.map(|address| address.to_string());
+        let places: Vec<String> = shown.into_iter().chain(path).collect();
+        println!(
+            "Sheaf {} is ready for connections on {}",
+            env!("CARGO_PKG_VERSION"),
+            places.join(" and ")
+        );
+        if self.is_new {
+            say_what_is_next(address);
+        }
+
+        // Later signals change nothing: everything below is bounded in time.
+        for signal in signals.forever() {
+            match &self.config {
+                Some(file) if signal == SIGHUP => set_variables_again(engine, file),
+                _ => break,
+            }
+        }
+        tracing::info!(connections = server.connections(), "shutting down");
+        engine.begin_shutdown();
+        if !server.shut_down(self.drain_time) {
+            tracing::warn!("some connections did not end in time");
+        }
+        engine.close()?;
+        tracing::info!("closed");
+        Ok(())
+    }
+}
+
+/// Three things that the owner of a new database wants to do.
+fn say_what_is_next(address: Option<SocketAddr>) {
+    let client = match address {
+        Some(address) => format!("mariadb -h 127.0.0.1 -P {} -u root", address.port()),
+        None => "mariadb -u root --socket SOCKET".into(),
+    };
+    // A parent that has read the first line may have closed the pipe.
+    let _ = writeln!(
+        std::io::stdout(),
+        "The database is new. Next:\n  \
+         give root a password:    {client} -e \"ALTER USER root@localhost IDENTIFIED BY '...'\"\n  \
+         make a database:         {client} -p -e \"CREATE DATABASE shop\"\n  \
+         keep copies of it:       sheaf backup --help"
+    );
+}
+
+/// Sets the system variables of the file again. A fault is said, and the server goes on with what it has.
+fn set_variables_again(engine: &Arc<Engine>, file: &Path) {
+    let outcome = configuration::variables_of_file(&options(), file)
+        .map_err(Into::into)
+        .and_then(|variables| set_variables(engine, &variables));
+    match outcome {
+        Ok(()) => tracing::info!(
+            file = %file.display(),
+            "set the system variables of the configuration again; options need a new start"
+        ),
+        Err(error) => tracing::error!("the configuration was not taken: {error}"),
+    }
+}
+
+/// The options of `sheaf serve`, as a command.
+pub fn options() -> clap::Command {
+    ServeArguments::augment_args(clap::Command::new("serve"))
 }
 
 /// A folder that is there, or nothing.
@@ -256,6 +379,21 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|error| format!("'{text}' is not an address such as 127.0.0.1:3306: {error}"))?
         .next()
         .ok_or_else(|| format!("'{text}' has no address"))
+}
+
+#[cfg(test)]
+impl ServeArguments {
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    pub(crate) fn max_connections(&self) -> usize {
+        self.max_connections
+    }
+
+    pub(crate) fn requires_secure_transport(&self) -> bool {
+        self.require_secure_transport
+    }
 }
 
 #[cfg(test)]

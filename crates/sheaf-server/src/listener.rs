@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 
 use rustls::ServerConfig;
 use sheaf_sql::{Engine, SqlError};
-use sheaf_table::Privileges;
 use sheaf_types::error::codes;
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
@@ -398,15 +397,11 @@ impl Drop for Admission {
 
 /// Says which accounts are open to any user from the right place, if they may do what others are to be kept from.
 fn warn_of_open_accounts(engine: &Engine) {
-    let administers = Privileges::SUPER | Privileges::CREATE_USER | Privileges::SHUTDOWN;
-    for account in engine.catalog().accounts().values() {
-        let is_open = account.verifier.is_empty() && !account.locked;
-        if is_open && account.global.intersects(administers) {
-            tracing::warn!(
-                account = %account.name,
-                "an account that administers the server has no password; ALTER USER ... IDENTIFIED BY gives it one"
-            );
-        }
+    for account in engine.open_accounts() {
+        tracing::warn!(
+            %account,
+            "an account that administers the server has no password; ALTER USER ... IDENTIFIED BY gives it one"
+        );
     }
 }
 

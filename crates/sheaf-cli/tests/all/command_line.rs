@@ -153,7 +153,7 @@ pub fn serve_in(group: &std::path::Path, directory: &std::path::Path) -> (Child,
     serve_by(shell, directory, &[], Stdio::null())
 }
 
-fn serve_by(
+pub fn serve_by(
     mut sheaf: Command,
     directory: &std::path::Path,
     arguments: &[&str],

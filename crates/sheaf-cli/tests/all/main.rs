@@ -8,6 +8,7 @@ mod changes;
 mod clients;
 mod column_privileges;
 mod command_line;
+mod configuration;
 mod connections;
 mod direct;
 mod embedded;

@@ -20,6 +20,7 @@
 //! | [`maintenance_thread`] | the thread that does it |
 //! | [`optimizer_costs`] | the tables `mysql.server_cost` and `mysql.engine_cost` |
 //! | [`rewrite_rules`] | query rewrite rules in a table |
+//! | [`start_variables`] | system variables of a configuration |
 //! | [`backup`] | BACKUP TO |
 
 pub(crate) mod backup;
@@ -27,6 +28,7 @@ pub(crate) mod maintenance;
 pub(crate) mod maintenance_thread;
 pub(crate) mod optimizer_costs;
 pub(crate) mod rewrite_rules;
+mod start_variables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

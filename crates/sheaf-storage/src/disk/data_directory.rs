@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Result, StorageError};
 
 /// Name of the data file in its directory.
-pub(crate) const DATA_FILE: &str = "sheaf.data";
+pub const DATA_FILE: &str = "sheaf.data";
 
 /// Name of the log in the data directory.
 pub(crate) const LOG_FILE: &str = "sheaf.log";
