@@ -5,6 +5,7 @@ mod backup;
 mod check;
 mod config;
 mod demo;
+mod help_pages;
 mod init;
 mod prune;
 mod restore;
@@ -16,7 +17,7 @@ use std::error::Error;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use sheaf_cli::{configuration, serve};
 use tracing_subscriber::EnvFilter;
 
@@ -46,6 +47,9 @@ enum Command {
     Restore(restore::RestoreArguments),
     /// Take out of the archived log what no backup needs any more.
     Prune(prune::PruneArguments),
+    /// Write manual pages and completions of shells.
+    #[command(hide = true)]
+    HelpPages(help_pages::HelpPagesArguments),
     /// Load TPC-H and show what each optimization does.
     Demo(demo::DemoArguments),
 }
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         | Command::Demo(_)
         | Command::Init(_)
         | Command::Config(_)
+        | Command::HelpPages(_)
         | Command::Check(_)
         | Command::Backup(_)
         | Command::Prune(_) => "warn",
@@ -75,6 +80,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Init(arguments) => init::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
+        Command::HelpPages(arguments) => help_pages::run(&arguments, Arguments::command()),
         Command::Sql(arguments) => sql_shell::run(arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),
