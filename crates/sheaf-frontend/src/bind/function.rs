@@ -268,7 +268,9 @@ impl Binder<'_> {
             let function = digest_function(name, &variable(false, "sql_mode"), max_bytes);
             if let Some(function) = function {
                 let statement = self.value(statement)?;
-                return Ok(Some(self.typing().call_function(function, vec![statement])?));
+                return Ok(Some(
+                    self.typing().call_function(function, vec![statement])?,
+                ));
             }
         }
         if name == "uuid_short" {

@@ -317,8 +317,23 @@ fn begins_expression(word: &str) -> bool {
 /// Words behind which NULL is a value.
 fn precedes_literal(word: &str) -> bool {
     const WORDS: [&str; 17] = [
-        "ALL", "BY", "CONDITION", "DISTINCTROW", "HAVING", "ON", "ESCAPE", "WHERE", "IN", "SELECT", "VALUES",
-        "RETURN", ":=", "!", "~", "LIMIT", "USING",
+        "ALL",
+        "BY",
+        "CONDITION",
+        "DISTINCTROW",
+        "HAVING",
+        "ON",
+        "ESCAPE",
+        "WHERE",
+        "IN",
+        "SELECT",
+        "VALUES",
+        "RETURN",
+        ":=",
+        "!",
+        "~",
+        "LIMIT",
+        "USING",
     ];
     begins_expression(word) || WORDS.contains(&word)
 }

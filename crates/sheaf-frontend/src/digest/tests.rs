@@ -122,8 +122,31 @@ fn no_more_tokens_are_kept_than_there_is_room_for() {
 #[test]
 fn broken_texts_have_digests() {
     for statement in [
-        "", ";", "'", "`", "\"", "/*", "/*+", "select /*+", "@", "@@", "@.", "1e", "0x", ".",
-        "x'", "select ))) ,,,", "\u{0}", "#", "--", "$", "_", "\\", "select /*+ *", "/*!", "/*!80000",
+        "",
+        ";",
+        "'",
+        "`",
+        "\"",
+        "/*",
+        "/*+",
+        "select /*+",
+        "@",
+        "@@",
+        "@.",
+        "1e",
+        "0x",
+        ".",
+        "x'",
+        "select ))) ,,,",
+        "\u{0}",
+        "#",
+        "--",
+        "$",
+        "_",
+        "\\",
+        "select /*+ *",
+        "/*!",
+        "/*!80000",
     ] {
         let digest = Digest::of(statement, Reading::default(), 1024);
         assert_eq!(digest.hex().len(), 64);

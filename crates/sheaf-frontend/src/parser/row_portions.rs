@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use sheaf_access::cancel;
 use sqlparser::ast::{Array, Expr, Insert, Parens, Query, SetExpr, Values};
 
-use super::scan::{Piece, Pieces};
+use super::pieces::{Piece, Pieces};
 use super::statement::Statement;
 use super::{LONG_TEXT_BYTES, Parameters, parse_with_parameters};
 use crate::dialect::SheafDialect;
