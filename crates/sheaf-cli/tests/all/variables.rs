@@ -347,16 +347,15 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
         &["CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT)"],
     );
     for (statement, expected) in [
-        ("ALTER TABLE t ADD KEY (b), LOCK=NONE", 1846),
-        (
-            "ALTER TABLE t ADD KEY (b), ALGORITHM=INPLACE, LOCK=NONE",
-            1846,
-        ),
+        ("ALTER TABLE t ADD KEY (b), ADD d INT, LOCK=NONE", 1846),
+        ("ALTER TABLE t ADD CHECK (b > 0), LOCK=NONE", 1846),
+        ("ALTER TABLE t ADD KEY (b), ALGORITHM=COPY, LOCK=NONE", 1846),
+        ("ALTER TABLE t ADD KEY ((b + 1)), LOCK=NONE", 1846),
+        ("ALTER TABLE t ADD KEY (b), RENAME TO u, LOCK=NONE", 1846),
         ("ALTER TABLE t ADD KEY (b), LOCK = EXCLUSIVE", 1846),
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=INSTANT", 1845),
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=QUICKLY", 1800),
         ("ALTER TABLE t ADD KEY (b), LOCK=PERHAPS", 1801),
-        ("CREATE INDEX i ON t (b) LOCK=NONE", 1846),
         (
             "CREATE INDEX i ON t (b) ALGORITHM=INSTANT LOCK=SHARED",
             1845,
@@ -377,6 +376,10 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
             "ALTER TABLE t ADD KEY i (b), ALGORITHM=INPLACE, LOCK=SHARED",
             "CREATE INDEX j ON t (c) ALGORITHM=DEFAULT LOCK=DEFAULT",
             "DROP INDEX j ON t LOCK=NONE",
+            "ALTER TABLE t ADD KEY j (b), ADD UNIQUE k (c, b), ALGORITHM=INPLACE, LOCK=NONE",
+            "ALTER TABLE t DROP KEY j, ADD KEY j (c), LOCK=NONE",
+            "CREATE INDEX l ON t (b) ALGORITHM=INPLACE LOCK=NONE",
+            "ALTER TABLE t DROP KEY j, DROP KEY k, DROP KEY l, LOCK=NONE",
             "ALTER TABLE t DROP KEY i, ALGORITHM=INSTANT",
             "ALTER TABLE t RENAME TO u, ALGORITHM=INSTANT, LOCK=NONE",
             "ALTER TABLE u ADD KEY (b), ALGORITHM=COPY",

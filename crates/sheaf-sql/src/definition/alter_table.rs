@@ -64,7 +64,9 @@ impl Session {
         self.try_checks(&table, &added, &next.columns)?;
         self.try_defaults(&table, &next.columns)?;
         self.try_generated(&table, &next.columns)?;
-        check_demands(changes.ast, work)?;
+        let admits_writers =
+            Catalog::admits_writers(&current, &alterations)? && !asks_for(changes.ast, "COPY");
+        check_demands(changes.ast, work, admits_writers)?;
         if work.copies() {
             self.variables.check_time_zone(&next)?;
         }
@@ -80,6 +82,7 @@ impl Session {
             version: Some(current),
             row_test: None,
             row_fill: None,
+            beside_writers: admits_writers && asks_for(changes.ast, "NONE"),
         };
         // Rows are tested where a CHECK is new to them, and where their values may change.
         let mut failure = None;
@@ -102,7 +105,11 @@ impl Session {
             let wait = LockRequest {
                 session: self.id(),
                 interrupt: Some(&is_interrupted),
-                ..LockRequest::from(limit.min(INDEX_LOCK_WAIT))
+                // Beside writers it keeps nobody waiting.
+                ..LockRequest::from(match options.beside_writers {
+                    true => limit,
+                    false => limit.min(INDEX_LOCK_WAIT),
+                })
             };
             let catalog = self.table_names().catalog_of(name.0, name.1);
             let altered = catalog.alter_table(name, &alterations, &options, &progress, wait);
@@ -432,17 +439,26 @@ fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {
     }
 }
 
+/// Whether ALGORITHM or LOCK is this word.
+fn asks_for(changes: &[TableChange], wanted: &str) -> bool {
+    changes.iter().any(|change| match change {
+        TableChange::Algorithm(word) | TableChange::Lock(word) => word == wanted,
+        _ => false,
+    })
+}
+
 /// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others
-/// read the table and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is
-/// not kept, 1800 and 1801 for words that are none.
-fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
+/// read the table and do not write it; everything else only changes the definition. Where LOCK=NONE asks for it, and the
+/// table gets nothing but indexes (`admits_writers`), others write it as well. Errors 1845 and 1846 for what is not kept,
+/// 1800 and 1801 for words that are none.
+fn check_demands(changes: &[TableChange], work: AlterWork, admits_writers: bool) -> Result<()> {
     let (cannot_write, can_read) = match work.copies() {
         true => (
             "the table cannot be changed while its rows are copied",
             "the table can be read while its rows are copied",
         ),
         false => (
-            "the table cannot be changed while an index is built",
+            "the table cannot be changed while its rows are compared, or it is altered otherwise",
             "the table can be read while an index is built",
         ),
     };
@@ -472,6 +488,7 @@ fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
             },
             TableChange::Lock(word) => match (word.as_str(), work) {
                 ("DEFAULT" | "SHARED", _) | ("NONE" | "EXCLUSIVE", AlterWork::Definition) => {}
+                ("NONE", _) if admits_writers => {}
                 ("NONE", _) => {
                     return Err(SqlError::alter_not_supported_because(
                         "LOCK=NONE",

@@ -59,6 +59,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A wait is cut into pieces of this length, so that KILL is noticed.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// The sorts of a round that are there at a time share the memory.
+const SORTS_OF_ROUND: usize = 4;
 /// Rows of a round that one transaction of the build brings to the trees.
 const ROWS_PER_TRANSACTION: usize = 1_000;
 
@@ -91,7 +93,8 @@ pub(crate) struct IndexBuildBeside<'a> {
     noting: NotingRows<'a>,
     progress: &'a dyn Progress,
     request: LockRequest<'a>,
-    memory_bytes: usize,
+    /// Memory of each of the sorts of a round.
+    sort_bytes: usize,
     indexes: Vec<NewIndex<'a>>,
     /// Columns that no new index has.
     left_out: Vec<usize>,
@@ -161,13 +164,13 @@ impl<'a> IndexBuildBeside<'a> {
             noting,
             progress,
             request,
-            memory_bytes,
+            sort_bytes: memory_bytes / SORTS_OF_ROUND,
             left_out: (0..table.definition.columns.len())
                 .filter(|column| !is_needed(column))
                 .collect(),
             indexes: new,
             built,
-            kept: ExternalSort::new(storage.temp_space(), memory_bytes),
+            kept: ExternalSort::new(storage.temp_space(), memory_bytes / SORTS_OF_ROUND),
         })
     }
 
@@ -271,10 +274,10 @@ impl<'a> IndexBuildBeside<'a> {
             self.writer.mark_row_writers();
         }
         let space = self.storage.temp_space();
-        let mut keys = ExternalSort::new(space, self.memory_bytes);
+        let mut keys = ExternalSort::new(space, self.sort_bytes);
         noted.for_each(|key| keys.push(key, UNMARKED))?;
-        let kept = ExternalSort::new(space, self.memory_bytes);
-        let mut kept = std::mem::replace(&mut self.kept, kept).finish(self.memory_bytes)?;
+        let kept = ExternalSort::new(space, self.sort_bytes);
+        let mut kept = std::mem::replace(&mut self.kept, kept).finish(self.sort_bytes)?;
         while kept.advance()? {
             let (key, mark) = kept.entry();
             keys.push(key, mark)?;
@@ -289,10 +292,10 @@ impl<'a> IndexBuildBeside<'a> {
             view: &view,
             transaction: None,
             changes: 0,
-            suspects: ExternalSort::new(space, self.memory_bytes),
+            suspects: ExternalSort::new(space, self.sort_bytes),
         };
-        let mut again = ExternalSort::new(space, self.memory_bytes);
-        let mut keys = DistinctKeys::new(keys.finish(self.memory_bytes)?)?;
+        let mut again = ExternalSort::new(space, self.sort_bytes);
+        let mut keys = DistinctKeys::new(keys.finish(self.sort_bytes)?)?;
         while let Some((key, is_marked)) = keys.next()? {
             round.bring(&key)?;
             match (have_ended, is_marked) {
@@ -452,7 +455,7 @@ impl Round<'_, '_> {
         if let Some(transaction) = self.transaction {
             transaction.commit()?;
         }
-        let mut suspects = self.suspects.finish(self.build.memory_bytes)?;
+        let mut suspects = self.suspects.finish(self.build.sort_bytes)?;
         let mut last = Vec::new();
         while suspects.advance()? {
             let (suspect, _) = suspects.entry();

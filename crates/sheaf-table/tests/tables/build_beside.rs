@@ -147,7 +147,7 @@ impl Progress for When<'_> {
 #[test]
 fn indexes_are_right_whatever_others_do_meanwhile() {
     let (mut built, mut refused) = (0, 0);
-    for seed in 0..24 {
+    for seed in 0..16 {
         let (_directory, catalog) = scratch();
         catalog.create_table(table()).unwrap();
         // Few numbers: duplicates come and go.
@@ -190,7 +190,7 @@ fn indexes_are_right_whatever_others_do_meanwhile() {
 #[test]
 fn after_a_crash_in_any_phase_indexes_are_there_as_a_whole_or_not_at_all() {
     let (mut there, mut absent) = (0, 0);
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut random = Random::new(seed);
         let disk = SimulatedDisk::new(SimulationOptions::new(random.next()));
         let options = || StorageOptions {
@@ -453,9 +453,15 @@ fn writers_in_threads_lose_nothing() {
             let (catalog, done) = (&catalog, &done);
             scope.spawn(move || {
                 let mut random = Random::new(thread);
+                // As statements do that hold no table yet.
+                let request = LockRequest {
+                    is_first: true,
+                    session: 10 + thread,
+                    ..LockRequest::from(LONG)
+                };
                 let mut next = 0;
                 while !done.load(Ordering::Relaxed) {
-                    let guard = catalog.open_for_row_writes("d", "t", LONG).unwrap();
+                    let guard = catalog.open_for_row_writes("d", "t", request).unwrap();
                     let mut transaction = catalog.storage().begin_transaction();
                     for _ in 0..1 + random.below(4) {
                         // Each has rows and numbers of its own.

@@ -21,7 +21,7 @@ pub type Rows = BTreeMap<Vec<u8>, Row>;
 const IDS: u64 = 400;
 const CONNECTIONS: usize = 4;
 /// After so many signs that somebody waits they all end, until they are told to work.
-const PATIENCE: u64 = 12;
+const PATIENCE: u64 = 5;
 
 /// `t (id INT PRIMARY KEY, number INT, name VARCHAR(80), note TEXT, KEY old (name))`
 pub fn table() -> CreateTable {
@@ -194,7 +194,7 @@ impl Progress for Writers {
             state.end(number);
         }
         state.step();
-        state.is_cancelled
+        state.is_cancelled || state.is_dead
     }
 }
 
