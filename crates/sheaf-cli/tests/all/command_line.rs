@@ -2,9 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
+use sheaf::Value;
+use sheaf_storage::{Storage, StorageOptions};
+use sheaf_table::Catalog;
 
 use crate::clients::installed;
 use crate::harness::{error_of, query_text, wait_until};
@@ -66,6 +70,37 @@ fn check_says_what_it_read() {
     let absent = check(&directory.path().join("absent"));
     assert!(!absent.status.success());
     assert!(String::from_utf8_lossy(&absent.stderr).contains("no such directory"));
+}
+
+/// A row whose generated column holds something else, as one of a program that computed it otherwise.
+#[test]
+fn check_computes_generated_columns() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let script = "CREATE DATABASE shop; USE shop;\n\
+                  CREATE TABLE t (a INT PRIMARY KEY, b INT AS (a + 1));\n\
+                  INSERT INTO t (a) VALUES (1), (2);\n";
+    stdout_of(&sql(&directory, &[], script));
+    let said = stdout_of(&check(directory.path()));
+    assert!(said.ends_with("no problem found\n"), "{said}");
+    let storage = Storage::open(directory.path(), StorageOptions::default()).expect("a storage");
+    let catalog = Catalog::open(storage.clone()).expect("a catalog");
+    let table = catalog
+        .open_for_write("shop", "t", Duration::ZERO)
+        .expect("the table");
+    let mut transaction = storage.begin_transaction();
+    table
+        .insert(&mut transaction, &[Value::Int(3), Value::Int(33)])
+        .expect("a row");
+    transaction.commit().expect("a commit");
+    drop((table, catalog));
+    storage.close().expect("it closes");
+    let output = check(directory.path());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success(), "{said}");
+    let expected =
+        "shop.t: Generated column 'b' holds '33' in row '3', and its expression gives '4'";
+    assert!(said.starts_with(expected), "{said}");
+    assert!(said.ends_with("1 problem\n"), "{said}");
 }
 
 #[test]

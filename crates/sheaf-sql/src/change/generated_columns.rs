@@ -260,6 +260,59 @@ impl GeneratedColumns {
     }
 }
 
+/// A value that is not what the expression of its generated column gives.
+pub(crate) struct StaleValue {
+    /// Which of the rows.
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    /// What it ought to be; or why it cannot be computed.
+    pub(crate) computed: Result<Value>,
+}
+
+impl GeneratedColumns {
+    /// Values of rows that were read that are not what their expressions give now. What follows the time zone is left
+    /// out: it is that of the session that wrote it.
+    pub(crate) fn stale(&self, rows: &[Vec<Value>]) -> Result<Vec<StaleValue>> {
+        let mut found = Vec::new();
+        let mut warnings = Warnings::default();
+        let given: Vec<&[Value]> = rows.iter().map(Vec::as_slice).collect();
+        let columns = self.columns.0.iter();
+        for computed in columns.filter(|computed| !computed.follows_time_zone) {
+            let all = computed.array(&given).ok();
+            for (row, values) in given.iter().enumerate() {
+                let value = match &all {
+                    Some(all) => value_at(all.as_ref(), row),
+                    None => {
+                        let named = computed.named.iter().map(|position| &values[*position]);
+                        computed.evaluator.value(0, named)
+                    }
+                };
+                let how = (self.mode, false);
+                let value = value
+                    .and_then(|value| computed.stored(&value, how, row as u64 + 1, &mut warnings));
+                let holds = &values[computed.position];
+                if !value.as_ref().is_ok_and(|value| is_same(holds, value)) {
+                    found.push(StaleValue {
+                        row,
+                        column: computed.position,
+                        computed: value,
+                    });
+                }
+            }
+            warnings = Warnings::default();
+        }
+        Ok(found)
+    }
+}
+
+/// Whether two values of a column are the same. A number may be kept with fewer digits than it was computed with.
+fn is_same(holds: &Value, computed: &Value) -> bool {
+    match (holds, computed) {
+        (Value::Float(holds), Value::Double(computed)) => *holds == *computed as f32,
+        (holds, computed) => holds == computed,
+    }
+}
+
 /// 3105.
 pub(crate) fn value_not_allowed(column: &str, table: &str) -> SqlError {
     SqlError::new(

@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// Alters a table as it is when this begins; `None`: others have changed it before it was locked.
-    fn alter_known(
+    pub(super) fn alter_known(
         &mut self,
         name: &TableName,
         changes: Parsed<'_, &Vec<TableChange>>,
@@ -167,17 +167,22 @@ impl Session {
         changes: &[TableChange],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.findings.warn(&mut self.warnings);
-        for issue in &altered.issues {
-            self.warnings.add_issue(issue);
-        }
-        self.warnings.count_others(altered.more_issues);
+        self.note_altered(altered);
         // MySQL counts rows where it copies them, which is not everything that copies or tests them here.
         let copies = altered.work == AlterWork::Copy || changes.iter().any(copies_in_mysql);
         let records = if copies { altered.rows } else { 0 };
         let warnings = self.warnings.count();
         let info = format!("Records: {records}  Duplicates: 0  Warnings: {warnings}");
         self.ok(sink, records, info)
+    }
+
+    /// Notes values that were not quite kept.
+    pub(super) fn note_altered(&mut self, altered: &Altered) {
+        self.findings.warn(&mut self.warnings);
+        for issue in &altered.issues {
+            self.warnings.add_issue(issue);
+        }
+        self.warnings.count_others(altered.more_issues);
     }
 
     /// What the catalog is asked for. What is not supported is refused before anything is done.

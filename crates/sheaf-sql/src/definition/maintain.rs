@@ -1,13 +1,20 @@
 //! ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
+//!
+//! CHECK TABLE computes generated columns again, hidden ones of functional indexes too: a function may have come to
+//! give other values than when a row was written. OPTIMIZE TABLE writes the rows of a table that has such columns anew,
+//! as ALTER TABLE .. FORCE does. Other tables need that for nothing: pages that become empty are used again.
 
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::{AnalyzeOptions, Table};
+use sheaf_types::{Value, column_text};
 
 use crate::error::{Result, SqlError};
-use crate::parser::statement::TableName;
+use crate::parser::Parsed;
+use crate::parser::statement::{TableChange, TableName};
 use crate::query::rows::{Cells, Rows};
+use crate::query::run::MAX_REPLANS;
 use crate::session::Session;
 use crate::session::handle::SessionHandle;
 use crate::session::result::ResultSink;
@@ -63,6 +70,9 @@ impl Session {
                     "check" => self.check_table(&table),
                     "repair" => Ok(()),
                     _ => {
+                        if verb == "optimize" && table.definition.has_generated_columns() {
+                            self.rebuild(name)?;
+                        }
                         let definition = &table.definition;
                         let catalog = self.catalog_of(definition);
                         self.with_definition_lock(|wait| {
@@ -90,17 +100,105 @@ impl Session {
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
-    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries. If
-    /// they differ, others may have written between: then all is read once more while there is no other writer.
-    fn check_table(&self, table: &Table) -> Result<()> {
-        if self.wrong_index(table)?.is_none() {
-            return Ok(());
+    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries, and
+    /// generated columns with their expressions. If something is wrong, others may have written between: then all is
+    /// read once more while there is no other writer.
+    fn check_table(&self, table: &Arc<Table>) -> Result<()> {
+        match self.what_is_wrong(table) {
+            Ok(None) => return Ok(()),
+            Err(error) if error.code == SqlError::query_interrupted().code => return Err(error),
+            _ => {}
         }
         let guard = self.lock_for_write(table)?;
-        match self.wrong_index(&guard)? {
+        match self.what_is_wrong(&guard)? {
             Some(message) => Err(SqlError::unknown(message)),
             None => Ok(()),
         }
+    }
+
+    fn what_is_wrong(&self, table: &Arc<Table>) -> Result<Option<String>> {
+        match self.wrong_index(table)? {
+            Some(message) => Ok(Some(message)),
+            None => self.stale_column(table),
+        }
+    }
+
+    /// What is to be said of the first generated column whose expression gives something else than the column holds.
+    fn stale_column(&self, table: &Arc<Table>) -> Result<Option<String>> {
+        let Some(generated) = self.generated_columns(table, self.insert_mode(true))? else {
+            return Ok(None);
+        };
+        let definition = &table.definition;
+        let (mut first, mut count, mut rows_before) = (None, 0_u64, 0_u64);
+        let read_ahead = ReadAhead::Pages(CHECK_READ_AHEAD_PAGES);
+        let mut cursor = table
+            .clustered
+            .scan(KeyRange::all(), Direction::Forward, read_ahead);
+        while let Some(leaf) = cursor.next_leaf()? {
+            self.handle.cancel_flag().check()?;
+            let mut rows: Vec<Vec<Value>> = Vec::with_capacity(leaf.len());
+            for entry in 0..leaf.len() {
+                rows.push(table.decode_row(&table.view(leaf.value(entry))?)?);
+            }
+            for stale in generated.stale(&rows)? {
+                count += 1;
+                if first.is_some() {
+                    continue;
+                }
+                let (row, column) = (&rows[stale.row], &definition.columns[stale.column]);
+                let place = match definition.primary.parts.as_slice() {
+                    [] => format!("number {}", rows_before + stale.row as u64 + 1),
+                    parts => {
+                        let parts = parts.iter().map(|part| {
+                            column_text(&definition.columns[part.column].ty, &row[part.column])
+                        });
+                        format!("'{}'", parts.collect::<Vec<_>>().join("-"))
+                    }
+                };
+                let index = definition.index_of_expression(stale.column);
+                let named = match index.filter(|_| column.hidden) {
+                    Some(index) => format!("Functional index '{}'", index.name),
+                    None => format!("Generated column '{}'", column.name),
+                };
+                let holds = column_text(&column.ty, &row[stale.column]);
+                let gives = match stale.computed {
+                    Ok(value) => {
+                        format!("its expression gives '{}'", column_text(&column.ty, &value))
+                    }
+                    Err(error) => format!("its expression cannot be computed: {}", error.message),
+                };
+                first = Some(format!(
+                    "{named} holds '{holds}' in row {place}, and {gives}"
+                ));
+            }
+            rows_before += leaf.len() as u64;
+        }
+        Ok(first.map(|first| match count {
+            1 => first,
+            count => format!("{first} ({count} such values)"),
+        }))
+    }
+
+    /// What CHECK TABLE says of generated columns of a table: the first value that is not what its expression gives.
+    /// `None`: there is none.
+    ///
+    /// # Errors
+    /// 1146, and whatever reading the table finds.
+    pub fn stale_generated_column(&self, database: &str, table: &str) -> Result<Option<String>> {
+        let table = self.table_names().table(database, table)?;
+        self.stale_column(&table)
+    }
+
+    /// Writes the rows of a table into new trees.
+    fn rebuild(&mut self, name: &TableName) -> Result<()> {
+        let changes = vec![TableChange::Rebuild];
+        for _ in 0..MAX_REPLANS {
+            if let Some(altered) = self.alter_known(name, Parsed::new(&changes, ""))? {
+                self.note_altered(&altered);
+                return Ok(());
+            }
+        }
+        Err(SqlError::definition_changed())
     }
 
     /// What is to be said of an index that has not one entry for each row.

@@ -10,6 +10,7 @@ mod loads;
 mod optimizer;
 mod queries;
 mod sessions;
+mod stale_columns;
 mod texts;
 
 use std::io::Read;

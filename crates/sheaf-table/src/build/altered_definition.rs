@@ -12,7 +12,7 @@
 use sheaf_types::{ColumnType, Value};
 
 use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
-use crate::build::altered_generated::{check_alterations, computed_again};
+use crate::build::altered_generated::{check_alterations, computed_again, filled_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     check_table_name, check_unique_prefixes, check_visibility, index_for, longest_string,
@@ -62,6 +62,8 @@ pub(crate) struct AlteredDefinition {
     pub(crate) sets_auto_increment: bool,
     /// Generated columns that get their values anew.
     pub(crate) generated: Vec<usize>,
+    /// These, or all generated columns where the rows are written anew for their own sake.
+    pub(crate) filled: Vec<usize>,
 }
 
 impl AlteredDefinition {
@@ -165,12 +167,13 @@ pub(crate) fn altered_definition(
         next.overflow = None;
     }
     Ok(AlteredDefinition {
-        definition: next,
         work,
         sources,
         to_check,
         sets_auto_increment,
+        filled: filled_again(&next, changes, &generated),
         generated,
+        definition: next,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Generated columns of a table that is altered: what may be changed, and when their values are computed again.
 //!
 //! ```text
-//!   a int, b int AS (a + 1)      DROP a, RENAME a: error 3108      MODIFY a BIGINT: b is computed again
+//!   a int, b int AS (a + 1)      DROP a, RENAME a: error 3108      MODIFY a BIGINT, FORCE: b is computed again
 //! ```
 
 use crate::build::alteration::{Alteration, keeps_values};
@@ -68,6 +68,21 @@ pub(crate) fn check_alterations(
 /// Whether a column becomes VIRTUAL, or is not VIRTUAL any more.
 fn changes_kind(old: &Column, new: &Column) -> bool {
     old.is_virtual() != new.is_virtual()
+}
+
+/// All generated columns if the rows are written anew because the statement says so: functions may have come to give
+/// other values since the rows were written. Otherwise those whose values [change](computed_again).
+pub(crate) fn filled_again(
+    next: &TableDefinition,
+    changes: &[Alteration],
+    generated: &[usize],
+) -> Vec<usize> {
+    let mut changes = changes.iter();
+    if !changes.any(|change| matches!(change, Alteration::Rebuild)) {
+        return generated.to_vec();
+    }
+    let is_generated = |at: &usize| next.columns[*at].generated.is_some();
+    (0..next.columns.len()).filter(is_generated).collect()
 }
 
 /// The generated columns whose values are to be computed again for the rows that are there, in their order. These are

@@ -137,9 +137,13 @@ impl<'a> Conversion<'a> {
     fn new(old: &'a Table, altered: &AlteredDefinition, options: &AlterOptions) -> Conversion<'a> {
         let definition = altered.definition.clone();
         let new = definition.in_time_zone(options.mode.time_zone).columns;
+        let filled = match options.row_fill {
+            Some(_) => &altered.filled,
+            None => &altered.generated,
+        };
         let sources = new.iter().zip(&altered.sources).enumerate();
         let sources = sources.map(|(position, (column, source))| match source {
-            _ if altered.generated.contains(&position) => Source::Constant(Value::Null),
+            _ if filled.contains(&position) => Source::Constant(Value::Null),
             Some(source) => Source::Column(*source),
             None => new_value(column, options),
         });
@@ -150,7 +154,7 @@ impl<'a> Conversion<'a> {
             sources: sources.collect(),
             computed: (0..new.len())
                 .filter(is_computed)
-                .chain(altered.generated.iter().copied())
+                .chain(filled.iter().copied())
                 .collect(),
             fill: options.row_fill.clone(),
             new,
