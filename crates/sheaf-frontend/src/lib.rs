@@ -24,7 +24,7 @@ pub mod query;
 mod reserved;
 mod sleep;
 mod statement_text;
-mod syntax;
+pub mod syntax;
 pub mod user_lock;
 pub mod value_literal;
 pub mod varying;

@@ -22,10 +22,11 @@ use std::sync::Arc;
 
 use sheaf_frontend::bind::over_rows::not_over_rows;
 use sheaf_frontend::column_default::computed_default;
+use sheaf_frontend::syntax::inside;
 use sheaf_frontend::value_literal::value_literal;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_in_row;
-use sheaf_table::{Column, Table};
+use sheaf_table::{Column, Table, TableDefinition};
 use sheaf_types::error::codes;
 use sheaf_types::{
     ColumnProblem, Value,
@@ -67,6 +68,8 @@ pub(crate) struct DuplicateUpdate {
 /// What is assigned to a column.
 pub(crate) enum Assigned {
     Default,
+    /// What it holds, which is not looked at again.
+    Itself,
     Value(Value, Origin),
     /// A column of the row that was to be inserted.
     New(usize),
@@ -243,6 +246,10 @@ impl Session {
             let mut value = number.unwrap_or_else(|| assignment.value.clone());
             write_defaults(table, &mut value)?;
             walk_expression(&mut value, &mut naming);
+            if column_of_row(&value, OLD, definition) == Some(column) {
+                planned.push((column, Assigned::Itself));
+                continue;
+            }
             planned.push((column, Assigned::Computed(items.len())));
             items.push(ast::SelectItem::ExprWithAlias {
                 expr: value,
@@ -318,6 +325,7 @@ impl DuplicateUpdate {
                         .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?;
                     continue;
                 }
+                Assigned::Itself => continue,
                 Assigned::Value(value, origin) => (Cow::Borrowed(value), origin.clone()),
                 Assigned::New(column) => (Cow::Borrowed(&new[*column]), Origin::default()),
                 Assigned::Computed(expression) => {
@@ -524,6 +532,21 @@ pub(crate) fn column_of_values(function: &ast::Function) -> Option<&ast::Expr> {
         ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
     );
     is_name.then_some(column)
+}
+
+/// The column of one of the rows, [`OLD`] or [`NEW`], if an expression whose columns are qualified is one.
+pub(crate) fn column_of_row(
+    named: &ast::Expr,
+    wanted: &str,
+    definition: &TableDefinition,
+) -> Option<usize> {
+    match inside(named) {
+        ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [row, column] if row.value == wanted => definition.column_position(&column.value),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Qualifies the columns in an expression with the row that they mean.

@@ -232,6 +232,8 @@ impl RowShape {
         }
         let column = self.column(position);
         row[position] = match default_of(column, now_micros) {
+            // The column's default is 0, which asks for the next value but where `sql_mode` says otherwise.
+            _ if column.auto_increment && self.keeps_zero => zero_value(&column.ty),
             Some(value) => value,
             None if self.mode.strict => {
                 return Err(SqlError::no_default_for_field(&column.name));

@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_frontend::column_default::default_expression;
+use sheaf_frontend::syntax::inside;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
 use sheaf_table::{ChangeSet, Privileges, Table};
 use sqlparser::ast;
@@ -642,6 +643,11 @@ impl Substitution<'_> {
     }
 }
 
+/// Whether the only table of an UPDATE has its column assigned to itself.
+fn is_itself(references: &References, expression: &ast::Expr, column: usize) -> bool {
+    references.0.len() == 1 && column_of(references, inside(expression)) == Some(column)
+}
+
 /// The tables to change, and the columns of the query that finds their rows.
 fn plan_targets(
     references: &References,
@@ -684,6 +690,11 @@ fn plan_targets(
     for assignment in assignments {
         let source = match assignment.value {
             NewValue::Default => Source::Default,
+            NewValue::Expression(expression)
+                if is_itself(references, &expression, assignment.column) =>
+            {
+                Source::Itself
+            }
             NewValue::Expression(expression) => {
                 projection.push(*expression);
                 Source::Query(projection.len() - 1)

@@ -25,6 +25,8 @@ use crate::session::warnings::Warnings;
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     Default,
+    /// The column itself. What it holds stays, even if `sql_mode` would refuse it now.
+    Itself,
     /// A column of the query.
     Query(usize),
     /// By its number among the later values.
@@ -92,7 +94,7 @@ impl Target {
     ) -> Result<bool> {
         let is_long = |(_, source): &(usize, Source)| match source {
             Source::Query(value) => found[*value].string_bytes() > MAX_ENTRY_BYTES,
-            Source::Default | Source::Later(_) => false,
+            Source::Default | Source::Itself | Source::Later(_) => false,
         };
         if !transaction.may_change_without_locks() || self.columns.iter().any(is_long) {
             return Ok(false);
@@ -101,7 +103,10 @@ impl Target {
         let columns = &self.table.definition.columns;
         let changes = |row: &RowView<'_>| {
             let mut values = Vec::with_capacity(self.columns.len() + self.stamped.len());
-            for (column, source) in &self.columns {
+            let columns_to_set = self.columns.iter();
+            let columns_to_set =
+                columns_to_set.filter(|(_, source)| !matches!(source, Source::Itself));
+            for (column, source) in columns_to_set {
                 let given = (found, origins, None);
                 let value = self.value((*column, *source), &[], given, number, rules, warnings);
                 // Another transaction that has locked the row may be about to change it: an error is one if it is still
@@ -164,6 +169,7 @@ impl Target {
                 let default = default_in_row(definition, rules.now_micros);
                 return default.ok_or_else(|| SqlError::no_default_for_field(&definition.name));
             }
+            Source::Itself => return Ok(row[column].clone()),
             Source::Query(value) => (Cow::Borrowed(&found[value]), Cow::Borrowed(&origins[value])),
             Source::Later(value) => {
                 let later = later.ok_or_else(without_evaluator)?;

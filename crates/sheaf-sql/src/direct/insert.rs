@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sheaf_table::{Privileges, Table, TableDefinition};
+use sheaf_table::{Privileges, Table};
 use sheaf_types::assignment::Mode;
 use sheaf_types::temporal::SECOND;
 use sheaf_types::{ColumnType, Value};
@@ -21,7 +21,9 @@ use super::value_lists::{self, ValueLists};
 use crate::accounts::insert_needs;
 use crate::change::assigned::{is_default, last_part};
 use crate::change::insert::Destination;
-use crate::change::on_duplicate::{Assigned, DuplicateUpdate, NEW, with_named_rows};
+use crate::change::on_duplicate::{
+    Assigned, DuplicateUpdate, NEW, OLD, column_of_row, with_named_rows,
+};
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{TableWriter, WriteOptions};
 use crate::error::{Result, SqlError};
@@ -83,6 +85,8 @@ pub(super) struct Duplicates {
 /// What is assigned to a column of it.
 enum NewValue {
     Default,
+    /// What the column holds.
+    Itself,
     Operand(Operand),
     Given(Given),
     /// A column of the row that was to be inserted.
@@ -135,7 +139,8 @@ impl Duplicates {
                 NewValue::Given(given)
             } else {
                 let named = with_named_rows(value, (table, targets), alias)?;
-                match new_column(&named, definition) {
+                match column_of_row(&named, NEW, definition) {
+                    _ if column_of_row(&named, OLD, definition) == Some(column) => NewValue::Itself,
                     Some(new) if is_taken_over(&definition.columns[new].ty, ty) => {
                         NewValue::New(new)
                     }
@@ -148,17 +153,6 @@ impl Duplicates {
             assignments: compiled,
             expressions: collector.finish(),
         })
-    }
-}
-
-/// The column of the row that was to be inserted, if an expression is one.
-fn new_column(named: &ast::Expr, definition: &TableDefinition) -> Option<usize> {
-    match named {
-        ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-            [row, column] if row.value == NEW => definition.column_position(&column.value),
-            _ => None,
-        },
-        _ => None,
     }
 }
 
@@ -396,6 +390,7 @@ impl Session {
         let assigned = |value: &NewValue| {
             Some(match value {
                 NewValue::Default => Assigned::Default,
+                NewValue::Itself => Assigned::Itself,
                 NewValue::New(column) => Assigned::New(*column),
                 NewValue::Computed(item) => Assigned::Computed(*item),
                 NewValue::Operand(operand) => match operand.value(parameters) {

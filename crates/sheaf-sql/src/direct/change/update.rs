@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_frontend::query::SessionValues;
+use sheaf_frontend::syntax::inside;
 use sheaf_storage::MAX_ENTRY_BYTES;
 use sheaf_table::Table;
 use sheaf_table::convert::default_in_row;
@@ -173,6 +174,12 @@ impl Update {
                 changed.map_or_else(|| old(column), |(_, value)| value.clone())
             };
             let value = match (value, &old_row) {
+                // What it holds stays, even if `sql_mode` would refuse it now.
+                (NewValue::Column(from), _) if from == column => {
+                    let value = held(*column);
+                    values.push((*column, value));
+                    continue;
+                }
                 (NewValue::Default, _) => {
                     let default = default_in_row(definition, inputs.now_micros);
                     let missing = || SqlError::no_default_for_field(&definition.name);
@@ -255,7 +262,8 @@ impl Compiler<'_> {
             NewValue::Sum { negated, .. } => self.has_signed_differences && *negated,
             _ => false,
         };
-        if let Some(value) = NewValue::of(expr, self.names).filter(|value| !is_other(value)) {
+        if let Some(value) = NewValue::of(inside(expr), self.names).filter(|value| !is_other(value))
+        {
             return Some(value);
         }
         let ty = &self.names.definition().columns[column].ty;
