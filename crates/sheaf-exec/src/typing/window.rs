@@ -39,7 +39,9 @@ fn range_key(expr: Expr, frame: &WindowFrame, schema: &DFSchema) -> Result<Expr>
             let scale = digits.max(*scale);
             cast(expr, DataType::Decimal128(MAX_PRECISION, scale))
         }
-        ty if ty.is_integer() && !fits(ty) && digits == 0 => cast(expr, DataType::Int64),
+        ty if ty.is_integer() && !fits(ty) && digits == 0 && fits(&DataType::Int64) => {
+            cast(expr, DataType::Int64)
+        }
         ty if ty.is_integer() && !fits(ty) => {
             cast(expr, DataType::Decimal128(MAX_PRECISION, digits))
         }

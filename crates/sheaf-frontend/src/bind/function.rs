@@ -32,9 +32,9 @@ use super::scope::Found;
 use super::session::{group_concat_limit, takes_fraction_digits};
 use super::subquery::operand_columns;
 use super::window::{
-    MAX_WINDOWS, check_window_arguments, derived_window, frame, group_concat_over_window,
-    misplaced_window_function, nested_window_function, no_such_window, too_many_windows,
-    window_function, with_default_of_row,
+    MAX_WINDOWS, check_amount, check_window_arguments, derived_window, frame,
+    group_concat_over_window, misplaced_window_function, nested_window_function, no_such_window,
+    too_many_windows, window_function, with_default_of_row,
 };
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::benchmark::benchmark_function;
@@ -760,7 +760,9 @@ impl Binder<'_> {
         spec: &WindowSpec,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<WindowCall> {
+        let written = arguments;
         let arguments = self.values(arguments)?;
+        check_amount(function.name(), written, &arguments)?;
         let mut arguments = self.as_stored(arguments)?;
         if let Some(aggregate) = aggregate {
             arguments = self.computed_with(aggregate, false, arguments)?;

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use datafusion_common::ScalarValue;
 use datafusion_expr::WindowUDF;
+use sheaf_algebra::Scalar;
 use sheaf_types::error::codes;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -314,15 +316,8 @@ pub fn check_window_arguments(name: &str, arguments: &[Expr]) -> Result<()> {
     if !counts.contains(&arguments.len()) {
         return syntax(arguments.last().map_or(")".to_string(), Expr::to_string));
     }
-    let wrong = || {
-        let message = format!("Incorrect arguments to {name}");
-        Err(SqlError::new(codes::WRONG_ARGUMENTS, message))
-    };
-    let amount = match name {
-        "ntile" => arguments.first(),
-        "nth_value" | "lag" | "lead" => arguments.get(1),
-        _ => None,
-    };
+    let wrong = || Err(SqlError::wrong_arguments(name));
+    let amount = place_of_amount(name).and_then(|place| arguments.get(place));
     let digits = |amount: &Expr| number_digits(amount).map(str::to_string);
     match amount {
         None => Ok(()),
@@ -343,5 +338,40 @@ pub fn check_window_arguments(name: &str, arguments: &[Expr]) -> Result<()> {
         Some(Expr::Identifier(variable)) if variable.value.starts_with('@') => Ok(()),
         Some(_) if name == "nth_value" => wrong(),
         Some(amount) => syntax(amount.to_string()),
+    }
+}
+
+/// The position of the argument that is a number of rows.
+fn place_of_amount(name: &str) -> Option<usize> {
+    match name {
+        "ntile" => Some(0),
+        "nth_value" | "lag" | "lead" => Some(1),
+        _ => None,
+    }
+}
+
+/// Error 1210 for a user variable as a number of rows that holds something else; `values` are the arguments with their
+/// values. NTILE takes no NULL, and neither it nor NTH_VALUE takes 0.
+pub fn check_amount(name: &str, written: &[Expr], values: &[Scalar]) -> Result<()> {
+    let Some(place) = place_of_amount(name) else {
+        return Ok(());
+    };
+    let is_variable = written.get(place).is_some_and(
+        |amount| matches!(amount, Expr::Identifier(name) if name.value.starts_with('@')),
+    );
+    let Some(value) = values.get(place).filter(|_| is_variable) else {
+        return Ok(());
+    };
+    let least = i64::from(matches!(name, "ntile" | "nth_value"));
+    let is_number = match value.as_literal() {
+        None => true,
+        Some(literal) if literal.is_null() => name != "ntile",
+        Some(ScalarValue::Int64(Some(number))) => *number >= least,
+        Some(ScalarValue::UInt64(Some(number))) => *number >= least.unsigned_abs(),
+        Some(_) => false,
+    };
+    match is_number {
+        true => Ok(()),
+        false => Err(SqlError::wrong_arguments(name)),
     }
 }
