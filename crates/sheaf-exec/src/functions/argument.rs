@@ -827,7 +827,7 @@ pub fn to_datetime(array: &ArrayRef, field: &Field) -> Result<TimestampMicroseco
             .unary(|days| i64::from(days) * temporal::DAY),
         (DataType::Duration(_), _) => durations(array)?.unary(|micros| micros),
         (_, SqlType::Json) => of_documents(array, |value| datetime_of_json(value).value).collect(),
-        (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
+        (_, ty) if is_read_as_text(&ty, field) => to_text(array, field)?
             .iter()
             .map(|text| temporal::datetime_of_text(text?))
             .collect(),
@@ -848,7 +848,7 @@ pub fn to_time(array: &ArrayRef, field: &Field) -> Result<DurationMicrosecondArr
             to_datetime(array, field)?.unary(|micros| temporal::split_datetime(micros).1)
         }
         (_, SqlType::Json) => of_documents(array, |value| time_of_json(value).value).collect(),
-        (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
+        (_, ty) if is_read_as_text(&ty, field) => to_text(array, field)?
             .iter()
             .map(|text| temporal::time_of_text(text?))
             .collect(),
@@ -857,6 +857,15 @@ pub fn to_time(array: &ArrayRef, field: &Field) -> Result<DurationMicrosecondArr
             .map(|number| temporal::time_of_parts(number?))
             .collect(),
     })
+}
+
+/// Whether a date or a time is read from the text of a value. A BIT is its bytes here, not its number.
+fn is_read_as_text(ty: &SqlType, field: &Field) -> bool {
+    let is_text = matches!(
+        ty,
+        SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }
+    );
+    is_text || bit_length(field).is_some()
 }
 
 /// Any number in the parts that dates and times are read from.
