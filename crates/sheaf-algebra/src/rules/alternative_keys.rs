@@ -10,7 +10,12 @@
 //!   o semijoin u on u.k1 = o.a or u.k2 = o.b
 //!     =   o semijoin u on u.k1 = o.a
 //!         union all  (o antijoin u on u.k1 = o.a) semijoin u on u.k2 = o.b
+//!
+//!   o antijoin u on u.k1 = o.a or u.k2 = o.b
+//!     =   (o antijoin u on u.k1 = o.a) antijoin u on u.k2 = o.b
 //! ```
+//!
+//! What an indexed column is equal to may be computed of the other side: `u.k1 = o.a + 1`.
 //!
 //! No pair meets two of the parts, and a part that is unknown is not true, so each row comes as often as before. Both
 //! sides are read once for each part. So this is for two tables that are joined with nothing else, where each part is
@@ -63,7 +68,7 @@ struct Parts {
 fn parts_of(join: &Join) -> Option<Parts> {
     let condition = join.condition.as_ref()?;
     let is_of_tables = is_table(&join.left) && is_table(&join.right);
-    if !matches!(join.kind, JoinKind::Inner | JoinKind::Semi)
+    if !matches!(join.kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Anti)
         || !is_of_tables
         || !join.pairs().is_empty()
         || condition.is_volatile()
@@ -111,18 +116,27 @@ fn is_table(relation: &Relation) -> bool {
     }
 }
 
-/// Whether a condition is an equality of a column of each side, of which an index begins with one.
+/// Whether a condition is an equality of a column that an index begins with, and a column of the other side, or what is
+/// computed of such. Which of two columns has the index does not matter.
 fn is_key(part: &Scalar, [left, right]: &[Side; 2]) -> bool {
     let Some((one, other)) = part.as_equality() else {
         return false;
     };
-    let (Some(one), Some(other)) = (plain_column(one), plain_column(other)) else {
-        return false;
+    let is_found = |column: &Scalar, value: &Scalar, own: &Side, others: &Side| {
+        let taken = value.columns();
+        let is_of_others = !taken.is_empty() && taken.is_subset(&others.columns);
+        let value_is_indexed = || plain_column(value).is_some_and(|id| others.indexed.contains(id));
+        plain_column(column).is_some_and(|id| {
+            own.columns.contains(id)
+                && is_of_others
+                && (own.indexed.contains(id) || value_is_indexed())
+        })
     };
-    let is_between = |one, other| left.columns.contains(one) && right.columns.contains(other);
-    let mut ends = [one, other].into_iter();
-    (is_between(one, other) || is_between(other, one))
-        && ends.any(|end| left.indexed.contains(end) || right.indexed.contains(end))
+    [(one, other), (other, one)]
+        .into_iter()
+        .any(|(column, value)| {
+            is_found(column, value, left, right) || is_found(column, value, right, left)
+        })
 }
 
 fn by_parts(join: Join, Parts { parts, rest }: Parts) -> Relation {
@@ -134,6 +148,11 @@ fn by_parts(join: Join, Parts { parts, rest }: Parts) -> Relation {
             std::iter::once(part.clone()).chain(rest.clone()),
         ))
     };
+    if kind == JoinKind::Anti {
+        return parts.iter().fold(*left, |remaining, part| {
+            remaining.join(kind, right.as_ref().clone(), on(part))
+        });
+    }
     let mut inputs = Vec::with_capacity(parts.len());
     let mut remaining = left.as_ref().clone();
     for (at, part) in parts.iter().enumerate() {

@@ -637,3 +637,25 @@ fn indexes_of_expressions_serve_what_is_said_of_these() {
     // Nothing is read by the name of what an index has.
     assert!(bench.rows("SELECT * FROM t WHERE k + id = 4")[0].ends_with("|14"));
 }
+
+/// Each part of an OR is looked up by its own index, also where the other side of an equality is computed.
+#[test]
+fn an_or_of_computed_keys_is_looked_up_part_by_part() {
+    let mut bench = bench();
+    bench.ok("CREATE TABLE u (id INT PRIMARY KEY, a INT, b INT, KEY (a), KEY (b))");
+    let rows: Vec<String> = (0..1000).map(|id| format!("({id}, {id}, {id})")).collect();
+    bench.ok(&format!("INSERT INTO u VALUES {}", rows.join(", ")));
+    bench.ok("ANALYZE TABLE t, u");
+    let either = "u.a = t.id + 1 OR u.b = t.k * 2";
+    for query in [
+        format!("SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM u WHERE {either})"),
+        format!("SELECT COUNT(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {either})"),
+        format!("SELECT COUNT(*) FROM t JOIN u ON {either}"),
+        "SELECT COUNT(*) FROM t JOIN u ON u.a IN (t.id + 1, t.k)".to_string(),
+    ] {
+        let tree = bench
+            .rows(&format!("EXPLAIN FORMAT=TREE {query}"))
+            .join("\n");
+        assert!(!tree.contains("over pairs"), "{query}\n{tree}");
+    }
+}
