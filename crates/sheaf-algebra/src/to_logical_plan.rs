@@ -581,7 +581,7 @@ impl Translation<'_> {
             DependentKind::LeftOuter => return self.lateral(join, true),
             _ => return not_impl_err!("a subquery that depends on rows around it in this form"),
         };
-        if !join.right.free_columns().is_empty() {
+        if !join.right.free_columns().is_empty() || join.right.varies() {
             return self.applied(join, column);
         }
         let Translated { plan, mut values } = self.relation(&join.left)?;

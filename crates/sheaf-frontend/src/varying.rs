@@ -9,7 +9,7 @@ use crate::error::NotKept;
 use crate::function_names::without_parenthesis;
 use crate::parser::check_text::column_names;
 use crate::syntax::object_text;
-use crate::walk::{ExpressionVisitor, walk_expression};
+use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
 
 /// Functions whose value does not depend on their operands alone.
 const VARYING: &[&str] = &[
@@ -54,6 +54,53 @@ const VARYING: &[&str] = &[
     "VALUES",
     "VERSION",
 ];
+
+/// Functions that give another value each time, or have an effect.
+const OF_EACH_ROW: &[&str] = &[
+    "BENCHMARK",
+    "GET_LOCK",
+    "IS_FREE_LOCK",
+    "IS_USED_LOCK",
+    "LAST_INSERT_ID",
+    "LOAD_FILE",
+    "RAND",
+    "RANDOM_BYTES",
+    "RELEASE_ALL_LOCKS",
+    "RELEASE_LOCK",
+    "SLEEP",
+    "SYSDATE",
+    "UUID",
+    "UUID_SHORT",
+];
+
+/// Whether a query calls functions that give another value each time: where it is a subquery, it is computed for each
+/// row.
+pub fn varies_by_row(query: &Query) -> bool {
+    let mut calls = CallsOfEachRow(false);
+    walk_query(&mut query.clone(), &mut calls);
+    calls.0
+}
+
+struct CallsOfEachRow(bool);
+
+impl ExpressionVisitor for CallsOfEachRow {
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let Expr::Function(function) = expression else {
+            return ControlFlow::Continue(());
+        };
+        let called = object_text(&function.name);
+        let is_bare =
+            matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty());
+        // The last number that was given out is a constant of the statement.
+        let is_constant = is_bare && called.eq_ignore_ascii_case("LAST_INSERT_ID");
+        let mut known = OF_EACH_ROW.iter();
+        self.0 = !is_constant && known.any(|known| called.eq_ignore_ascii_case(known));
+        match self.0 {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
 
 /// The name of the function, if the value of this call does not depend on its operands alone.
 pub fn varying_call(function: &Function) -> Option<String> {

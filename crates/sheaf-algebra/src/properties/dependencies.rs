@@ -161,11 +161,14 @@ fn of_join(sides: &Sides<'_>) -> Vec<Dependency> {
     dependencies
 }
 
-/// What a subquery gives for a row follows from what it takes from that.
+/// What a subquery gives for a row follows from what it takes from that, unless it is another one for each row.
 fn of_subquery(operator: &Operator) -> Option<Dependency> {
     let Operator::DependentJoin(join) = operator else {
         return None;
     };
+    if join.right.varies() {
+        return None;
+    }
     let column = match join.kind {
         DependentKind::Single(column)
         | DependentKind::Mark(column)

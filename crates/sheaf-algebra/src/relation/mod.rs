@@ -138,6 +138,13 @@ impl Relation {
         found || self.inputs().into_iter().any(Relation::contains_volatile)
     }
 
+    /// Whether it may give other rows each time that it is computed: something in it [varies](Scalar::varies).
+    pub fn varies(&self) -> bool {
+        let mut found = false;
+        self.for_each_scalar(&mut |scalar| found = found || scalar.varies());
+        found || self.inputs().into_iter().any(Relation::varies)
+    }
+
     /// How many operators it has.
     pub fn operators(&self) -> usize {
         let inputs = self.inputs().into_iter();

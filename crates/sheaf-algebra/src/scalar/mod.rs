@@ -29,10 +29,10 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::ScalarValue;
 use datafusion_expr::ScalarUDF;
-use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::stand_in::Size;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::{ASSIGN_VARIABLE, is_of_variables};
+use sheaf_exec::functions::{SqlType, closed};
 use sheaf_exec::typing::nodes_of_call;
 
 pub use aggregate::Aggregate;
@@ -433,10 +433,7 @@ impl Scalar {
     /// is wrong with it, does not.
     pub fn varies(&self) -> bool {
         self.contains(&|scalar| match &scalar.kind {
-            ScalarKind::Call { function, .. } => {
-                function.signature().volatility == datafusion_expr::Volatility::Volatile
-                    && !TruncatedTexts::notes(function.name())
-            }
+            ScalarKind::Call { function, .. } => closed::varies(function),
             _ => false,
         })
     }

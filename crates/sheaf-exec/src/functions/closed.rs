@@ -31,6 +31,7 @@ use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
 use super::call_name::name_of_call;
 use super::stand_in::stand_in_number;
+use super::truncated::TruncatedTexts;
 use super::{Function, as_function};
 
 /// A call of a function with this body, an expression over `schema`. The arguments are its columns.
@@ -80,6 +81,30 @@ pub fn closed_operator(function: &ScalarUDF) -> Option<&'static str> {
 pub(crate) fn open_body(function: &ScalarUDF) -> Option<&Expr> {
     let function = function.inner().downcast_ref::<Closed>()?;
     function.has_stand_ins.then_some(&function.body)
+}
+
+/// Whether a call may give something else when it is computed again for the same row. What hands its operand on, and
+/// notes what is wrong with it, does not.
+pub fn varies(function: &ScalarUDF) -> bool {
+    if function.signature().volatility != Volatility::Volatile
+        || TruncatedTexts::notes(function.name())
+    {
+        return false;
+    }
+    function
+        .inner()
+        .downcast_ref::<Closed>()
+        .is_none_or(|function| contains_varying(&function.body))
+}
+
+/// Whether a call in the expression [varies].
+pub fn contains_varying(expr: &Expr) -> bool {
+    let is_varying = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => varies(&call.func),
+        _ => false,
+    };
+    // The closure does not fail.
+    expr.exists(|expr| Ok(is_varying(expr))).unwrap_or(true)
 }
 
 /// Whether an expression calls a function of ours that is `wanted`, also in the bodies of those here.

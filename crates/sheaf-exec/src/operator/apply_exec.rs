@@ -15,7 +15,8 @@
 //! to the values ([`bound_values`](crate::operator::bound_values)).
 //!
 //! Its value is a further column, NULL if it finds no row. Where it may find several, another column has their number,
-//! of which two are enough. Values are remembered, as many as [`MAX_KNOWN_BYTES`] hold.
+//! of which two are enough. Values are remembered, as many as [`MAX_KNOWN_BYTES`] hold. Those of a subquery that gives
+//! something else each time are not.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -52,6 +53,9 @@ pub trait Subplans: fmt::Debug + Send + Sync {
 
     /// The tables that it reads.
     fn tables(&self) -> &[Arc<Table>];
+
+    /// Whether it may give another value for the same parameters.
+    fn varies(&self) -> bool;
 }
 
 /// The plans of a subquery for runs that follow each other.
@@ -160,6 +164,7 @@ impl ExecutionPlan for ApplyExec {
         let values = Values {
             parameters: self.parameters.clone(),
             subplans: self.subplans.begin(),
+            varies: self.subplans.varies(),
             cancel: self.cancel.clone(),
             schema: Arc::clone(&self.schema),
             input_columns: self.input.schema().fields().len(),
@@ -186,6 +191,7 @@ impl ExecutionPlan for ApplyExec {
 struct Values {
     parameters: Vec<Arc<dyn PhysicalExpr>>,
     subplans: Box<dyn SubplanRuns>,
+    varies: bool,
     cancel: CancelFlag,
     schema: SchemaRef,
     input_columns: usize,
@@ -233,6 +239,9 @@ impl Values {
             return Ok(known.clone());
         }
         let found = self.run(&parameters).await?;
+        if self.varies {
+            return Ok(found);
+        }
         let bytes = found.0.size() + parameters.iter().map(ScalarValue::size).sum::<usize>();
         if self.reservation.size() + bytes > MAX_KNOWN_BYTES {
             self.known.clear();

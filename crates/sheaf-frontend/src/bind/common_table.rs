@@ -30,7 +30,7 @@ use sqlparser::ast::{Expr, Query, TableAlias, TableFactor};
 
 use super::from::{listed_names, scope_of_query};
 use super::scope::{Scope, TableName};
-use super::{Binder, Bound, BoundPart};
+use super::{Binder, Bound, BoundPart, Output};
 use crate::error::SqlError;
 use crate::walk::{ExpressionVisitor, walk_query};
 
@@ -123,7 +123,19 @@ impl Binder<'_> {
             });
         }
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let scope = scope_of_query(name, &outputs, &columns)?;
+        let source = self.kept_rows(name, relation, &outputs, &columns)?;
+        Ok(Definition::Rows(source))
+    }
+
+    /// The rows of a query as a table that is computed once in the statement.
+    fn kept_rows(
+        &mut self,
+        name: &str,
+        relation: Relation,
+        outputs: &[Output],
+        columns: &[&str],
+    ) -> Bound<Arc<dyn TableSource>> {
+        let scope = scope_of_query(name, outputs, columns)?;
         let fields = scope.shown.iter().map(|column| {
             let field = column.field.as_ref().clone();
             field.with_name(&column.name)
@@ -133,7 +145,32 @@ impl Binder<'_> {
         let source = CommonTableSource::new(number, name.to_string(), schema);
         let source: Arc<dyn TableSource> = Arc::new(source);
         self.computed_once.push((Arc::clone(&source), relation));
-        Ok(Definition::Rows(source))
+        Ok(source)
+    }
+
+    /// Whether a derived table is computed once, apart from the query that names it. That is a subquery, which is
+    /// computed for each row if it gives something else each time. The derived table is the same for all of them.
+    pub(super) fn is_kept(&self, relation: &Relation) -> bool {
+        self.open_subqueries > 0
+            && !self.context.is_over_rows
+            && relation.varies()
+            && stands_alone(relation)
+    }
+
+    /// A derived table that is computed once.
+    pub(super) fn kept_derived(
+        &mut self,
+        alias: &str,
+        relation: Relation,
+        outputs: &[Output],
+        columns: &[&str],
+    ) -> Bound<(Relation, Scope)> {
+        let source = self.kept_rows(alias, relation, outputs, columns)?;
+        let name = TableName {
+            alias: alias.to_string(),
+            ..TableName::default()
+        };
+        self.scan(source, name)
     }
 
     /// The common table expression of this name, if there is one.

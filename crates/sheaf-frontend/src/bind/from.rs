@@ -318,6 +318,9 @@ impl Binder<'_> {
         outputs: Vec<Output>,
         names: &[&str],
     ) -> Bound<(Relation, Scope)> {
+        if self.is_kept(&relation) {
+            return self.kept_derived(alias, relation, &outputs, names);
+        }
         let mut scope = scope_of_query(alias, &outputs, names)?;
         if !self.keeps_derived_tables {
             return Ok((relation, scope));

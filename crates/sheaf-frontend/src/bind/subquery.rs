@@ -222,6 +222,7 @@ impl Binder<'_> {
         (self.is_chosen || matches!(self.purpose, Purpose::Shown | Purpose::Order))
             && right.free_columns().is_empty()
             && !right.properties().has_at_most_one_row()
+            && !right.varies()
     }
 
     /// A subquery that may find several rows, and its value, which is an error then.

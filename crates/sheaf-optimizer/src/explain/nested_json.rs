@@ -47,7 +47,7 @@ pub(crate) fn explain_json(rows: &[ExplainRow], cost_us: Option<f64>) -> Json {
         let block = blocks.block(id, None);
         let specification = Object::new()
             .with("dependent", is_dependent)
-            .with("cacheable", true)
+            .with("cacheable", select_type != "UNCACHEABLE SUBQUERY")
             .with("query_block", block);
         match is_branch {
             true => branches.push(specification),

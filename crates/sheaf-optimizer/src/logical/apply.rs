@@ -17,6 +17,9 @@
 //! each of its rows ([`sheaf_exec::operator::apply_rows_exec`]).
 //!
 //! If a subquery names a column of a query two levels out, the subquery between them is the one that runs for each row.
+//!
+//! A subquery that gives something else each time, as one with RAND() does, runs for each row even if it is not
+//! correlated.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -32,6 +35,7 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Extension, Projection, Subquery, UserDefinedLogicalNodeCore};
 use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion_physical_plan::ExecutionPlan;
+use sheaf_exec::functions::closed::contains_varying;
 use sheaf_exec::functions::control::ONLY_ROW;
 use sheaf_exec::functions::scalar_function;
 use sheaf_exec::lateral::{self, Lateral};
@@ -328,7 +332,8 @@ impl Applies {
             Expr::OuterReferenceColumn(_, column) => schema.has_column(column),
             _ => true,
         };
-        let is_applied = !subquery.outer_ref_columns.is_empty()
+        let is_varying = varies(&subquery.subquery)?;
+        let is_applied = (is_varying || !subquery.outer_ref_columns.is_empty())
             && subquery.outer_ref_columns.iter().all(is_of_node);
         if !is_applied {
             let plan = self.rewrite(subquery.subquery.as_ref().clone())?;
@@ -341,7 +346,8 @@ impl Applies {
             return Ok(Transformed::new(expr, changed, TreeNodeRecursion::Continue));
         }
         let is_single = !may_have_several_rows(&subquery.subquery);
-        let known = applied.iter().find(|(known, _)| *known == subquery);
+        let mut known = applied.iter();
+        let known = known.find(|(known, _)| !is_varying && *known == subquery);
         let name = match known {
             Some((_, name)) => name.clone(),
             None => {
@@ -361,6 +367,22 @@ impl Applies {
         };
         Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
     }
+}
+
+/// Whether a subquery may give something else each time that it is computed. What is computed apart from it, as common
+/// table expressions are, is the same.
+fn varies(subquery: &LogicalPlan) -> Result<bool> {
+    let mut varies = false;
+    subquery.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            varies |= contains_varying(expr);
+            Ok(match varies {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
+        })
+    })?;
+    Ok(varies)
 }
 
 fn has_subqueries(node: &LogicalPlan) -> Result<bool> {
@@ -383,6 +405,8 @@ pub(crate) struct AppliedSubquery {
     /// What it is correlated by has these types.
     pub(crate) fields: Arc<[FieldRef]>,
     pub(crate) tables: Vec<Arc<Table>>,
+    /// It may give something else for each row, whatever it is correlated by.
+    pub(crate) varies: bool,
     pub(crate) context: PlannerContext,
     /// The plan with places for what it is correlated by, optimised; `None` if there cannot be one plan for all runs.
     pub(crate) with_places: Arc<OnceLock<Option<LogicalPlan>>>,
@@ -412,6 +436,7 @@ impl AppliedSubquery {
             outer: apply.outer.clone(),
             fields: fields.collect::<Result<_>>()?,
             tables,
+            varies: varies(&apply.subquery)?,
             context,
             with_places: Arc::default(),
         })

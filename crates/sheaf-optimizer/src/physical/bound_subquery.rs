@@ -170,6 +170,10 @@ impl Subplans for AppliedSubquery {
     fn tables(&self) -> &[Arc<Table>] {
         &self.tables
     }
+
+    fn varies(&self) -> bool {
+        self.varies
+    }
 }
 
 impl SubplanRuns for Runs {

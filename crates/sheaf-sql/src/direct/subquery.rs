@@ -29,6 +29,7 @@ use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::types::{field, zerofill};
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
+use sheaf_frontend::varying::varies_by_row;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sqlparser::ast;
@@ -117,6 +118,10 @@ impl<'a> Subqueries<'a> {
             ast::Expr::Subquery(query) => (query, false),
             _ => return None,
         };
+        // It is another one for each row, and not what a statement computes before.
+        if varies_by_row(query) {
+            return None;
+        }
         let mut query = query.as_ref().clone();
         if is_exists && query.limit_clause.is_none() {
             query.limit_clause = Some(ast::LimitClause::LimitOffset {

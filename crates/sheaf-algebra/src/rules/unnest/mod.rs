@@ -37,6 +37,9 @@
 //! does not get there, the dependent join stays, and `B` is run for each row of `A` that differs in what `B` takes. But
 //! running `B` each time costs more than the few rows of a value, or of a range with both ends. Those a join finds,
 //! too. The same holds of EXISTS, IN and LATERAL where `B` has a limit and a range with one end.
+//!
+//! A subquery that gives something else each time, as one with RAND() does, is run for each row of `A`, whatever it
+//! takes from it ([`varying`]).
 
 mod expand;
 mod extreme_rows;
@@ -44,6 +47,7 @@ mod found_by_index;
 mod mark;
 mod pull;
 mod single;
+mod varying;
 
 use std::sync::Arc;
 
@@ -109,6 +113,10 @@ impl Unnesting<'_> {
 
     fn dependent_join(&mut self, join: DependentJoin) -> Result<Relation> {
         let join = match self.by_extreme_rows(join)? {
+            Ok(relation) => return Ok(relation),
+            Err(join) => *join,
+        };
+        let join = match self.varying(join)? {
             Ok(relation) => return Ok(relation),
             Err(join) => *join,
         };

@@ -52,9 +52,10 @@ impl Planner<'_> {
             ScalarValue::new_default(&data_type)
         });
         let example = subquery.with_values(&examples.collect::<Result<Vec<_>>>()?)?;
-        let select_type = match apply.kind {
-            Applied::Value => "DEPENDENT SUBQUERY",
-            Applied::Rows { .. } => "DEPENDENT DERIVED",
+        let select_type = match (&apply.kind, apply.outer.is_empty()) {
+            (Applied::Value, true) => "UNCACHEABLE SUBQUERY",
+            (Applied::Value, false) => "DEPENDENT SUBQUERY",
+            (Applied::Rows { .. }, _) => "DEPENDENT DERIVED",
         };
         let example = self.plan_block(&example, select_type)?;
         input.cost_us += example.cost_us * input.rows;
