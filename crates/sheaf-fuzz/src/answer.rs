@@ -49,8 +49,8 @@ const INTERRUPTED: u16 = 1317;
 /// "This version does not yet support": a refusal by name.
 const NOT_SUPPORTED: u16 = 1235;
 /// Errors of a server that does not know what the statement uses: its syntax, a function, WITH ROLLUP before ORDER BY
-/// (MariaDB), ranks without an order (MariaDB).
-const UNKNOWN_SYNTAX: [u16; 4] = [1064, 1305, 1221, 4018];
+/// (MariaDB), ranks with a frame or without an order (MariaDB).
+const UNKNOWN_SYNTAX: [u16; 5] = [1064, 1305, 1221, 4017, 4018];
 /// An error without a number of its own. Sheaf gives it for a panic, a plan that contradicts itself, and what its
 /// libraries take for their own faults.
 const INTERNAL: u16 = 1105;
