@@ -402,6 +402,10 @@ mod tests {
         let of_items = expected_bytes(&list("SELECT"));
         assert!(of_values > 100 << 10 && of_items > 3 * of_values);
         assert!(expected_bytes(&list("update t set a =")) > 3 * of_values);
+        // A portion of many rows is parsed at a time.
+        let rows = |count| vec!["(1, CONCAT('a', 1), NOW())"; count].join(", ");
+        let of_rows = |count| expected_bytes(&format!("REPLACE t VALUES {}", rows(count)));
+        assert!(of_rows(1_000) > 2 << 20 && of_rows(50_000) < 2 << 20);
         let queries = vec!["select 1"; 100].join(" union all ");
         assert!(expected_bytes(&queries) > 100 * QUERY_BYTES);
         assert!(expected_bytes("select 'select select select', selected") < 2 * QUERY_BYTES);

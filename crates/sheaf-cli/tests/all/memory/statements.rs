@@ -196,6 +196,14 @@ pub(super) fn take_much_at_once(connection: &mut Conn) {
             "SELECT {} FROM d.a LIMIT 1",
             list(20_000, ",", &|n| format!("{n} + id"))
         ),
+        format!(
+            "SELECT LENGTH(CONCAT({}))",
+            list(16_000, ",", &|n| format!("HEX({n})"))
+        ),
+        format!(
+            "SELECT LENGTH(CHAR({}))",
+            list(60_000, ",", &|n| n.to_string())
+        ),
         format!("SELECT SUM(LENGTH({nest})) FROM d.a WHERE id <= 1000"),
         format!(
             "SELECT {} FROM d.a o LIMIT 1",
