@@ -27,7 +27,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use sheaf_access::IndexRef;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::control::common_field;
-use sheaf_exec::functions::types::{field, zerofill};
+use sheaf_exec::functions::types::{bit_length, field, zerofill};
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::varying::varies_by_row;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
@@ -63,6 +63,8 @@ pub(super) struct Subquery {
     /// The columns of the row that are its parameters, with their tables' positions in the FROM.
     pub(super) outer: Vec<(usize, usize)>,
     pub(super) is_exists: bool,
+    /// Something is computed of its value.
+    is_operand: bool,
     query: Box<ast::Query>,
     /// As the statement has it.
     written: ast::Expr,
@@ -180,6 +182,7 @@ impl<'a> Subqueries<'a> {
             plan,
             outer,
             is_exists,
+            is_operand: self.computes.contains(&true),
             query,
             written,
         })
@@ -510,6 +513,12 @@ impl Subquery {
         }
         let types = session.column_types(Parsed::new(&self.query, text)).ok()?;
         let column = types.first()?;
+        // Functions and aggregates take the number of a BIT, and all digits of a FLOAT.
+        let is_shown_otherwise =
+            SqlType::of(column) == SqlType::Float || bit_length(column).is_some();
+        if self.is_operand && is_shown_otherwise {
+            return None;
+        }
         // The value of an ENUM is its label, and a number has no ZEROFILL.
         let is_enum = matches!(SqlType::of(column), SqlType::Enum { .. });
         let field = match is_enum || zerofill(column).is_some() {
