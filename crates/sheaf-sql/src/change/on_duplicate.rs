@@ -6,7 +6,7 @@
 //! from left to right. An assignment sees what those before it made of the row.
 //!
 //! A subquery is computed once, before the statement changes anything. One that takes something from the rows is not
-//! supported.
+//! supported, nor one that gives something else each time. `(SELECT uuid())` is `uuid()`.
 //!
 //! Those of INSERT … SELECT may also name columns that the SELECT reads. It delivers them behind the values, and they
 //! are a third row:
@@ -20,10 +20,12 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_exec::aggregates::aggregate_function;
 use sheaf_frontend::bind::over_rows::not_over_rows;
 use sheaf_frontend::column_default::computed_default;
 use sheaf_frontend::syntax::inside;
 use sheaf_frontend::value_literal::value_literal;
+use sheaf_frontend::varying::varies_by_row;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_in_row;
 use sheaf_table::{Column, Table, TableDefinition};
@@ -156,15 +158,22 @@ impl Session {
     /// Puts the values of subqueries into assignments.
     ///
     /// # Errors
-    /// Those of the subqueries, and 1235 for one that names columns of the rows.
+    /// Those of the subqueries, and 1235 for one that names columns of the rows, or reads tables and gives something else
+    /// for each row.
     pub(crate) fn compute_subqueries(
         &mut self,
         assignments: &mut [ast::Assignment],
         text: &str,
     ) -> Result<()> {
-        assignments
-            .iter_mut()
-            .try_for_each(|assignment| self.compute_subqueries_in(&mut assignment.value, text))
+        assignments.iter_mut().try_for_each(|assignment| {
+            let mut inlined = InlinedQueries::default();
+            walk_expression(&mut assignment.value, &mut inlined);
+            if inlined.has_others {
+                let what = "a subquery of ON DUPLICATE KEY UPDATE with RAND() or the like";
+                return Err(SqlError::not_supported_yet(what));
+            }
+            self.compute_subqueries_in(&mut assignment.value, text)
+        })
     }
 
     /// As [`Self::compute_subqueries`], of one expression.
@@ -351,6 +360,69 @@ impl DuplicateUpdate {
         }
         Ok(row)
     }
+}
+
+/// Puts expressions in the places of subqueries that compute them without tables, and give something else for each row:
+/// `(SELECT uuid())`.
+#[derive(Default)]
+struct InlinedQueries {
+    /// Open ones.
+    queries: usize,
+    /// There are such that are more than an expression.
+    has_others: bool,
+}
+
+impl ExpressionVisitor for InlinedQueries {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
+        }
+        let inlined = match &*expression {
+            ast::Expr::Subquery(query) if varies_by_row(query) => only_expression(query),
+            ast::Expr::Exists { subquery, .. } if varies_by_row(subquery) => None,
+            _ => return ControlFlow::Continue(()),
+        };
+        match inlined {
+            Some(value) => *expression = ast::Expr::Nested(Box::new(value)),
+            None => self.has_others = true,
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The only expression that a query computes without tables, aggregates and other queries.
+fn only_expression(query: &ast::Query) -> Option<ast::Expr> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let [ast::SelectItem::UnnamedExpr(value) | ast::SelectItem::ExprWithAlias { expr: value, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    // Whatever else it has is shown.
+    let is_all = query.to_string() == format!("SELECT {}", select.projection[0]);
+    let is_of_rows = |expression: &ast::Expr| match expression {
+        ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => true,
+        ast::Expr::Function(function) => {
+            let name = last_part(&function.name).to_ascii_lowercase();
+            function.over.is_some() || aggregate_function(&name).is_some()
+        }
+        _ => false,
+    };
+    let found = ast::visit_expressions(value, |expression| match is_of_rows(expression) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    (is_all && found.is_continue()).then(|| value.clone())
 }
 
 /// Replaces subqueries by their values.
