@@ -207,6 +207,7 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-frontend",
         &[
             "error",
+            "character_sets",
             "reserved",
             "function_names",
             "syntax",
@@ -220,8 +221,6 @@ const ORDER: &[(&str, &[&str])] = &[
             "user_lock",
             "walk",
             "locking",
-            "encoding",
-            "character_sets",
             "statement_text",
             "parser",
             "digest",
