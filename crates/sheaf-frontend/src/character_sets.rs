@@ -138,6 +138,20 @@ pub const COLLATIONS: [(u16, &str); 76] = [
     (309, "utf8mb4_0900_bin"),
 ];
 
+/// Character sets of several bytes a character, with their default collations and those by code points. Columns of
+/// them are columns of utf8mb4. Nothing is converted from them: no client, file or literal is in one.
+const SEVERAL_BYTES: [(&str, &str, &str); 9] = [
+    ("big5", "big5_chinese_ci", "big5_bin"),
+    ("cp932", "cp932_japanese_ci", "cp932_bin"),
+    ("eucjpms", "eucjpms_japanese_ci", "eucjpms_bin"),
+    ("euckr", "euckr_korean_ci", "euckr_bin"),
+    ("gb18030", "gb18030_chinese_ci", "gb18030_bin"),
+    ("gb2312", "gb2312_chinese_ci", "gb2312_bin"),
+    ("gbk", "gbk_chinese_ci", "gbk_bin"),
+    ("sjis", "sjis_japanese_ci", "sjis_bin"),
+    ("ujis", "ujis_japanese_ci", "ujis_bin"),
+];
+
 /// The character set of that name; `utf8` is another one of `utf8mb3`. Error 1115.
 pub fn character_set(name: &str) -> Result<&'static str> {
     let wanted = match name.eq_ignore_ascii_case("utf8") {
@@ -215,11 +229,36 @@ pub fn named_collation(
     set: Option<&str>,
     collation_name: Option<&str>,
 ) -> Result<Option<&'static str>> {
+    if let Some(found) = of_several_bytes(set, collation_name)? {
+        return Ok(Some(found));
+    }
     Ok(match (set, collation_name) {
         (Some(set), name) => Some(collation_within(character_set(set)?, name)?),
         (None, Some(name)) => Some(collation(name)?.1),
         (None, None) => None,
     })
+}
+
+/// The collation of a column whose character set is one of [`SEVERAL_BYTES`]; `None` for others. Errors 1253 and 1273.
+fn of_several_bytes(set: Option<&str>, collation: Option<&str>) -> Result<Option<&'static str>> {
+    let is =
+        |known: &str, name: Option<&str>| name.is_some_and(|name| known.eq_ignore_ascii_case(name));
+    let mut sets = SEVERAL_BYTES.iter();
+    let Some((known, default, binary)) = sets.find(|(known, default, binary)| match set {
+        Some(_) => is(known, set),
+        None => is(default, collation) || is(binary, collation),
+    }) else {
+        return Ok(None);
+    };
+    match collation {
+        None => Ok(Some(*default)),
+        Some(_) if is(default, collation) => Ok(Some(*default)),
+        Some(_) if is(binary, collation) => Ok(Some(*binary)),
+        Some(name) => Err(SqlError::collation_of_other_character_set(
+            self::collation(name)?.1,
+            known,
+        )),
+    }
 }
 
 /// The name of the collation of that id; clients send ids that may be any of MySQL's.
@@ -247,7 +286,10 @@ pub fn unsupported_character_set_of_id(id: u16) -> Option<&'static str> {
 
 /// Whether texts of a character set have other bytes than UTF-8.
 pub fn has_other_bytes(character_set: &str) -> bool {
-    TextEncoding::of_character_set(character_set) != TextEncoding::Utf8
+    let is_known = SEVERAL_BYTES
+        .iter()
+        .any(|(known, ..)| *known == character_set);
+    is_known || TextEncoding::of_character_set(character_set) != TextEncoding::Utf8
 }
 
 /// Whether statements may be in a character set: ASCII is one byte a character in it.

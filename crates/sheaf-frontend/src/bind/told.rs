@@ -1,11 +1,11 @@
 //! Functions that tell of a value what is known before there is one: CHARSET, COLLATION, COERCIBILITY, GET_FORMAT.
 //!
 //! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`, and another
-//! character set right around the conversion to it. What the server
-//! says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET and
+//! character set right around the conversion to it. A text that comes from no column is of the connection's. What the
+//! server says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET and
 //! COLLATION alone.
 
-use sheaf_algebra::Scalar;
+use sheaf_algebra::{ColumnSet, Scalar};
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::types::{Coercibility, collation_of};
 use sheaf_types::Collation;
@@ -56,6 +56,9 @@ impl Binder<'_> {
         let yields = matches!(known, Some((_, Coercibility::Coercible)));
         let is_own = is_system_constant(operand)
             || yields && (is_in_utf8mb3(operand) || self.is_of_system(operand)?);
+        if !is_own && let Some(connection) = self.told_of_connection(name, operand, &value) {
+            return self.text(connection).map(Some);
+        }
         let told = match (known, name) {
             (_, "charset") if is_own => "utf8mb3",
             _ if is_own => "utf8mb3_general_ci",
@@ -64,6 +67,32 @@ impl Binder<'_> {
             (Some((collation, _)), _) => collation.name(),
         };
         self.text(told).map(Some)
+    }
+
+    /// The connection's character set or collation, if that is what a text has: one that is neither of a column nor
+    /// said to be of another. Some have other names than what compares them here.
+    fn told_of_connection(&self, name: &str, operand: &Expr, value: &Scalar) -> Option<String> {
+        let is_said = matches!(
+            bare(operand),
+            Expr::Convert {
+                charset: Some(_),
+                ..
+            } | Expr::Prefixed { .. }
+                | Expr::Collate { .. }
+                | Expr::Subquery(_)
+        );
+        let of_connection = self.connection_text("collation_connection")?;
+        let (collation, coercibility) = collation_of(&value.sql_type())?;
+        let is_own = collation == self.collation()
+            && collation == Collation::nearest(&of_connection)
+            && coercibility != Coercibility::Explicit;
+        if is_said || !is_own || value.columns() != ColumnSet::new() {
+            return None;
+        }
+        match name {
+            "charset" => self.connection_text("character_set_connection"),
+            _ => Some(of_connection),
+        }
     }
 
     /// How much an operand yields to others: 0 not at all, and 6 to all.

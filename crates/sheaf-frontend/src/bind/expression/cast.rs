@@ -10,7 +10,7 @@ use sheaf_types::Collation;
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::{MAX_DECIMAL_SCALE, MAX_FRACTION_DIGITS, Sign};
 use sheaf_types::number::FloatDigits;
-use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr};
+use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr, Value as Literal};
 
 use crate::bind::character_set::{BINARY, known as known_character_set, other_character_set};
 use crate::bind::session::session_function;
@@ -55,10 +55,36 @@ impl Binder<'_> {
         value: Scalar,
         operand: &Expr,
     ) -> Bound<Scalar> {
-        match other_character_set(operand) {
+        match self.other_character_set(&value, operand) {
             Some(name) => self.call("$encoded", vec![value, self.text(name)?]),
             None => Ok(value),
         }
+    }
+
+    /// The character set that an operand is converted to or is written in, if that has other bytes than UTF-8. A string
+    /// without an introducer, and a parameter that is one, are of the connection's.
+    fn other_character_set(&self, value: &Scalar, operand: &Expr) -> Option<&'static str> {
+        let is_string = match bare(operand) {
+            Expr::Value(literal) => match literal.value {
+                Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_) => true,
+                Literal::Placeholder(_) => matches!(value.sql_type(), SqlType::Text { .. }),
+                _ => false,
+            },
+            _ => false,
+        };
+        match is_string {
+            true => {
+                let name = known_character_set(&self.connection_text("character_set_connection")?);
+                name.ok().filter(|name| has_other_bytes(name))
+            }
+            false => other_character_set(operand),
+        }
+    }
+
+    /// A variable of the session about its texts.
+    pub(in crate::bind) fn connection_text(&self, variable: &str) -> Option<String> {
+        let value = self.context.session.system_variable(false, variable)?;
+        Some(value.to_string())
     }
 
     /// The collation that COLLATE names. One of another character set is the nearest, as in a column: which set a
@@ -72,14 +98,9 @@ impl Binder<'_> {
         let Some(set) = set.ok().filter(|set| has_other_bytes(set)) else {
             return Ok(name.to_string());
         };
-        let connection = || {
-            let session = self.context.session;
-            let value = session.system_variable(false, "character_set_connection");
-            value.map(|value| value.to_string())
-        };
         let own = match (other_character_set(operand), bare(operand)) {
             (Some(own), _) => Some(own.to_string()),
-            (None, Expr::Value(_)) => connection(),
+            (None, Expr::Value(_)) => self.connection_text("character_set_connection"),
             (None, _) => None,
         };
         match own.filter(|own| own != set) {
@@ -119,7 +140,7 @@ impl Binder<'_> {
         match collation_of(&ty) {
             _ if is_number => self.internal(&null()),
             None | Some((Collation::Binary, _)) => self.call("$cast_binary", vec![value]),
-            Some(_) if other_character_set(operand).is_some() => {
+            Some(_) if self.other_character_set(&value, operand).is_some() => {
                 unsupported("WEIGHT_STRING of texts of other character sets")
             }
             Some((collation, _)) if collation.has_levels() => {
