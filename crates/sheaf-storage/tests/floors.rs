@@ -174,6 +174,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "plan_size",
             "row_by_row",
             "json_table",
+            "lateral",
             "value_array",
             "short_key",
             "operator",

@@ -1,8 +1,9 @@
-//! LIKE over columns of texts. [`Pattern`] matches; a constant pattern is compiled once.
+//! LIKE over columns of texts. [`Pattern`] matches; a constant pattern is compiled once, and so is one that comes for
+//! several rows one after the other.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::Field;
 use datafusion_common::Result;
@@ -56,14 +57,20 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
             values.array.nulls().cloned(),
         )));
     }
-    let result: Result<BooleanArray> = (0..call.rows())
-        .map(|row| {
-            let (Some(text), Some(pattern)) = (values.get(row), patterns.get(row)) else {
-                return Ok(None);
-            };
-            let pattern = Pattern::new(pattern, escape(row)?, collation);
-            Ok(Some(matches(&pattern, text)))
-        })
-        .collect();
-    Ok(Arc::new(result?))
+    // Pairs of rows that are joined have the pattern of the one row many times.
+    let mut known: Option<(&str, Option<char>, Pattern)> = None;
+    let mut result = BooleanBuilder::with_capacity(call.rows());
+    for row in 0..call.rows() {
+        let (Some(text), Some(written)) = (values.get(row), patterns.get(row)) else {
+            result.append_null();
+            continue;
+        };
+        let escape = escape(row)?;
+        let before = known.take();
+        let before = before.filter(|(same, of, _)| *same == written && *of == escape);
+        let new = || (written, escape, Pattern::new(written, escape, collation));
+        let (_, _, pattern) = known.insert(before.unwrap_or_else(new));
+        result.append_value(matches(pattern, text));
+    }
+    Ok(Arc::new(result.finish()))
 }

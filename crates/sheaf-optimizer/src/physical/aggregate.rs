@@ -4,7 +4,7 @@
 //! pre-aggregated in each, then the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated
 //! and merged: what does both at once loses the number of the set when it spills.
 //!
-//! Where the first groups of an order are wanted, rows may come in that order (`ordered_groups.rs`).
+//! Where the first groups of an order are wanted, rows may come in that order (`planner/ordered_groups.rs`).
 //!
 //! Where memory is short the rows of a GROUP_CONCAT are sorted first (`texts_in_order.rs`).
 //!
@@ -43,7 +43,7 @@ use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
 use crate::physical::long_keys::computed_below;
-use crate::physical::ordered_groups::rows_of_first_groups;
+use crate::physical::planner::ordered_groups::rows_of_first_groups;
 use crate::physical::planner::{Block, Planned, Planner};
 use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{

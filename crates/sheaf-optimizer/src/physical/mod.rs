@@ -6,7 +6,6 @@
 //! | [`bound_subquery`] | one plan for all runs of a subquery |
 //! | [`common_tables`] | common table expressions that are named several times |
 //! | [`aggregate`] | GROUP BY, DISTINCT, ROLLUP and grouping sets |
-//! | [`ordered_groups`] | groups in the order in which the first of them are wanted |
 //! | [`texts_in_order`] | sorts the rows of a GROUP_CONCAT, where memory is short |
 //! | [`window`] | window functions |
 //! | [`properties`] | rows in one stream or divided by keys, and in an order, as operators require it |
@@ -21,7 +20,6 @@ pub(crate) mod common_tables;
 pub(crate) mod finish;
 pub(crate) mod late_columns;
 pub(crate) mod long_keys;
-pub(crate) mod ordered_groups;
 pub(crate) mod plan_check;
 pub(crate) mod planner;
 pub(crate) mod properties;

@@ -505,8 +505,11 @@ impl Session {
         if let Some(union) = derived::Union::compile(self, query, (text, parameters)) {
             return Some(Action::Union(Box::new(union)));
         }
-        let query = over_rows::OverRows::compile(self, (query, text), parameters)?;
-        Some(Action::OverRows(Box::new(query)))
+        if let Some(query) = over_rows::OverRows::compile(self, (query, text), parameters) {
+            return Some(Action::OverRows(Box::new(query)));
+        }
+        let joined = derived::semijoin_as_join(query)?;
+        self.query_action(&joined, text, parameters)
     }
 
     /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;

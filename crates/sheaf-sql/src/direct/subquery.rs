@@ -311,6 +311,16 @@ impl ExpressionVisitor for Subqueries<'_> {
             self.is_refused = true;
             return ControlFlow::Break(());
         }
+        // A column in its place is no value to compare with.
+        if self.depth == 0
+            && matches!(
+                expression,
+                ast::Expr::AnyOp { .. } | ast::Expr::AllOp { .. }
+            )
+        {
+            self.is_refused = true;
+            return ControlFlow::Break(());
+        }
         if self.depth > 0
             || !matches!(
                 expression,
@@ -809,7 +819,7 @@ impl Place<'_> {
 }
 
 /// An item of a list that is a column, a constant or all columns.
-fn computes_nothing(item: &ast::SelectItem) -> bool {
+pub(super) fn computes_nothing(item: &ast::SelectItem) -> bool {
     use ast::SelectItem::{
         ExprWithAlias, ExprWithAliases, QualifiedWildcard, UnnamedExpr, Wildcard,
     };

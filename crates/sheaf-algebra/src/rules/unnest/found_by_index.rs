@@ -111,6 +111,17 @@ pub(super) fn has_limit(relation: &Relation) -> bool {
         || relation.inputs().into_iter().any(has_limit)
 }
 
+/// Whether it shows the first rows of something.
+pub(super) fn is_cut(relation: &Relation) -> bool {
+    match relation.operator() {
+        Operator::Limit(_) => true,
+        Operator::Project(project) => is_cut(&project.input),
+        Operator::Filter(filter) => is_cut(&filter.input),
+        Operator::Sort(sort) => is_cut(&sort.input),
+        _ => false,
+    }
+}
+
 /// Whether what a subquery takes from outside is equal to a key of its rows, of which there is at most one then.
 pub(super) fn is_found_by_key(relation: &Relation) -> bool {
     match relation.operator() {

@@ -56,7 +56,7 @@ use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::operator::scan_exec::access_error;
 
-use found_by_index::{found_by_index, has_limit};
+use found_by_index::{found_by_index, has_limit, is_cut};
 
 use super::push_down_predicates::below_dependent_joins;
 use crate::column::{ColumnId, Columns};
@@ -151,13 +151,13 @@ impl Unnesting<'_> {
             Err(join) => *join,
         };
         let is_of_rows = matches!(kind, JoinKind::Inner | JoinKind::LeftOuter);
-        if is_of_rows && self.ends_soon(&join.right, &outer) {
+        if is_of_rows && is_cut(&join.right) && self.ends_soon(&join.right, &outer) {
             return Ok(Operator::DependentJoin(join).into());
         }
         if !is_of_rows {
             join.right = Box::new(pull::repeated(*join.right, &outer));
         }
-        let mut pulled = match self.ends_soon(&join.right, &outer) {
+        let mut pulled = match !is_of_rows && self.ends_soon(&join.right, &outer) {
             true => self.pull(join.right.as_ref().clone(), &outer)?,
             false => self.independent(&mut join.left, &join.right, &outer)?,
         };

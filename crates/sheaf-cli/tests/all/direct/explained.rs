@@ -108,6 +108,8 @@ fn explain_says_which_queries_run_directly() {
         "select c from t where id in (select t from u where id in (1, 2))",
         "select c from t where id = 1 or k = 5",
         "select id, n from u where n like 'a%' and t = 1",
+        "select k, count(*) from t where id in (1, 2) group by k having count(*) > (select count(*) from u where u.t = t.k)",
+        "select id from t where k = 5 or c like 'a%' limit 2",
         "select u.n from t join u on u.t = t.id where t.k = 5",
         "select id, (select count(*) from u where u.t = t.id) from t where k = 5 order by c desc",
         "select t.id, d.n from t left join (select t, count(*) n from u group by t) d on d.t = t.id where t.k = 5",
@@ -132,6 +134,7 @@ fn explain_says_which_queries_run_directly() {
     let operators = [
         "select count(*) from (select c from t order by c) d",
         "select c from t where c = (select n from u where id = 1)",
+        "select id from t where id in (1, 2) and k > all (select u.t from u where u.t = t.id)",
         "select id from t where id = 1 union select id from t where c = 'a'",
         "select t.c from t where id in (select t from u where n = 'a')",
     ];

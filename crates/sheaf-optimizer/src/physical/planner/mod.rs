@@ -14,6 +14,7 @@
 mod apply;
 mod expand;
 mod filter;
+pub(crate) mod ordered_groups;
 mod ordered_rows;
 mod planned;
 mod recursive;

@@ -27,11 +27,13 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`rows`] | the rows, and how a join finds them |
+//! | [`semijoin`] | EXISTS and IN over such a query |
 //! | [`shape`] | queries without what chooses their rows |
 //! | [`union`] | UNION as a statement |
 //! | [`with_queries`] | WITH |
 
 mod rows;
+mod semijoin;
 mod shape;
 mod union;
 mod with_queries;
@@ -49,6 +51,7 @@ use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
 pub(super) use self::rows::{DerivedRows, Lookup};
+pub(super) use self::semijoin::semijoin_as_join;
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
 pub(super) use self::shape::{shape_of_select, without_conditions};
 pub(super) use self::union::Union;

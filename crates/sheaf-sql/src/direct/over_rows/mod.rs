@@ -29,6 +29,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion_physical_plan::ExecutionPlan;
+use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::walk::{walk_expression, walk_query};
 use sheaf_optimizer::ExtraNote;
 use sheaf_storage::ReadView;
@@ -40,6 +41,7 @@ use super::derived::{is_in_from, without_conditions};
 use super::expression::{Collector, Inputs, PlanInputs};
 use super::join::{Join, Source, ordered_columns};
 use super::joined_result::{JoinedKey, Rows};
+use super::names::{Names, column_of};
 use super::operand::Operand;
 use super::order::MAX_SORTED_BYTES;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select_of_groups};
@@ -117,6 +119,37 @@ pub(super) struct QueryInstance {
     schema: SchemaRef,
     pub(super) free: SmallVec<[usize; 4]>,
     metas: Vec<ColumnMeta>,
+}
+
+/// Values of subqueries that take nothing but whole numbers that are grouped by are the same in each row of a group.
+/// They are grouped by as well, so that they may be shown.
+fn group_by_subqueries(
+    group_by: &mut ast::GroupByExpr,
+    subqueries: &[Subquery],
+    names: &[Names<'_>],
+) {
+    let ast::GroupByExpr::Expressions(keys, modifiers) = group_by else {
+        return;
+    };
+    if keys.is_empty() || !modifiers.is_empty() {
+        return;
+    }
+    let columns: Vec<_> = keys
+        .iter()
+        .filter_map(|key| column_of(names, key))
+        .collect();
+    let is_key = |outer: &(usize, usize)| {
+        let (table, column) = *outer;
+        let ty = &names[table].definition().columns[column].ty;
+        ty.is_integer() && columns.contains(outer)
+    };
+    for (number, subquery) in subqueries.iter().enumerate() {
+        if subquery.outer.iter().all(is_key) {
+            let name = format!("{VALUE_OF_SUBQUERY}{number}");
+            let name = ast::Ident::with_quote('`', name);
+            keys.push(ast::Expr::Identifier(name));
+        }
+    }
 }
 
 impl OverRows {
@@ -310,6 +343,7 @@ impl OverRows {
         }
         without_conditions(&mut taken.from)?;
         let subqueries = subqueries.found;
+        group_by_subqueries(&mut taken.group_by, &subqueries, names);
         if names.is_empty() && subqueries.is_empty() {
             return None;
         }

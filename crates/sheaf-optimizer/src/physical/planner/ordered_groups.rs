@@ -14,16 +14,16 @@ use datafusion_expr::{Aggregate, SortExpr};
 use datafusion_physical_expr::create_physical_sort_exprs;
 use datafusion_physical_plan::ExecutionPlanProperties;
 
+use super::{Block, Planned, Planner};
 use crate::access::wanted::Wanted;
 use crate::cost::grouping::grouping_us;
 use crate::estimate::group_rows::group_rows;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
-use crate::physical::planner::{Block, Planned, Planner};
 
 /// The rows of a grouping, and how many of them are grouped by estimate: in the wanted order of groups, if `all` rows
 /// in any order cost more.
-pub(super) fn rows_of_first_groups(
+pub(crate) fn rows_of_first_groups(
     planner: &mut Planner<'_>,
     aggregate: &Aggregate,
     block: &Block,

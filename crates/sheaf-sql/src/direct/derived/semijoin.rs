@@ -1,0 +1,257 @@
+//! EXISTS and IN over a query of their FROM, as a join with that query. Its rows wait in memory, and are found by what
+//! they are compared by.
+//!
+//! ```text
+//!   o WHERE EXISTS (SELECT 1 FROM (q) d WHERE d.c = o.a AND p)
+//!     =  o, (SELECT DISTINCT d.c FROM (q) d WHERE p) s WHERE s.c = o.a              p names columns of d alone
+//! ```
+//!
+//! Columns are compared here only with columns of their kind. So a value is equal to one of several distinct ones.
+
+use std::ops::ControlFlow;
+
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sqlparser::ast;
+
+use crate::direct::subquery::computes_nothing;
+
+/// The query with one EXISTS or IN fewer, and one query more in its FROM; `None` if it has none of this form.
+pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Query> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    // It would show the columns of the query in its FROM, too.
+    let shows_all = |item: &ast::SelectItem| matches!(item, ast::SelectItem::Wildcard(_));
+    if select.from.is_empty() || select.projection.iter().any(shows_all) {
+        return None;
+    }
+    let conjuncts = conjuncts_of(select.selection.as_ref()?);
+    // It is called as MySQL calls it.
+    let name = format!("<subquery{}>", select.from.len() + 1);
+    let found = |(position, conjunct): (usize, &&ast::Expr)| {
+        Some((position, Semijoin::of(conjunct)?.into_table(&name)))
+    };
+    let (position, (table, links)) = conjuncts.iter().enumerate().find_map(found)?;
+    let others = conjuncts.iter().enumerate();
+    let others = others.filter(|(other, _)| *other != position);
+    let others = others.map(|(_, conjunct)| (*conjunct).clone());
+    let mut select = select.as_ref().clone();
+    select.selection = others.chain(links).reduce(and);
+    select.from.push(ast::TableWithJoins {
+        relation: table,
+        joins: Vec::new(),
+    });
+    let body = Box::new(ast::SetExpr::Select(Box::new(select)));
+    Some(ast::Query {
+        body,
+        ..query.clone()
+    })
+}
+
+/// A query in a FROM whose rows are looked for.
+struct Semijoin {
+    /// What looks for them.
+    query: ast::Query,
+    select: Box<ast::Select>,
+    /// The query itself, as a table.
+    table: ast::TableFactor,
+    alias: ast::Ident,
+    /// Its columns, and what they are equal to in the query around.
+    links: Vec<(ast::Expr, ast::Expr)>,
+    /// Conditions on its columns alone.
+    own: Vec<ast::Expr>,
+}
+
+impl Semijoin {
+    fn of(conjunct: &ast::Expr) -> Option<Semijoin> {
+        let (query, compared) = match conjunct {
+            ast::Expr::Exists {
+                subquery,
+                negated: false,
+            } => (subquery, None),
+            ast::Expr::InSubquery {
+                expr,
+                subquery,
+                negated: false,
+            } => (subquery, Some(expr.as_ref())),
+            _ => return None,
+        };
+        let ast::SetExpr::Select(select) = query.body.as_ref() else {
+            return None;
+        };
+        let is_grouped = !matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
+            || select.having.is_some();
+        let is_cut = query.limit_clause.is_some() || query.fetch.is_some();
+        if is_grouped || is_cut || query.with.is_some() || !query.locks.is_empty() {
+            return None;
+        }
+        let [ast::TableWithJoins { relation, joins }] = select.from.as_slice() else {
+            return None;
+        };
+        let ast::TableFactor::Derived {
+            lateral: false,
+            alias: Some(alias),
+            ..
+        } = relation
+        else {
+            return None;
+        };
+        if !joins.is_empty() || !select.projection.iter().all(computes_nothing) {
+            return None;
+        }
+        let mut semijoin = Semijoin {
+            query: query.as_ref().clone(),
+            select: select.clone(),
+            table: relation.clone(),
+            alias: alias.name.clone(),
+            links: Vec::new(),
+            own: Vec::new(),
+        };
+        if let Some(compared) = compared {
+            let [ast::SelectItem::UnnamedExpr(column)] = select.projection.as_slice() else {
+                return None;
+            };
+            let is_column =
+                matches!(column, ast::Expr::Identifier(_)) || semijoin.names_only_its_own(column);
+            let is_compared = matches!(compared, ast::Expr::CompoundIdentifier(_))
+                || matches!(compared, ast::Expr::Identifier(_));
+            if !is_column || !is_compared {
+                return None;
+            }
+            semijoin.links.push((column.clone(), compared.clone()));
+        }
+        let conditions = select.selection.as_ref().map(conjuncts_of);
+        for condition in conditions.into_iter().flatten() {
+            match semijoin.link(condition) {
+                Some(link) => semijoin.links.push(link),
+                None if semijoin.names_only_its_own(condition) => {
+                    semijoin.own.push(condition.clone());
+                }
+                None => return None,
+            }
+        }
+        (!semijoin.links.is_empty()).then_some(semijoin)
+    }
+
+    /// A column, and a column of the query around that it is equal to.
+    fn link(&self, condition: &ast::Expr) -> Option<(ast::Expr, ast::Expr)> {
+        let ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::Eq,
+            right,
+        } = condition
+        else {
+            return None;
+        };
+        let is_own = |expr: &ast::Expr| match expr {
+            ast::Expr::CompoundIdentifier(parts) => Some(self.is_alias(parts)),
+            _ => None,
+        };
+        match (is_own(left)?, is_own(right)?) {
+            (true, false) => Some((left.as_ref().clone(), right.as_ref().clone())),
+            (false, true) => Some((right.as_ref().clone(), left.as_ref().clone())),
+            _ => None,
+        }
+    }
+
+    fn is_alias(&self, parts: &[ast::Ident]) -> bool {
+        match parts {
+            [table, _] => table.value.eq_ignore_ascii_case(&self.alias.value),
+            _ => false,
+        }
+    }
+
+    fn names_only_its_own(&self, condition: &ast::Expr) -> bool {
+        let mut names = Names {
+            of: self,
+            has_others: false,
+        };
+        walk_expression(&mut condition.clone(), &mut names);
+        !names.has_others
+    }
+
+    /// The distinct values of its columns as a table, and what the rows of the query around are joined with it by.
+    fn into_table(self, name: &str) -> (ast::TableFactor, Vec<ast::Expr>) {
+        let name = ast::Ident::with_quote('`', name);
+        let mut select = self.select;
+        select.distinct = Some(ast::Distinct::Distinct);
+        select.selection = self.own.into_iter().reduce(and);
+        select.projection = Vec::with_capacity(self.links.len());
+        let mut links = Vec::with_capacity(self.links.len());
+        for (number, (column, compared)) in self.links.into_iter().enumerate() {
+            let alias = ast::Ident::with_quote('`', format!("<{number}>"));
+            let joined = ast::Expr::CompoundIdentifier(vec![name.clone(), alias.clone()]);
+            select.projection.push(ast::SelectItem::ExprWithAlias {
+                expr: column,
+                alias,
+            });
+            links.push(ast::Expr::BinaryOp {
+                left: Box::new(joined),
+                op: ast::BinaryOperator::Eq,
+                right: Box::new(compared),
+            });
+        }
+        let mut table = self.table;
+        if let ast::TableFactor::Derived {
+            subquery,
+            alias: Some(alias),
+            ..
+        } = &mut table
+        {
+            alias.name = name;
+            alias.columns.clear();
+            let body = Box::new(ast::SetExpr::Select(select));
+            *subquery = Box::new(ast::Query {
+                body,
+                order_by: None,
+                ..self.query
+            });
+        }
+        (table, links)
+    }
+}
+
+/// Whether an expression names something else than columns of a query, by the name of that.
+struct Names<'a> {
+    of: &'a Semijoin,
+    has_others: bool,
+}
+
+impl ExpressionVisitor for Names<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.has_others = true;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        self.has_others |= match expression {
+            ast::Expr::Identifier(_) => true,
+            ast::Expr::CompoundIdentifier(parts) => !self.of.is_alias(parts),
+            _ => false,
+        };
+        ControlFlow::Continue(())
+    }
+}
+
+fn and(one: ast::Expr, other: ast::Expr) -> ast::Expr {
+    ast::Expr::BinaryOp {
+        left: Box::new(one),
+        op: ast::BinaryOperator::And,
+        right: Box::new(other),
+    }
+}
+
+fn conjuncts_of(condition: &ast::Expr) -> Vec<&ast::Expr> {
+    match condition {
+        ast::Expr::Nested(inner) => conjuncts_of(inner),
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::And,
+            right,
+        } => {
+            let mut conjuncts = conjuncts_of(left);
+            conjuncts.extend(conjuncts_of(right));
+            conjuncts
+        }
+        condition => vec![condition],
+    }
+}
