@@ -68,10 +68,8 @@ impl Planner<'_> {
                 self.context.cancel.clone(),
                 applied_schema(&input.plan.schema(), &apply.schema().fields()[own..]),
             );
-            let of_each = match keeps_rows {
-                true => example.rows.max(1.0),
-                false => example.rows,
-            };
+            // The values of the example may find none.
+            let of_each = example.rows.max(1.0);
             let rows = input.rows * of_each;
             return Ok(Planned {
                 rows,
