@@ -65,6 +65,9 @@ pub struct ServeArguments {
     /// Clients that may be connected at the same time.
     #[arg(long, default_value_t = 151)]
     max_connections: usize,
+    /// Digests of statements that performance_schema counts; 0 turns that off.
+    #[arg(long, default_value_t = EngineOptions::default().digests, value_name = "DIGESTS")]
+    performance_schema_digests_size: usize,
     /// The only directory of the server from which LOAD DATA INFILE (without LOCAL) may read; '' allows every file that
     /// the server can read. Without this option there is none.
     #[arg(long, value_name = "DIR", value_parser = parse_secure_file_priv)]
@@ -187,6 +190,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
             memory_bytes: arguments.memory,
             pool_bytes: arguments.pool,
             max_connections: arguments.max_connections,
+            digests: arguments.performance_schema_digests_size,
             require_secure_transport: arguments.require_secure_transport,
             secure_file_priv: arguments.secure_file_priv.clone(),
             port: arguments.listen.port(),

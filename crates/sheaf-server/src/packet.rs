@@ -228,6 +228,11 @@ impl<T: Transport> PacketStream<T> {
         }
     }
 
+    /// How many bytes have been sent, or wait to be sent from memory, since traffic was [taken](Self::take_traffic).
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.sent_bytes + self.send.len() as u64
+    }
+
     /// How many bytes have come and gone since it was asked the last time.
     pub(crate) fn take_traffic(&mut self) -> (u64, u64) {
         let traffic = (self.received_bytes, self.sent_bytes);

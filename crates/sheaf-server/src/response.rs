@@ -176,6 +176,10 @@ impl<T: Transport> ResultSink for Response<'_, T> {
         self.end(Ending::Ok(ok), more_results)
     }
 
+    fn written_bytes(&self) -> u64 {
+        self.packets.written_bytes()
+    }
+
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>, SqlError> {
         if !self
             .capabilities

@@ -11,6 +11,7 @@ mod change;
 mod definition;
 mod direct;
 pub mod engine;
+mod events;
 mod isolation;
 mod query;
 mod resource_groups;

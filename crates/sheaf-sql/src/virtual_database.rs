@@ -3,9 +3,31 @@
 
 pub const NAME: &str = "information_schema";
 
+/// The database of what was counted of statements.
+pub const PERFORMANCE_SCHEMA: &str = "performance_schema";
+
 /// True for databases that are not in the catalog.
 pub fn is_virtual_database(name: &str) -> bool {
+    is_information_schema(name) || name.eq_ignore_ascii_case(PERFORMANCE_SCHEMA)
+}
+
+pub fn is_information_schema(name: &str) -> bool {
     name.eq_ignore_ascii_case(NAME)
+}
+
+/// Tables of `performance_schema` that tell nobody more than SHOW does.
+pub(crate) const FOR_EVERYBODY: [&str; 4] = [
+    "global_status",
+    "global_variables",
+    "session_status",
+    "session_variables",
+];
+
+/// Whether a table is read without any privilege. Those of `information_schema` tell each account what it may know.
+pub(crate) fn is_for_everybody(database: &str, table: &str) -> bool {
+    let is_listed = || FOR_EVERYBODY.iter().any(|name| name.eq_ignore_ascii_case(table));
+    is_information_schema(database)
+        || database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA) && is_listed()
 }
 
 /// The database of the server's own tables.

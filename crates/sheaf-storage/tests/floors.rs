@@ -235,6 +235,7 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-sql",
         &[
             "virtual_database",
+            "events",
             "variables",
             "session",
             "query",

@@ -31,6 +31,7 @@ mod locking_reads;
 mod long_values;
 mod memory;
 mod missing_privileges;
+mod monitoring;
 mod numbers_of_bits;
 mod plan_equivalence;
 mod protocol;

@@ -97,6 +97,7 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET completion_type = CHAIN",
         "SET GLOBAL init_connect = 'SET @a = 1'",
         "SET default_week_format = 1",
+        "SET GLOBAL log_output = 'TABLE'",
         "SET lc_time_names = 'vi_VN'",
         "SET resultset_metadata = 'NONE'",
         "SET sql_quote_show_create = 0",
@@ -105,7 +106,7 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         assert_eq!(code(&mut connection, refused), 1235, "{refused}");
     }
     for kept in [
-        "SET GLOBAL slow_query_log = ON",
+        "SET GLOBAL event_scheduler = ON",
         "SET GLOBAL general_log = ON",
         "SET sql_auto_is_null = 1",
     ] {

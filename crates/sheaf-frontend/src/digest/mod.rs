@@ -21,6 +21,7 @@
 
 mod function;
 mod keywords;
+mod sample;
 mod tokens;
 
 use std::borrow::Cow;
@@ -29,6 +30,7 @@ use std::fmt::Write;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use self::function::digest_function;
+pub use self::sample::with_parameters;
 pub use self::tokens::Reading;
 use self::tokens::{Token, Tokens};
 use crate::parser::scan::resolve_executable_comments;

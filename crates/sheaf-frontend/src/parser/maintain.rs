@@ -79,7 +79,7 @@ impl StatementParser<'_> {
     pub(super) fn flush(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
-        let (mut status, mut optimizer_costs) = (false, false);
+        let (mut status, mut optimizer_costs, mut slow_log) = (false, false, false);
         let mut with_read_lock = None;
         self.list(|parser| {
             if parser.accept("STATUS") {
@@ -90,6 +90,10 @@ impl StatementParser<'_> {
                 optimizer_costs = true;
                 return Ok(());
             }
+            if parser.accept_one_of(&["SLOW LOGS", "LOGS"]).is_some() {
+                slow_log = true;
+                return Ok(());
+            }
             let known = parser.accept_one_of(&[
                 "PRIVILEGES",
                 "HOSTS",
@@ -98,9 +102,7 @@ impl StatementParser<'_> {
                 "ENGINE LOGS",
                 "ERROR LOGS",
                 "GENERAL LOGS",
-                "SLOW LOGS",
                 "RELAY LOGS",
-                "LOGS",
                 "QUERY CACHE",
             ]);
             if known.is_none() {
@@ -127,6 +129,7 @@ impl StatementParser<'_> {
         Ok(Statement::Flush {
             status,
             optimizer_costs,
+            slow_log,
         })
     }
 }

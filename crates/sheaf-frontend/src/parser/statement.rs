@@ -133,6 +133,8 @@ pub enum Statement {
     Flush {
         status: bool,
         optimizer_costs: bool,
+        /// The file of the slow query log is opened again.
+        slow_log: bool,
     },
     /// SHUTDOWN: the server ends.
     Shutdown,

@@ -13,7 +13,7 @@ use crate::accounts::{Rights, TableNeed};
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
 use crate::session::{SessionHandle, SessionInfo};
-use crate::virtual_database::is_virtual_database;
+use crate::virtual_database::{is_for_everybody, is_information_schema};
 
 /// One of these is needed to lock rows that are read exclusively.
 const TO_LOCK: Privileges = Privileges::from_all(&[
@@ -114,11 +114,11 @@ impl Client {
     }
 
     pub(crate) fn sees_database(&self, database: &str) -> bool {
-        is_virtual_database(database) || self.rights.see_database(database)
+        is_information_schema(database) || self.rights.see_database(database)
     }
 
     pub(crate) fn sees_table(&self, database: &str, table: &str) -> bool {
-        is_virtual_database(database) || self.rights.see_table(database, table)
+        is_for_everybody(database, table) || self.rights.see_table(database, table)
     }
 
     pub(crate) fn sees_column(&self, database: &str, table: &str, column: &str) -> bool {
@@ -160,7 +160,7 @@ impl Client {
     /// Error 1142 for a table of which the session may at most use columns: its definition names all of them.
     pub(crate) fn check_sees_definition(&self, database: &str, table: &str) -> Result<()> {
         self.check_sees_table(database, table)?;
-        match is_virtual_database(database) || self.rights.see_definition(database, table) {
+        match is_for_everybody(database, table) || self.rights.see_definition(database, table) {
             true => Ok(()),
             false => Err(self.denied_table(table, "SHOW")),
         }
@@ -173,7 +173,7 @@ impl Client {
         table: &str,
         privileges: Privileges,
     ) -> Result<()> {
-        if self.rights.global.contains(privileges) || is_virtual_database(database) {
+        if self.rights.global.contains(privileges) || is_for_everybody(database, table) {
             return Ok(());
         }
         let missing = privileges.without(self.rights.on_table(database, table));
@@ -192,7 +192,7 @@ impl Client {
         command: &str,
     ) -> Result<()> {
         let granted = self.rights.on_some_column(database, table);
-        match granted.intersects(privileges) || is_virtual_database(database) {
+        match granted.intersects(privileges) || is_for_everybody(database, table) {
             true => Ok(()),
             false => Err(self.denied_table(table, command)),
         }

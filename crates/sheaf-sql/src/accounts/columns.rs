@@ -24,7 +24,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::{LoadData, LoadTarget, TableName};
 use crate::session::Session;
-use crate::virtual_database::is_virtual_database;
+use crate::virtual_database::is_for_everybody;
 
 impl Rights {
     /// What one has on the table, or on some of its columns.
@@ -42,7 +42,7 @@ impl Rights {
     }
 
     fn readable(&self, database: &str, table: &str) -> Readable {
-        let is_all = is_virtual_database(database)
+        let is_all = is_for_everybody(database, table)
             || self.on_table(database, table).contains(Privileges::SELECT);
         if is_all {
             return Readable::All;
@@ -61,7 +61,7 @@ impl Client {
         table: &str,
         privileges: Privileges,
     ) -> Result<()> {
-        if self.rights.global.contains(privileges) || is_virtual_database(database) {
+        if self.rights.global.contains(privileges) || is_for_everybody(database, table) {
             return Ok(());
         }
         let missing = privileges.without(self.rights.on_some_column(database, table));
@@ -78,7 +78,7 @@ impl Client {
         column: &str,
         privileges: Privileges,
     ) -> Result<()> {
-        if self.rights.global.contains(privileges) || is_virtual_database(database) {
+        if self.rights.global.contains(privileges) || is_for_everybody(database, table) {
             return Ok(());
         }
         let missing = privileges.without(self.rights.on_column(database, table, column));

@@ -57,7 +57,7 @@ use sheaf_table::{Account, AccountName, AuthenticationMethod, Catalog, Privilege
 use crate::engine::Engine;
 use crate::session::Session;
 use crate::variables::VariableValue;
-use crate::virtual_database::is_virtual_database;
+use crate::virtual_database::is_for_everybody;
 pub(crate) use client::Client;
 pub(crate) use grant_tables::grant_table;
 use password::FastDigest;
@@ -81,7 +81,7 @@ fn may(
     let rights = Rights::by_default(catalog, account);
     rights.sources().first()?;
     let granted = rights.on_table(database, table);
-    Some(granted.contains(privileges) || is_virtual_database(database))
+    Some(granted.contains(privileges) || is_for_everybody(database, table))
 }
 
 /// What an account may do ON *.* when it connects; nothing if there is none.

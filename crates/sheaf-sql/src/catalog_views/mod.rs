@@ -9,5 +9,6 @@
 
 pub(crate) mod catalog_text;
 pub mod information_schema;
+pub(crate) mod performance_schema;
 pub(crate) mod show;
 mod system_tables;

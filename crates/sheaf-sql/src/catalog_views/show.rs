@@ -15,6 +15,7 @@ use crate::catalog_views::catalog_text::{column_default, column_key, generation_
 use crate::catalog_views::information_schema::{
     self, collation_owner, collations_under, index_part_cells, push_sessions,
 };
+use crate::catalog_views::performance_schema;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
@@ -349,7 +350,10 @@ impl Session {
         }
         let mut rows = Rows::new(columns);
         let mut names: Vec<(String, &str)> = Vec::new();
-        if is_virtual_database(database) {
+        if database.eq_ignore_ascii_case(performance_schema::NAME) {
+            let tables = performance_schema::table_names();
+            names.extend(tables.map(|name| (name.to_string(), "BASE TABLE")));
+        } else if is_virtual_database(database) {
             let virtual_tables = information_schema::table_names().into_iter();
             names.extend(virtual_tables.map(|name| (name.to_string(), "SYSTEM VIEW")));
         } else {
@@ -685,6 +689,9 @@ impl Client {
         let mut names = catalog.databases();
         names.retain(|name| self.sees_database(name));
         names.push(information_schema::NAME.to_string());
+        if self.sees_database(performance_schema::NAME) {
+            names.push(performance_schema::NAME.to_string());
+        }
         names.sort_unstable();
         names
     }

@@ -575,6 +575,9 @@ impl Session {
         name: &TableName,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        if self.truncate_counted(name, sink)? {
+            return Ok(());
+        }
         let (database, table) = self.resolve_for_change(name)?;
         let name = (database.as_str(), table.as_str());
         let (names, check) = (self.table_names(), self.variables.foreign_key_checks());

@@ -23,6 +23,7 @@ use crate::session::result::{
     BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
 };
 use crate::session::running::RunningRequest;
+use crate::session::statement_events::{KnownBy, Sent};
 use crate::session::status::Command;
 use crate::session::{PreparedInfo, Session};
 use crate::statement::properties::{Preparing, properties_of};
@@ -161,7 +162,12 @@ impl Session {
         let text = Arc::clone(&prepared.text);
         self.handle.commands.count(Command::StmtExecute);
         self.request = RunningRequest::OF_ONE;
-        self.run(&text, |session| {
+        let sent = Sent {
+            text: &text,
+            parameters,
+            known_by: KnownBy::Text(&text),
+        };
+        self.run_measured(sent, sink, |session, sink| {
             session.run_prepared((id, &text), parameters, sink)
         })
     }

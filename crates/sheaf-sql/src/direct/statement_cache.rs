@@ -46,6 +46,11 @@ pub(crate) struct StatementCache {
 }
 
 impl StatementCache {
+    /// The text of the running statement with `?` in the places of its literals.
+    pub(crate) fn taken_text(&self) -> &str {
+        &self.taken.text
+    }
+
     /// Forgets what was found out in other circumstances.
     fn keep_current(&mut self, session: &Session) {
         let circumstances = self.circumstances.as_ref();

@@ -44,6 +44,8 @@ pub(crate) struct ValueLists<'a> {
     has_ansi_quotes: bool,
     /// In the order in which they appear first.
     forms: Vec<Form>,
+    /// Bytes of the texts of forms in front of the row.
+    head_bytes: usize,
     pub(super) rows: u64,
     /// Where the first row begins.
     first: usize,
@@ -168,6 +170,7 @@ impl<'a> ValueLists<'a> {
                     sql,
                     has_ansi_quotes,
                     forms,
+                    head_bytes: head.len(),
                     rows: number,
                     first,
                     noted,
@@ -175,6 +178,16 @@ impl<'a> ValueLists<'a> {
                 });
             }
         }
+    }
+
+    /// The statement with two rows of each form, which has the same digest where all rows are of one.
+    pub(crate) fn shape(&self) -> String {
+        let text = &self.forms[0].text;
+        let (head, behind) = text.split_at(self.head_bytes);
+        let tail = &behind[self.forms[0].row.len()..];
+        let rows = self.forms.iter().flat_map(|form| [&*form.row, &*form.row]);
+        let rows: Vec<&str> = rows.collect();
+        format!("{head}{}{tail}", rows.join(","))
     }
 
     /// The rows from the first one on.

@@ -52,6 +52,10 @@ use crate::direct::SharedPlans;
 use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::rewrite_rules::RewriteRegistry;
 use crate::error::{Result, SqlError};
+use crate::events::digest_name::DigestName;
+use crate::events::digest_sums::DigestSums;
+use crate::events::digest_table::DigestTable;
+use crate::events::slow_log::SlowLog;
 use crate::resource_groups::ActiveGroups;
 use crate::session::handle::SessionHandle;
 use crate::session::statement_timer::StatementTimer;
@@ -91,6 +95,9 @@ const LOGINS: usize = 16;
 /// What a client takes that has run a small statement: its session, its thread, and what both keep. So many as three
 /// quarters of the memory hold may be connected.
 const CONNECTION_BYTES: usize = 112 << 10;
+/// What a digest takes with its text, its sample and its times, as a part of the eighth of the memory that all may take.
+const DIGEST_BYTES: usize = 4 << 10;
+const DIGEST_SHARE: usize = 8;
 /// Worker threads are never more than this.
 const MAX_THREADS: usize = 64;
 
@@ -104,6 +111,9 @@ pub struct EngineOptions {
     /// Worker threads for vectorised plans; `None` takes the number of cores.
     pub threads: Option<usize>,
     pub max_connections: usize,
+    /// Digests of statements that are counted (`performance_schema_digests_size`), fewer where the memory is small; 0:
+    /// none.
+    pub digests: usize,
     /// The only directory LOAD DATA INFILE (without LOCAL) reads from; `None` forbids it, an empty path allows any.
     pub secure_file_priv: Option<PathBuf>,
     /// Whether connections over the network must be encrypted; `SET GLOBAL require_secure_transport` changes it.
@@ -122,6 +132,7 @@ impl Default for EngineOptions {
             pool_bytes: None,
             threads: None,
             max_connections: 151,
+            digests: 10_000,
             secure_file_priv: None,
             require_secure_transport: false,
             port: 0,
@@ -231,6 +242,9 @@ pub struct Engine {
     user_locks: Arc<UserLocks>,
     pub(crate) rewrite_rules: RewriteRegistry,
     pub(crate) resource_groups: ActiveGroups,
+    /// What was counted of statements.
+    pub(crate) digest_table: DigestTable,
+    pub(crate) slow_log: SlowLog,
     /// Of users that have connected.
     pub(crate) digests: DigestCache,
     /// What statements are planned with, from the tables of cost constants.
@@ -290,6 +304,11 @@ impl Engine {
             catalog,
             runtime,
             started: Instant::now(),
+            digest_table: DigestTable::new(
+                globals.digests_size(),
+                globals.max_digest_length(),
+            ),
+            slow_log: SlowLog::default(),
             globals: RwLock::new(globals),
             read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),
             sessions: Mutex::new(BTreeMap::new()),
@@ -356,6 +375,8 @@ impl Engine {
             );
         }
         globals.set_internally("max_connections", integer(connections));
+        let digests = (options.memory_bytes / DIGEST_SHARE / DIGEST_BYTES).min(options.digests);
+        globals.set_internally("performance_schema_digests_size", integer(digests));
         globals.set_internally(
             "require_secure_transport",
             VariableValue::Bool(options.require_secure_transport),
@@ -367,9 +388,11 @@ impl Engine {
             .as_ref()
             .map_or("NULL".to_string(), |path| path.display().to_string());
         globals.set_internally("secure_file_priv", text(secure_file_priv));
-        if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
-            globals.set_internally("hostname", text(name.trim().to_string()));
-        }
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+        let host = host.map_or("localhost".to_string(), |name| name.trim().to_string());
+        let log = path.join(format!("{host}-slow.log"));
+        globals.set_internally("slow_query_log_file", text(log.display().to_string()));
+        globals.set_internally("hostname", text(host));
         globals
     }
 
@@ -633,6 +656,7 @@ impl Engine {
         self.read_only.store(read_only, Ordering::Relaxed);
         let wait = globals.query_memory_wait_timeout();
         self.runtime.memory().set_wait_timeout(wait);
+        self.slow_log.configure(globals.slow_log_options());
         changed
     }
 
@@ -642,6 +666,20 @@ impl Engine {
         let all = [ServerReadOnly::WithoutPrivilege, ServerReadOnly::All];
         let found = all.into_iter().find(|kind| *kind as u8 == read_only);
         found.unwrap_or_default()
+    }
+
+    /// What was counted of statements by digest, by all sessions.
+    pub(crate) fn digests_of_statements(&self) -> Vec<(Option<Arc<DigestName>>, DigestSums)> {
+        let sessions = self.sessions();
+        let sums = sessions.iter().map(|session| &*session.digests);
+        self.digest_table.rows(sums)
+    }
+
+    /// Forgets it.
+    pub(crate) fn clear_digests(&self) {
+        let sessions = self.sessions();
+        let sums = sessions.iter().map(|session| &*session.digests);
+        self.digest_table.clear(sums);
     }
 
     /// FLUSH STATUS: the session's counts go to the global ones.
@@ -699,6 +737,8 @@ impl Engine {
             aborted_clients: self.aborted_clients.load(Ordering::Relaxed),
             prepared_statements: self.prepared_statements.load(Ordering::Relaxed),
             open_tables: open_tables as u64,
+            digests_lost: self.digest_table.lost(),
+            slow_log_lost: self.slow_log.dropped(),
             query_memory_bytes: self.runtime.reserved_bytes() as u64,
             query_memory_waits: (self.runtime.memory().waiting() + self.crowd.waiting()) as u64,
             process_memory_bytes: process::resident_bytes().unwrap_or(0) as u64,
@@ -773,6 +813,7 @@ impl Engine {
         if let Some(maintenance) = maintenance {
             maintenance.end();
         }
+        self.slow_log.close();
         // The storage is closed whatever becomes of the counters.
         let saved = self.catalog.save_auto_increments();
         self.storage.close()?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, StringViewArray,
-    UInt64Array,
+    TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
@@ -30,6 +30,8 @@ pub enum Cells {
     Name,
     Unsigned,
     Signed,
+    /// Points in time on the session's clock: microseconds, signed.
+    Moment,
 }
 
 /// The type of [`Cells::Name`].
@@ -148,6 +150,10 @@ impl Rows {
             Cells::Name => (text_type, name_type().descriptor()),
             Cells::Unsigned => (DataType::UInt64, "bigint unsigned".to_string()),
             Cells::Signed => (DataType::Int64, "bigint".to_string()),
+            Cells::Moment => (
+                DataType::Timestamp(TimeUnit::Microsecond, None),
+                "timestamp(6)".to_string(),
+            ),
         };
         Field::new(name, arrow_type, true)
             .with_metadata(HashMap::from([(TYPE_KEY.to_string(), sql_type)]))
@@ -202,6 +208,14 @@ impl Rows {
                         Arc::new(UInt64Array::from_iter(column.map(|cell| match cell {
                             Cell::Unsigned(number) => Some(*number),
                             _ => None,
+                        })))
+                    }
+                    Cells::Moment => {
+                        Arc::new(TimestampMicrosecondArray::from_iter(column.map(|cell| {
+                            match cell {
+                                Cell::Signed(micros) => Some(*micros),
+                                _ => None,
+                            }
                         })))
                     }
                     Cells::Signed => {

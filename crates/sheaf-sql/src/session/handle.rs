@@ -21,6 +21,7 @@ use sheaf_optimizer::PhysicalQuery;
 use sheaf_table::AccountName;
 
 use crate::error::Result;
+use crate::events::local_sums::LocalSums;
 use crate::session::status::CommandCounters;
 use crate::session::workers::ActiveGroup;
 
@@ -82,6 +83,8 @@ pub struct SessionHandle {
     group_version: AtomicU64,
     pub(crate) counters: Arc<SessionCounters>,
     pub(crate) commands: CommandCounters,
+    /// What is counted of its statements.
+    pub(crate) digests: Arc<LocalSums>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -117,6 +120,7 @@ impl SessionHandle {
             group_version: AtomicU64::new(0),
             counters: Arc::new(SessionCounters::default()),
             commands: CommandCounters::default(),
+            digests: Arc::default(),
         }
     }
 
@@ -317,6 +321,11 @@ impl SessionHandle {
         let statement = activity.statement.get_or_insert_default();
         statement.clear();
         statement.push_str(&text[..end]);
+    }
+
+    /// The start of the statement that runs, or ran last.
+    pub(crate) fn last_statement(&self) -> String {
+        lock(&self.activity).statement.clone().unwrap_or_default()
     }
 
     /// When the running statement began.

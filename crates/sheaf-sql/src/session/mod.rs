@@ -17,6 +17,7 @@
 //! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`] |
 //! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`] |
 //! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
+//! | `digests` | what is counted of statements by their digests | [`statement_events`], `events/` |
 //! | `table_expressions` | what is planned of generated columns and CHECKs | [`table_expressions`] |
 //! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`] |
 //! | `traces` | what is kept of the optimizer's traces | [`traces`] |
@@ -30,12 +31,13 @@
 //!
 //! Beside them: [`request_text`] is how the bytes of a request become text, [`result`] what a statement returns,
 //! [`set`] SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW STATUS lists (docs/status.md is written from
-//! `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
+//! [`status_meanings`]), and [`statement_timer`] the clock of `max_execution_time`.
 
 pub(crate) mod circumstances;
 mod diagnostics;
 pub(crate) mod findings;
 pub(crate) mod handle;
+mod ignored_result;
 pub(crate) mod info;
 pub(crate) mod outcome;
 pub(crate) mod planning;
@@ -49,8 +51,11 @@ pub(crate) mod running;
 pub(crate) mod searched;
 pub(crate) mod set;
 pub(crate) mod slow_client;
+pub(crate) mod statement_events;
 pub(crate) mod statement_timer;
 pub(crate) mod status;
+#[cfg(test)]
+pub(crate) mod status_meanings;
 #[cfg(test)]
 pub(crate) mod status_reference;
 pub(crate) mod table_expressions;
@@ -62,12 +67,10 @@ pub(crate) mod warnings;
 pub(crate) mod workers;
 
 use std::any::Any;
-use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use arrow::record_batch::RecordBatch;
 use sheaf_access::cancel;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
@@ -83,12 +86,14 @@ use crate::direct::{
 use crate::encoding::TextEncoding;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
+use crate::events::session_digests::SessionDigests;
 use crate::isolation::locked_tables::TableLocks;
 use crate::isolation::transaction::Transactions;
 pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
+pub(crate) use crate::session::ignored_result::IgnoredResult;
 pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::outcome::Outcome;
 use crate::session::planning::{
@@ -99,6 +104,7 @@ use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{Definitions, RunningRequest, RunningStatement};
 use crate::session::slow_client::SlowClient;
+use crate::session::statement_events::{DigestCircumstances, KnownBy, Sent};
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::status::Command;
 use crate::session::table_expressions::TableExpressions;
@@ -152,6 +158,7 @@ pub struct Session {
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
     pub(crate) expressions: ExpressionCache,
+    pub(crate) digests: SessionDigests<DigestCircumstances>,
     pub(crate) table_expressions: TableExpressions,
     pub(crate) unrelated_tables: UnrelatedTables,
     pub(crate) traces: OptimizerTraces,
@@ -182,6 +189,7 @@ impl Session {
             ),
             user_variables: UserVariables::new(engine.kept_by_sessions()),
             user_locks: engine.user_locks(&handle),
+            digests: SessionDigests::new(Arc::clone(&handle.digests)),
             engine,
             handle,
             client: Client::new(info),
@@ -330,7 +338,9 @@ impl Session {
         let may_be_rewritten = self.may_be_rewritten(sql);
         if !may_be_rewritten && let Some(lists) = self.value_lists(sql) {
             self.request = RunningRequest::OF_ONE;
-            return self.run(sql, |session| {
+            let shape = lists.shape();
+            let sent = Sent::text(sql, KnownBy::Text(&shape));
+            return self.run_measured(sent, sink, |session, sink| {
                 if session.run_value_lists(&lists, sink)? == Cached::Done {
                     return Ok(());
                 }
@@ -340,7 +350,8 @@ impl Session {
         }
         if !may_be_rewritten && self.take_literals(sql) {
             self.request = RunningRequest::OF_ONE;
-            return self.run(sql, |session| {
+            let sent = Sent::text(sql, KnownBy::TakenOut);
+            return self.run_measured(sent, sink, |session, sink| {
                 let cached = session.run_cached(sql, sink)?;
                 if cached == Cached::Done {
                     return Ok(());
@@ -376,7 +387,8 @@ impl Session {
             any = true;
             let rewritten = self.rewrite(statement);
             let statement = rewritten.as_deref().unwrap_or(statement);
-            self.run(statement, |session| {
+            let sent = Sent::text(statement, KnownBy::Nothing);
+            self.run_measured(sent, sink, |session, sink| {
                 session.parse_and_dispatch(statement, true, sink)
             })?;
             rest = following;
@@ -408,6 +420,7 @@ impl Session {
         self.handle.begin_statement(text);
         self.handle.commands.count(Command::Questions);
         self.statement.start_micros = now_utc_micros();
+        self.statement.elapsed = None;
         let (red_zone, stack) = if may_nest_deeply(text) {
             (DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES)
         } else {
@@ -453,6 +466,7 @@ impl Session {
 
     fn statement_ended(&mut self) {
         let elapsed = self.handle.end_statement();
+        self.statement.elapsed = Some(elapsed);
         if elapsed >= self.variables.long_query_time() {
             self.handle.commands.count(Command::SlowQueries);
         }
@@ -465,7 +479,9 @@ impl Session {
     pub fn commit_ended(&mut self, outcome: Result<()>) -> Result<()> {
         self.temporary.free_unused();
         self.statement_ended();
-        outcome.map_err(|error| self.failed(error))?;
+        let outcome = outcome.map_err(|error| self.failed(error));
+        self.note_unfinished(outcome.as_ref().map_or_else(|error| error.code, |()| 0));
+        outcome?;
         self.handle.counters.handler_commit.add(1);
         Ok(())
     }
@@ -694,6 +710,7 @@ impl Session {
     /// Releases what the next statement can make again: the client has had nothing to say for a while.
     pub fn rest(&mut self) {
         self.workers.forget_task();
+        self.hand_over_digests();
         self.expressions.let_go(MAX_RESTING_BYTES);
         self.table_expressions.let_go();
     }
@@ -731,10 +748,13 @@ impl Session {
     pub fn set_database(&mut self, name: &str) -> Result<()> {
         self.client
             .refresh_rights(self.engine.catalog(), &self.handle);
-        let name = if crate::virtual_database::is_virtual_database(name) {
-            name.to_ascii_lowercase()
-        } else if !self.client.sees_database(name) {
+        let is_virtual = crate::virtual_database::is_virtual_database(name);
+        let lower = name.to_ascii_lowercase();
+        let written = if is_virtual { &lower } else { name };
+        let name = if !self.client.sees_database(written) {
             return Err(self.client.denied_database(name));
+        } else if is_virtual {
+            written.to_string()
         } else if self.engine.catalog().database_exists(name) {
             name.to_string()
         } else {
@@ -821,6 +841,7 @@ impl Variables {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close_all_prepared();
+        self.hand_over_digests();
         if self.temporary.is_used() {
             self.transactions.forget();
             self.temporary.drop_all();
@@ -831,33 +852,6 @@ impl Drop for Session {
             tracing::debug!(%error, "a thread stays where its session's resource group was");
         }
         self.engine.end_session(&self.handle);
-    }
-}
-
-/// Takes the results that were not asked for.
-pub(crate) struct IgnoredResult;
-
-impl ResultSink for IgnoredResult {
-    fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, _batch: &RecordBatch) -> Result<()> {
-        Ok(())
-    }
-
-    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _ok: OkInfo) -> Result<()> {
-        Ok(())
-    }
-
-    fn local_infile(&mut self, _name: &str) -> Result<Box<dyn Read + '_>> {
-        Err(SqlError::unknown(
-            "a statement of the engine's own reads a file",
-        ))
     }
 }
 

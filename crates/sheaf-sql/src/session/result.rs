@@ -218,6 +218,10 @@ pub trait ResultSink {
         true
     }
     fn ok(&mut self, ok: OkInfo) -> Result<()>;
+    /// How many bytes the running command has written for its client; 0 if nobody counts them.
+    fn written_bytes(&self) -> u64 {
+        0
+    }
     /// The contents of a file on the client's side, for LOAD DATA LOCAL INFILE. The sink must be able to
     /// discard what the statement leaves unread when the reader is dropped.
     fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>>;

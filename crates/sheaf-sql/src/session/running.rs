@@ -1,12 +1,14 @@
 //! What is known of the running request and of its statement, and forgotten with them.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use sheaf_storage::ReadView;
 use sheaf_table::{Catalog, DatabaseSnapshot};
 
 use crate::session::prepared::Reading;
 use crate::session::searched::Searched;
+use crate::session::statement_events::Unfinished;
 use crate::variables::{VariableValue, Variables};
 
 /// A request: one statement, or several.
@@ -57,6 +59,12 @@ pub(crate) struct RunningStatement {
     pub(crate) own_variables: Option<Variables>,
     /// What the session's variables were that SET STATEMENT has assigned, in this order.
     pub(crate) before_set_statement: Vec<(String, VariableValue)>,
+    /// It is being measured: what it runs itself is a part of it.
+    pub(crate) is_measured: bool,
+    /// How long it took, when it has ended.
+    pub(crate) elapsed: Option<Duration>,
+    /// What was measured of it, while its commit goes on.
+    pub(crate) unfinished: Option<Unfinished>,
     /// What its client is told, if it was rewritten.
     pub(crate) rewrite_note: Option<String>,
 }

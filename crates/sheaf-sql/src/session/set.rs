@@ -275,7 +275,10 @@ impl Session {
         if assigned.is_empty() {
             return Ok(());
         }
-        // It may fail, so it comes before the others.
+        // What may fail comes before the others.
+        for (name, _) in &assigned {
+            draft.check_slow_log(name)?;
+        }
         let sync_log = assigned
             .iter()
             .rev()

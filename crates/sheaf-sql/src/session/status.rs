@@ -148,6 +148,10 @@ pub struct ServerGauges {
     pub aborted_clients: u64,
     pub prepared_statements: u64,
     pub open_tables: u64,
+    /// Digests that had no place.
+    pub digests_lost: u64,
+    /// Entries of the slow query log that were not written.
+    pub slow_log_lost: u64,
     pub query_memory_bytes: u64,
     /// Statements that wait for query memory.
     pub query_memory_waits: u64,
@@ -229,6 +233,8 @@ pub fn entries(
     add("Connections", gauges.connections);
     add("Max_used_connections", gauges.max_used_connections);
     add("Open_tables", gauges.open_tables);
+    add("Performance_schema_digest_lost", gauges.digests_lost);
+    add("Slow_log_entries_lost", gauges.slow_log_lost);
     add("Prepared_stmt_count", gauges.prepared_statements);
     add("Process_memory_bytes", gauges.process_memory_bytes);
     add("Process_memory_limit", gauges.process_memory_limit);

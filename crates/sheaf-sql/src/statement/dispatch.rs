@@ -197,7 +197,11 @@ impl Session {
             Statement::Flush {
                 status,
                 optimizer_costs,
+                slow_log,
             } => {
+                if slow_log {
+                    self.engine.slow_log.reopen();
+                }
                 if status {
                     self.engine.flush_status(&self.handle);
                 }

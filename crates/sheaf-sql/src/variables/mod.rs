@@ -11,6 +11,7 @@
 
 mod flags;
 mod isolation;
+mod monitoring;
 #[cfg(test)]
 mod reference;
 mod restricted;

@@ -14,6 +14,7 @@ pub(super) const REFUSED: &[&str] = &[
     "default_week_format",
     "explicit_defaults_for_timestamp",
     "init_connect",
+    "log_output",
     "mandatory_roles",
     "offline_mode",
     "resultset_metadata",
@@ -24,9 +25,6 @@ pub(super) const REFUSED: &[&str] = &[
 pub(super) const WARNED_OF: &[&str] = &[
     "event_scheduler",
     "general_log",
-    "log_queries_not_using_indexes",
-    "log_slow_admin_statements",
-    "slow_query_log",
     "sql_auto_is_null",
 ];
 

@@ -27,12 +27,13 @@ use sheaf_table::{Table, ViewDefinition};
 use sheaf_types::error::codes;
 
 use crate::accounts;
+use crate::catalog_views::performance_schema;
 use crate::catalog_views::system_tables::system_table;
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
 use crate::resource_groups::resource_groups;
 use crate::session::Session;
-use crate::virtual_database::is_system_table;
+use crate::virtual_database::{is_information_schema, is_system_table};
 
 pub(crate) use crate::catalog_views::information_schema::character_sets::{
     collation_owner, collations_under,
@@ -248,7 +249,7 @@ pub(crate) fn rows_of_definitions(
     asked: &AskedTables,
 ) -> Result<Option<Rows>> {
     let table = table.to_ascii_uppercase();
-    match is_virtual_database(database) && OF_DEFINITIONS.contains(&table.as_str()) {
+    match is_information_schema(database) && OF_DEFINITIONS.contains(&table.as_str()) {
         true => rows_of(&table, session, asked),
         false => Ok(None),
     }
@@ -257,7 +258,7 @@ pub(crate) fn rows_of_definitions(
 /// The rows of a virtual table as of now; `None` if there is none of this name in a database that is not virtual.
 ///
 /// # Errors
-/// 1109 for an unknown table of `information_schema`.
+/// 1109 for an unknown table of `information_schema`, 1146 for one of `performance_schema`.
 pub(crate) fn virtual_table(
     database: &str,
     table: &str,
@@ -270,6 +271,10 @@ pub(crate) fn virtual_table(
     }
     if !is_virtual_database(database) {
         return Ok(None);
+    }
+    if !is_information_schema(database) {
+        let rows = performance_schema::rows_of(table, session)?;
+        return Ok(Some((rows.schema_of_table(), rows.batch_of_table()?)));
     }
     let all = AskedTables::default();
     let rows = rows_of(&table.to_ascii_uppercase(), session, &all)?.ok_or_else(|| {

@@ -3,6 +3,7 @@
 use sheaf_table::Table;
 
 use super::{AskedTables, NAME, NAMES, NUMBER, TEXT, for_each_table, for_each_view, table_names};
+use crate::catalog_views::performance_schema;
 use crate::definition::databases::VIRTUAL_COLLATION;
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
@@ -27,6 +28,9 @@ pub(super) fn schemata(session: &Session) -> Rows {
     let databases = databases.map(|database| (database.name.as_str(), database.collation.name()));
     let mut databases: Vec<(&str, &str)> = databases.collect();
     databases.push((NAME, VIRTUAL_COLLATION));
+    if session.client.sees_database(performance_schema::NAME) {
+        databases.push((performance_schema::NAME, VIRTUAL_COLLATION));
+    }
     databases.sort_unstable();
     for (database, collation) in databases {
         rows.push(vec![
@@ -77,6 +81,19 @@ pub(super) fn tables(session: &Session, asked: &AskedTables) -> Result<Rows> {
         row[3] = "SYSTEM VIEW".into();
         row[20] = "".into();
         rows.push(row);
+    }
+    let counted = performance_schema::NAME;
+    if asked.has_database(counted) && session.client.sees_database(counted) {
+        for name in performance_schema::table_names() {
+            let mut row = vec![Cell::Null; 21];
+            row[0] = "def".into();
+            row[1] = counted.into();
+            row[2] = name.into();
+            row[3] = "BASE TABLE".into();
+            row[4] = "PERFORMANCE_SCHEMA".into();
+            row[20] = "".into();
+            rows.push(row);
+        }
     }
     for_each_table(session, asked, |table| {
         let definition = &table.definition;

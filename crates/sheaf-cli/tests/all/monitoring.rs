@@ -1,0 +1,243 @@
+//! What a server tells of the statements that it has run: `performance_schema`, and the slow query log.
+
+use std::path::Path;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+use sheaf_sql::EngineOptions;
+
+use crate::harness::{TestServer, error_of, query_text};
+
+const BY_DIGEST: &str = "performance_schema.events_statements_summary_by_digest";
+
+fn run(connection: &mut Conn, statements: &[&str]) {
+    for statement in statements {
+        connection
+            .query_drop(statement)
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+}
+
+fn code(connection: &mut Conn, statement: &str) -> u16 {
+    error_of(connection.query_drop(statement)).0
+}
+
+/// A server with a table of three rows, and a connection that has counted nothing yet.
+fn server() -> (TestServer, Conn) {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("shop");
+    run(
+        &mut connection,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, KEY (a))",
+            "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)",
+            "TRUNCATE TABLE performance_schema.events_statements_summary_by_digest",
+        ],
+    );
+    (server, connection)
+}
+
+#[test]
+fn statements_are_counted_by_digest_however_they_are_sent() {
+    let (server, mut connection) = server();
+    for id in 1..=5 {
+        run(
+            &mut connection,
+            &[&format!("SELECT a FROM t WHERE id = {id} /* page {id} */")],
+        );
+    }
+    let prepared = connection
+        .prep("select a from t where id = ?")
+        .expect("a statement");
+    for id in 1..=4 {
+        connection
+            .exec_drop(&prepared, (id,))
+            .expect("an execution");
+    }
+    let mut other = server.connect();
+    run(&mut other, &["USE shop", "SELECT a FROM t  WHERE id = -1"]);
+    drop(other);
+    let counted = format!(
+        "SELECT SCHEMA_NAME, DIGEST_TEXT, COUNT_STAR, SUM_ROWS_SENT, SUM_ERRORS FROM {BY_DIGEST} \
+         WHERE DIGEST_TEXT LIKE 'SELECT `a`%'"
+    );
+    let rows = || query_text(&mut server.connect(), &counted);
+    crate::harness::wait_until("the other session has ended", || {
+        rows() == ["shop\tSELECT `a` FROM `t` WHERE `id` = ?\t10\t6\t0"]
+    });
+    // A sample has its values.
+    let sample = format!(
+        "SELECT QUERY_SAMPLE_TEXT NOT LIKE '%?%', DIGEST = STATEMENT_DIGEST('select a from t where id = 1'), \
+         MIN_TIMER_WAIT > 0 AND MIN_TIMER_WAIT <= AVG_TIMER_WAIT AND AVG_TIMER_WAIT <= MAX_TIMER_WAIT \
+         AND QUANTILE_95 <= QUANTILE_999 AND FIRST_SEEN <= LAST_SEEN \
+         FROM {BY_DIGEST} WHERE DIGEST_TEXT LIKE 'SELECT `a`%'"
+    );
+    assert_eq!(query_text(&mut connection, &sample), ["1\t1\t1"]);
+}
+
+#[test]
+fn rows_errors_and_scans_are_counted() {
+    let (_server, mut connection) = server();
+    run(
+        &mut connection,
+        &[
+            "UPDATE t SET a = a + 1 WHERE id < 3",
+            "SELECT * FROM t IGNORE INDEX (a) WHERE a > 0",
+            "INSERT INTO t VALUES (7, 1), (8, 2)",
+        ],
+    );
+    assert_eq!(code(&mut connection, "INSERT INTO t VALUES (1, 1)"), 1062);
+    assert_eq!(code(&mut connection, "SELECT absent FROM t"), 1054);
+    let counted = format!(
+        "SELECT DIGEST_TEXT, COUNT_STAR, SUM_ERRORS, SUM_ROWS_AFFECTED, SUM_ROWS_SENT, SUM_NO_INDEX_USED \
+         FROM {BY_DIGEST} WHERE SCHEMA_NAME = 'shop' AND DIGEST_TEXT NOT LIKE '%performance%' ORDER BY 1"
+    );
+    assert_eq!(
+        query_text(&mut connection, &counted),
+        [
+            "INSERT INTO `t` VALUES (...)\t1\t1\t0\t0\t0",
+            "INSERT INTO `t` VALUES (...) /* , ... */\t1\t0\t2\t0\t0",
+            "SELECT * FROM `t` IGNORE INDEX ( `a` ) WHERE `a` > ?\t1\t0\t0\t3\t1",
+            "SELECT `absent` FROM `t`\t1\t1\t0\t0\t0",
+            "UPDATE `t` SET `a` = `a` + ? WHERE `id` < ?\t1\t0\t2\t0\t0",
+        ]
+    );
+}
+
+#[test]
+fn digests_are_forgotten_on_demand_and_have_a_limit() {
+    let server = TestServer::start_with(
+        EngineOptions {
+            digests: 2,
+            ..EngineOptions::default()
+        },
+        |_, _| {},
+    );
+    let mut connection = server.connect();
+    run(&mut connection, &["TRUNCATE performance_schema.events_statements_summary_by_digest"]);
+    run(&mut connection, &["DO 1", "DO 1, 2", "DO (1)", "DO NOW()", "DO PI()"]);
+    let rows = format!("SELECT SUM(COUNT_STAR), SUM(DIGEST IS NULL) FROM {BY_DIGEST}");
+    // TRUNCATE itself was counted when it had ended.
+    assert_eq!(query_text(&mut connection, &rows), ["6\t1"]);
+    let off = TestServer::start_with(
+        EngineOptions {
+            digests: 0,
+            ..EngineOptions::default()
+        },
+        |_, _| {},
+    );
+    let mut connection = off.connect();
+    run(&mut connection, &["DO 1"]);
+    assert_eq!(query_text(&mut connection, &rows), ["NULL\tNULL"]);
+}
+
+#[test]
+fn who_has_no_privilege_sees_no_statements() {
+    let (server, mut root) = server();
+    run(
+        &mut root,
+        &[
+            "CREATE USER app IDENTIFIED BY 'geheim'",
+            "CREATE USER monitor IDENTIFIED BY 'geheim'",
+            "GRANT SELECT ON performance_schema.* TO monitor",
+        ],
+    );
+    let login = |user: &str| {
+        let options = server.options().user(Some(user)).pass(Some("geheim"));
+        Conn::new(options).expect("a connection")
+    };
+    let read = format!("SELECT COUNT(*) > 0 FROM {BY_DIGEST}");
+    let mut app = login("app");
+    assert_eq!(code(&mut app, &read), 1142);
+    assert_eq!(code(&mut app, "USE performance_schema"), 1044);
+    assert_eq!(query_text(&mut app, "SHOW DATABASES"), ["information_schema"]);
+    let anybody = "SELECT COUNT(*) > 0 FROM performance_schema.global_status";
+    assert_eq!(query_text(&mut app, anybody), ["1"]);
+    let mut monitor = login("monitor");
+    assert_eq!(query_text(&mut monitor, &read), ["1"]);
+    assert_eq!(code(&mut monitor, &format!("TRUNCATE TABLE {BY_DIGEST}")), 1142);
+    run(&mut monitor, &["USE performance_schema"]);
+    assert_eq!(query_text(&mut monitor, "SHOW TABLES LIKE 'events%'").len(), 1);
+    // Nobody reads passwords there.
+    let shown = format!("SELECT COUNT(*) FROM {BY_DIGEST} WHERE QUERY_SAMPLE_TEXT LIKE '%geh%' AND DIGEST_TEXT LIKE 'CREATE%'");
+    assert_eq!(query_text(&mut root, &shown), ["0"]);
+    assert_eq!(code(&mut root, "SELECT * FROM performance_schema.absent"), 1146);
+    assert_eq!(code(&mut root, "CREATE TABLE performance_schema.t (a INT)"), 1044);
+    assert_eq!(code(&mut root, "DROP DATABASE performance_schema"), 1044);
+    assert_eq!(code(&mut root, &format!("DELETE FROM {BY_DIGEST}")), 1044);
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn slow_statements_are_logged() {
+    let (server, mut connection) = server();
+    let log = server.directory().path().join("data").join("test-slow.log");
+    run(
+        &mut connection,
+        &[
+            "SET GLOBAL slow_query_log_file = 'test-slow.log', slow_query_log = ON",
+            "SET long_query_time = 0",
+            "SELECT a FROM t WHERE id = 2",
+        ],
+    );
+    let prepared = connection.prep("SELECT a FROM t WHERE id = ?").expect("a statement");
+    connection.exec_drop(&prepared, (3,)).expect("an execution");
+    assert_eq!(code(&mut connection, "SELECT absent FROM t"), 1054);
+    run(
+        &mut connection,
+        &[
+            "CREATE USER u IDENTIFIED BY 'geheim'",
+            "ALTER TABLE t COMMENT = 'not logged'",
+            "SET min_examined_row_limit = 1",
+            "SELECT 'examines none'",
+            "SET min_examined_row_limit = 0, long_query_time = 100",
+            "SELECT 'is fast'",
+            "FLUSH SLOW LOGS",
+        ],
+    );
+    let text = read(&log);
+    for wanted in [
+        "# User@Host: root[root] @ ",
+        "# Schema: shop  Last_errno: 0  Killed: 0\n",
+        "  Rows_sent: 1  Rows_examined: 1  Rows_affected: 0  Bytes_sent: ",
+        "use shop;\nSET timestamp=",
+        ";\nSELECT a FROM t WHERE id = 2;\n",
+        ";\nSELECT a FROM t WHERE id = 3;\n",
+        "Last_errno: 1054",
+    ] {
+        assert!(text.contains(wanted), "{wanted} in {text}");
+    }
+    for unwanted in ["geheim", "not logged", "examines none", "is fast"] {
+        assert!(!text.contains(unwanted), "{unwanted} in {text}");
+    }
+    // It may be moved away.
+    let moved = log.with_file_name("moved-slow.log");
+    std::fs::rename(&log, &moved).expect("a move");
+    run(
+        &mut connection,
+        &[
+            "FLUSH SLOW LOGS",
+            "SET GLOBAL log_queries_not_using_indexes = ON",
+            "SELECT id FROM t IGNORE INDEX (a) WHERE a > 5",
+            "SET GLOBAL slow_query_log = OFF",
+            "SET long_query_time = 0",
+            "SELECT 'after the end'",
+        ],
+    );
+    let text = read(&log);
+    assert!(text.contains("# Full_scan: Yes\n"), "{text}");
+    assert!(!text.contains("after the end"), "{text}");
+}
+
+#[test]
+fn files_of_the_database_are_no_logs() {
+    let (_server, mut connection) = server();
+    for name in ["sheaf.log", "sheaf.data", "absent/a-slow.log", "/etc/a.cnf"] {
+        let statement = format!("SET GLOBAL slow_query_log_file = '{name}'");
+        assert_eq!(code(&mut connection, &statement), 1231, "{name}");
+    }
+    assert_eq!(code(&mut connection, "SET GLOBAL log_output = 'TABLE'"), 1235);
+}

@@ -1,0 +1,410 @@
+//! The slow query log: a file with an entry for each statement that took long, as pt-query-digest and PMM read it.
+//!
+//! ```text
+//!   session --entry--> [ bounded queue ] --> the log's thread --> file
+//! ```
+//!
+//! A statement never waits for the disk, and an error of the disk fails none. An entry that finds the queue full is
+//! dropped and counted. The file is opened by the thread, and again on FLUSH SLOW LOGS, so that it may be moved away.
+//!
+//! Reference: MySQL manual, "The Slow Query Log"; Percona Server, "Slow Query Log"; the entries have Percona's keys.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sheaf_types::temporal::push_datetime;
+
+use super::StatementEvent;
+
+/// Entries that wait to be written, at most.
+const MAX_WAITING: usize = 1024;
+/// And their bytes.
+const MAX_WAITING_BYTES: usize = 4 << 20;
+/// Of a longer statement the start is written.
+const MAX_STATEMENT_BYTES: usize = 256 << 10;
+/// FLUSH SLOW LOGS does not wait longer for what is written.
+const FLUSH_WAIT: Duration = Duration::from_secs(10);
+
+/// An entry of the log.
+pub(crate) struct Entry<'e> {
+    pub(crate) event: &'e StatementEvent,
+    pub(crate) user: &'e str,
+    pub(crate) host: &'e str,
+    pub(crate) session: u64,
+    pub(crate) schema: Option<&'e str>,
+    pub(crate) statement: &'e str,
+}
+
+impl Entry<'_> {
+    /// As it stands in the file.
+    pub(crate) fn text(&self) -> String {
+        let event = self.event;
+        let ended = event.began_micros + event.elapsed.as_micros() as i64;
+        let schema = self.schema.unwrap_or_default();
+        let is = |flag| if flag { "Yes" } else { "No" };
+        let mut text = String::with_capacity(512 + self.statement.len().min(MAX_STATEMENT_BYTES));
+        // A text takes whatever is written to it.
+        let _ = write!(
+            text,
+            "# Time: {time}\n\
+             # User@Host: {user}[{user}] @ {host} [{address}]  Id: {session:5}\n\
+             # Schema: {schema}  Last_errno: {error}  Killed: {killed}\n\
+             # Query_time: {elapsed:.6}  Lock_time: 0.000000  Rows_sent: {sent}  Rows_examined: {examined}  \
+             Rows_affected: {affected}  Bytes_sent: {bytes}  Thread_id: {session}\n\
+             # Full_scan: {scan}\n",
+            time = utc_text(ended),
+            user = one_line(self.user),
+            host = one_line(host_name(self.host)),
+            address = one_line(address(self.host)),
+            session = self.session,
+            error = event.error,
+            killed = u8::from(event.is_killed),
+            elapsed = event.elapsed.as_secs_f64(),
+            sent = event.rows_sent,
+            examined = event.rows_examined,
+            affected = event.rows_affected,
+            bytes = event.bytes_sent,
+            scan = is(event.has_scanned),
+            schema = one_line(schema),
+        );
+        if !schema.is_empty() {
+            let _ = writeln!(text, "use {};", one_line(schema));
+        }
+        let seconds = event.began_micros / 1_000_000;
+        let _ = writeln!(text, "SET timestamp={seconds};");
+        let mut end = self.statement.len().min(MAX_STATEMENT_BYTES);
+        while !self.statement.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.push_str(self.statement[..end].trim_end_matches([';', ' ', '\n']));
+        text.push_str(";\n");
+        text
+    }
+}
+
+/// A time in the form of RFC 3339.
+fn utc_text(micros: i64) -> String {
+    let mut text = String::new();
+    push_datetime(micros, 6, &mut text);
+    text.replace(' ', "T") + "Z"
+}
+
+/// `localhost`, or what stands in front of a port.
+fn host_name(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// The address, where it is known.
+fn address(host: &str) -> &str {
+    let name = host_name(host);
+    let is_address = name.parse::<std::net::IpAddr>().is_ok();
+    if is_address { name } else { "" }
+}
+
+/// A name in a line of its own: a client has chosen it.
+fn one_line(name: &str) -> String {
+    name.replace(['\n', '\r'], " ")
+}
+
+enum Message {
+    Entry(String),
+    Reopen(SyncSender<()>),
+}
+
+struct Writer {
+    sender: SyncSender<Message>,
+    thread: JoinHandle<()>,
+    path: PathBuf,
+}
+
+/// See the module's comment.
+#[derive(Default)]
+pub(crate) struct SlowLog {
+    is_on: AtomicBool,
+    /// `log_queries_not_using_indexes`
+    logs_scans: AtomicBool,
+    /// `log_slow_admin_statements`
+    logs_administration: AtomicBool,
+    writer: Mutex<Option<Writer>>,
+    waiting_bytes: Arc<AtomicUsize>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// What the global variables say of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlowLogOptions {
+    /// `None`: it is off.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) logs_scans: bool,
+    pub(crate) logs_administration: bool,
+}
+
+impl SlowLog {
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn logs_scans(&self) -> bool {
+        self.logs_scans.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn logs_administration(&self) -> bool {
+        self.logs_administration.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what the variables say by now.
+    pub(crate) fn configure(&self, options: SlowLogOptions) {
+        let SlowLogOptions {
+            path,
+            logs_scans,
+            logs_administration,
+        } = options;
+        self.logs_scans.store(logs_scans, Ordering::Relaxed);
+        self.logs_administration
+            .store(logs_administration, Ordering::Relaxed);
+        let mut writer = self.lock();
+        if writer.as_ref().map(|writer| &writer.path) == path.as_ref() {
+            return;
+        }
+        self.is_on.store(path.is_some(), Ordering::Relaxed);
+        if let Some(writer) = writer.take() {
+            writer.end();
+        }
+        let Some(path) = path else { return };
+        match self.begin(path) {
+            Ok(begun) => *writer = Some(begun),
+            Err(error) => {
+                self.is_on.store(false, Ordering::Relaxed);
+                tracing::error!(%error, "the slow query log has no thread");
+            }
+        }
+    }
+
+    fn begin(&self, path: PathBuf) -> io::Result<Writer> {
+        let (sender, receiver) = sync_channel(MAX_WAITING);
+        let waiting_bytes = Arc::clone(&self.waiting_bytes);
+        let dropped = Arc::clone(&self.dropped);
+        let file = path.clone();
+        let thread = std::thread::Builder::new()
+            .name("slow-log".to_string())
+            .spawn(move || write_all(&file, &receiver, &waiting_bytes, &dropped))?;
+        Ok(Writer {
+            sender,
+            thread,
+            path,
+        })
+    }
+
+    /// Puts an entry into the queue. It waits for nothing.
+    pub(crate) fn add(&self, entry: String) {
+        let bytes = entry.len();
+        let writer = self.lock();
+        let Some(writer) = writer.as_ref() else { return };
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let is_sent = before + bytes <= MAX_WAITING_BYTES
+            && writer.sender.try_send(Message::Entry(entry)).is_ok();
+        if !is_sent {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Entries that were not written: the queue was full, or the disk was.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Writes what waits, and opens the file again.
+    pub(crate) fn reopen(&self) {
+        let sender = match self.lock().as_ref() {
+            Some(writer) => writer.sender.clone(),
+            None => return,
+        };
+        let (done, is_done) = sync_channel(1);
+        if sender.send(Message::Reopen(done)).is_ok() {
+            let _ = is_done.recv_timeout(FLUSH_WAIT);
+        }
+    }
+
+    /// Writes what waits, and ends the thread.
+    pub(crate) fn close(&self) {
+        self.configure(SlowLogOptions::default());
+    }
+}
+
+impl Writer {
+    fn end(self) {
+        drop(self.sender);
+        // It ends when it has written what waits.
+        if self.thread.join().is_err() {
+            tracing::error!("the thread of the slow query log has panicked");
+        }
+    }
+}
+
+fn write_all(
+    path: &Path,
+    receiver: &Receiver<Message>,
+    waiting_bytes: &AtomicUsize,
+    dropped: &AtomicU64,
+) {
+    let open = || open(path).map_err(|error| failed(path, &error)).ok();
+    let mut file = open();
+    while let Ok(message) = receiver.recv() {
+        match message {
+            Message::Entry(entry) => {
+                waiting_bytes.fetch_sub(entry.len(), Ordering::Relaxed);
+                if file.is_none() {
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                let written = file.as_mut().map(|file| file.write_all(entry.as_bytes()));
+                if let Some(Err(error)) = written {
+                    failed(path, &error);
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Message::Reopen(done) => {
+                file = open();
+                // It may have stopped waiting.
+                let _ = done.try_send(());
+            }
+        }
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) {
+    tracing::error!(%error, path = %path.display(), "the slow query log cannot be written");
+}
+
+/// Opens the file of a log, and makes it.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+/// Where a log of this name lies. `None`: it may not have the name, which could be that of a file of the database or of
+/// another program. Names are relative to the directory of the database, where they end in `-slow.log`. Elsewhere they
+/// end in `.log`.
+pub(crate) fn path_of(name: &str, data_directory: &Path) -> Option<PathBuf> {
+    let path = data_directory.join(name);
+    let file = path.file_name()?.to_str()?;
+    let directory = path.parent()?.canonicalize().ok()?;
+    let is_inside = data_directory
+        .canonicalize()
+        .is_ok_and(|data| directory.starts_with(data));
+    let ending = if is_inside { "-slow.log" } else { ".log" };
+    let path = directory.join(file);
+    // A link could lead anywhere.
+    let is_free = match path.symlink_metadata() {
+        Ok(found) => found.is_file(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    (file.ends_with(ending) && is_free).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(event: &StatementEvent) -> Entry<'_> {
+        Entry {
+            event,
+            user: "app",
+            host: "10.0.0.7:5123",
+            session: 12,
+            schema: Some("shop"),
+            statement: "select 1;",
+        }
+    }
+
+    #[test]
+    fn entries_have_the_keys_of_percona() {
+        let event = StatementEvent {
+            began_micros: 1_000_000,
+            elapsed: Duration::from_millis(1500),
+            error: 1317,
+            is_killed: true,
+            rows_sent: 1,
+            rows_examined: 7,
+            bytes_sent: 99,
+            has_scanned: true,
+            ..StatementEvent::default()
+        };
+        assert_eq!(
+            entry(&event).text(),
+            "# Time: 1970-01-01T00:00:02.500000Z\n\
+             # User@Host: app[app] @ 10.0.0.7 [10.0.0.7]  Id:    12\n\
+             # Schema: shop  Last_errno: 1317  Killed: 1\n\
+             # Query_time: 1.500000  Lock_time: 0.000000  Rows_sent: 1  Rows_examined: 7  Rows_affected: 0  \
+             Bytes_sent: 99  Thread_id: 12\n\
+             # Full_scan: Yes\n\
+             use shop;\n\
+             SET timestamp=1;\n\
+             select 1;\n"
+        );
+    }
+
+    #[test]
+    fn entries_are_written_and_the_file_may_be_moved() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a-slow.log");
+        let log = SlowLog::default();
+        log.configure(SlowLogOptions {
+            path: Some(path.clone()),
+            ..SlowLogOptions::default()
+        });
+        log.add("first\n".into());
+        log.reopen();
+        let moved = directory.path().join("moved-slow.log");
+        std::fs::rename(&path, &moved).expect("a move");
+        log.reopen();
+        log.add("second\n".into());
+        log.close();
+        assert!(!log.is_on());
+        assert_eq!(std::fs::read_to_string(moved).expect("a file"), "first\n");
+        assert_eq!(std::fs::read_to_string(path).expect("a file"), "second\n");
+        assert_eq!(log.dropped(), 0);
+    }
+
+    #[test]
+    fn an_error_of_the_disk_is_counted() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = SlowLog::default();
+        log.configure(SlowLogOptions {
+            path: Some(directory.path().join("absent").join("a-slow.log")),
+            ..SlowLogOptions::default()
+        });
+        log.add("lost\n".into());
+        log.reopen();
+        assert_eq!(log.dropped(), 1);
+        log.close();
+    }
+
+    #[test]
+    fn files_of_the_database_are_no_logs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let data = directory.path();
+        assert!(path_of("a-slow.log", data).is_some());
+        for name in ["sheaf.log", "a.log", "sheaf.data", "", "..", "absent/a-slow.log"] {
+            assert_eq!(path_of(name, data), None, "{name}");
+        }
+        let inside = data.join("data");
+        std::fs::create_dir(&inside).expect("a directory");
+        assert!(path_of("../a.log", &inside).is_some());
+        assert_eq!(path_of("../a.cnf", &inside), None);
+    }
+}

@@ -1,0 +1,343 @@
+//! What is measured of a statement, and where that goes (`events/`).
+//!
+//! Rows are counted on their way to the client, and those that were examined by the counters of the session's scans:
+//! what they were before the statement is subtracted. A statement whose commit others wait for ends when its commit
+//! does.
+
+use std::io::Read;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use sheaf_frontend::digest::{Digest, Reading, with_parameters};
+use sheaf_types::Value;
+use sheaf_types::error::codes;
+
+use super::Session;
+use super::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::error::Result;
+use crate::events::StatementEvent;
+use crate::events::digest_name::DigestName;
+use crate::events::slow_log::Entry;
+use crate::variables::SqlMode;
+
+/// The start of a statement that a sample keeps, in bytes (`performance_schema_max_sql_text_length`).
+const MAX_SAMPLE_BYTES: usize = 1024;
+
+/// What the digest of a text depends on besides the text.
+#[derive(PartialEq)]
+pub(crate) struct DigestCircumstances {
+    database: Option<String>,
+    sql_mode: SqlMode,
+}
+
+/// Which text a statement is known by when it comes again.
+#[derive(Clone, Copy)]
+pub(crate) enum KnownBy<'t> {
+    /// That which its literals were taken out of.
+    TakenOut,
+    /// This one, which has the same digest.
+    Text(&'t str),
+    /// It may not come again.
+    Nothing,
+}
+
+/// A statement as its client has sent it.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'t> {
+    pub(crate) text: &'t str,
+    /// What takes the places of its `?`.
+    pub(crate) parameters: &'t [Value],
+    pub(crate) known_by: KnownBy<'t>,
+}
+
+impl<'t> Sent<'t> {
+    pub(super) fn text(text: &'t str, known_by: KnownBy<'t>) -> Sent<'t> {
+        Sent {
+            text,
+            parameters: &[],
+            known_by,
+        }
+    }
+}
+
+/// What was known when a statement began.
+struct Before {
+    rows_examined: u64,
+    scans: u64,
+}
+
+/// A statement whose commit has not come to its end.
+pub(crate) struct Unfinished {
+    slot: Option<usize>,
+    event: StatementEvent,
+}
+
+/// Counts what goes to a sink.
+struct Counted<'s> {
+    sink: &'s mut dyn ResultSink,
+    rows: u64,
+    affected: u64,
+}
+
+impl ResultSink for Counted<'_> {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.sink.columns(columns)
+    }
+
+    fn row_columns(&mut self, columns: &[ColumnMeta], schema: &SchemaRef) -> Result<()> {
+        self.sink.row_columns(columns, schema)
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        self.sink.rows(batch)
+    }
+
+    fn takes_rows(&self) -> bool {
+        self.sink.takes_rows()
+    }
+
+    fn row(&mut self, columns: &[ColumnMeta], row: &dyn CellRow) -> Result<()> {
+        self.rows += 1;
+        self.sink.row(columns, row)
+    }
+
+    fn end_of_rows(&mut self, end: EndOfRows) -> Result<()> {
+        self.sink.end_of_rows(end)
+    }
+
+    fn wants_info(&self) -> bool {
+        self.sink.wants_info()
+    }
+
+    fn ok(&mut self, ok: OkInfo) -> Result<()> {
+        self.affected = ok.affected_rows;
+        self.sink.ok(ok)
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.sink.written_bytes()
+    }
+
+    fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>> {
+        self.sink.local_infile(name)
+    }
+}
+
+impl Session {
+    /// [Runs](Self::run) a statement of the client, and measures it.
+    pub(crate) fn run_measured(
+        &mut self,
+        sent: Sent<'_>,
+        sink: &mut dyn ResultSink,
+        body: impl FnOnce(&mut Session, &mut dyn ResultSink) -> Result<()>,
+    ) -> Result<()> {
+        // One of the engine's own, within another.
+        if self.statement.is_measured {
+            return self.run(sent.text, |session| body(session, sink));
+        }
+        self.statement.is_measured = true;
+        let slot = self.digest_slot(sent);
+        let before = self.before();
+        let bytes_before = sink.written_bytes();
+        let mut counted = Counted {
+            sink,
+            rows: 0,
+            affected: 0,
+        };
+        let outcome = self.run(sent.text, |session| body(session, &mut counted));
+        let (rows_sent, rows_affected) = (counted.rows, counted.affected);
+        let bytes_sent = counted.written_bytes().saturating_sub(bytes_before);
+        self.statement.is_measured = false;
+        let now = self.before();
+        let error = outcome.as_ref().map_or_else(|error| error.code, |()| 0);
+        let event = StatementEvent {
+            began_micros: self.statement.start_micros,
+            elapsed: self.statement.elapsed.unwrap_or_default(),
+            error,
+            is_killed: error == codes::QUERY_INTERRUPTED.number(),
+            warnings: u64::from(self.warnings.wire_count()),
+            rows_affected,
+            rows_sent,
+            bytes_sent,
+            rows_examined: now.rows_examined.saturating_sub(before.rows_examined),
+            has_scanned: now.scans > before.scans,
+        };
+        if self.transactions.has_unfinished_commit() {
+            self.statement.unfinished = Some(Unfinished { slot, event });
+        } else if self.statement.elapsed.is_some() {
+            self.note_event(slot, &event, (sent.text, sent.parameters));
+        }
+        outcome
+    }
+
+    /// The commit of a statement has come to its end.
+    pub(super) fn note_unfinished(&mut self, error: u16) {
+        let Some(Unfinished { slot, mut event }) = self.statement.unfinished.take() else {
+            return;
+        };
+        event.elapsed = self.statement.elapsed.unwrap_or_default();
+        event.error = error;
+        let text = self.handle.last_statement();
+        self.note_event(slot, &event, (&text, &[]));
+    }
+
+    fn before(&self) -> Before {
+        let counters = &self.handle.counters;
+        let scans = [
+            &counters.handler_read_rnd_next,
+            &counters.handler_read_first,
+            &counters.handler_read_last,
+        ];
+        Before {
+            rows_examined: counters.rows_read.get(),
+            scans: scans.iter().map(|counter| counter.get()).sum(),
+        }
+    }
+
+    /// Where the sums of a statement are; `None`: nothing is counted.
+    fn digest_slot(&mut self, sent: Sent<'_>) -> Option<usize> {
+        let table = &self.engine.digest_table;
+        if !table.is_on() || sent.text.is_empty() {
+            return None;
+        }
+        let database = self.database.as_deref();
+        let sql_mode = self.variables.sql_mode();
+        self.digests.keep_current(
+            |known| known.sql_mode == sql_mode && known.database.as_deref() == database,
+            || DigestCircumstances {
+                database: database.map(str::to_string),
+                sql_mode,
+            },
+        );
+        let known_by = match sent.known_by {
+            KnownBy::TakenOut => Some(self.statement_cache.taken_text()),
+            KnownBy::Text(text) => Some(text),
+            KnownBy::Nothing => None,
+        };
+        let statement = match sent.known_by {
+            KnownBy::Text(text) => text,
+            KnownBy::TakenOut | KnownBy::Nothing => sent.text,
+        };
+        let digest = || {
+            let reading = Reading {
+                ansi_quotes: sql_mode.contains("ANSI_QUOTES"),
+                ignore_space: sql_mode.contains("IGNORE_SPACE"),
+            };
+            Digest::of(statement, reading, table.max_digest_bytes())
+        };
+        Some(self.digests.slot(table, database, known_by, digest))
+    }
+
+    fn note_event(
+        &mut self,
+        slot: Option<usize>,
+        event: &StatementEvent,
+        (text, parameters): (&str, &[Value]),
+    ) {
+        if let Some(slot) = slot {
+            self.digests.local().add(slot, event, |name, sample| {
+                sample.push_str(&shown(name, text, parameters, MAX_SAMPLE_BYTES));
+            });
+        }
+        let log = &self.engine.slow_log;
+        if log.is_on() && self.is_logged(event, text) {
+            let name = slot.and_then(|slot| self.digests.local().name(slot));
+            let statement = shown(name.as_deref(), text, parameters, usize::MAX);
+            let entry = Entry {
+                event,
+                user: &self.client.info.user,
+                host: &self.client.info.host,
+                session: self.handle.id(),
+                schema: self.database.as_deref(),
+                statement: &statement,
+            };
+            log.add(entry.text());
+        }
+    }
+
+    /// Whether the slow query log has an entry for the statement.
+    fn is_logged(&self, event: &StatementEvent, text: &str) -> bool {
+        let log = &self.engine.slow_log;
+        let is_slow = event.elapsed >= self.variables.long_query_time()
+            || event.has_scanned && log.logs_scans();
+        is_slow
+            && event.rows_examined >= self.variables.min_examined_rows()
+            && (log.logs_administration() || !is_administration(text))
+    }
+
+    /// Hands over what is counted of the session's statements.
+    pub(crate) fn hand_over_digests(&mut self) {
+        self.digests.hand_over(&self.engine.digest_table);
+    }
+}
+
+/// A statement as others may see it: with its parameters, but not with passwords.
+fn shown(name: Option<&DigestName>, text: &str, parameters: &[Value], most_bytes: usize) -> String {
+    if let Some(name) = name.filter(|name| name.is_secret) {
+        return name.digest.text.clone();
+    }
+    let mut shown = match parameters.is_empty() {
+        true => text[..boundary(text, most_bytes)].to_string(),
+        false => with_parameters(text, parameters, most_bytes),
+    };
+    shown.truncate(boundary(&shown, most_bytes));
+    shown
+}
+
+/// The greatest place that is no greater and between characters.
+fn boundary(text: &str, most_bytes: usize) -> usize {
+    let mut end = text.len().min(most_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+/// Whether a statement is one of those that `log_slow_admin_statements` is about.
+fn is_administration(text: &str) -> bool {
+    const STATEMENTS: [[&str; 2]; 9] = [
+        ["ALTER", "TABLE"],
+        ["ANALYZE", "TABLE"],
+        ["CHECK", "TABLE"],
+        ["CREATE", "INDEX"],
+        ["CREATE", "UNIQUE"],
+        ["CREATE", "FULLTEXT"],
+        ["DROP", "INDEX"],
+        ["OPTIMIZE", "TABLE"],
+        ["REPAIR", "TABLE"],
+    ];
+    let mut words = text.split_ascii_whitespace();
+    let (first, second) = (words.next(), words.next());
+    let is = |word: Option<&str>, known: &str| {
+        word.is_some_and(|word| word.eq_ignore_ascii_case(known))
+    };
+    STATEMENTS
+        .iter()
+        .any(|[one, other]| is(first, one) && is(second, other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_end_between_characters() {
+        assert_eq!(shown(None, "select 'é'", &[], 9), "select '");
+        assert_eq!(shown(None, "select ?", &[Value::Int(7)], 100), "select 7");
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let text = "create user u identified by 'geheim'";
+        let name = DigestName::of_statement(text);
+        assert!(!shown(Some(&name), text, &[], 100).contains("geheim"));
+    }
+
+    #[test]
+    fn administration_is_known_by_two_words() {
+        assert!(is_administration("alter  table t add b int"));
+        assert!(!is_administration("alter"));
+        assert!(!is_administration("select 1"));
+    }
+}
