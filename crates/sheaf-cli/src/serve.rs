@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use sheaf_memory::keep_within;
-use sheaf_server::{Server, ServerOptions, TlsOptions};
+use sheaf_server::{MetricsServer, Server, ServerOptions, TlsOptions};
 use sheaf_sql::{Engine, EngineOptions};
 use sheaf_storage::{DATA_FILE, StorageOptions, SyncLog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -68,6 +68,9 @@ pub struct ServeArguments {
     /// Digests of statements that performance_schema counts; 0 turns that off.
     #[arg(long, default_value_t = EngineOptions::default().digests, value_name = "DIGESTS")]
     performance_schema_digests_size: usize,
+    /// An address for monitoring: GET /metrics (OpenMetrics), /health and /ready. There are no accounts and no TLS.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    metrics: Option<SocketAddr>,
     /// The only directory of the server from which LOAD DATA INFILE (without LOCAL) may read; '' allows every file that
     /// the server can read. Without this option there is none.
     #[arg(long, value_name = "DIR", value_parser = parse_secure_file_priv)]
@@ -215,6 +218,13 @@ fn serve(
     refuse_open_accounts(engine, arguments)?;
     engine.start_maintenance()?;
     tracing::info!(data_dir = %arguments.data_dir.display(), memory = format_size(arguments.memory), "opened");
+    let metrics = arguments
+        .metrics
+        .map(|address| MetricsServer::start(engine, address))
+        .transpose()?;
+    if let Some(metrics) = &metrics {
+        tracing::info!(address = %metrics.address(), "metrics are at /metrics");
+    }
     let options = ServerOptions {
         listen: Some(arguments.listen),
         socket: arguments.socket.clone(),

@@ -17,6 +17,7 @@
 //!   deferred_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
+//!   metrics      another door: counters for monitoring, over HTTP
 //! ```
 //!
 //! The protocol is that of MySQL 8.0 with CLIENT_PROTOCOL_41, described in the MySQL Source Code Documentation,
@@ -35,6 +36,7 @@ pub mod fuzzing;
 mod handshake;
 mod listener;
 mod local_infile;
+mod metrics;
 mod packet;
 mod parameters;
 mod readiness;
@@ -47,5 +49,6 @@ mod tls;
 mod transport;
 
 pub use listener::{Server, ServerOptions};
+pub use metrics::MetricsServer;
 pub use text_row::TextRows;
 pub use tls::TlsOptions;

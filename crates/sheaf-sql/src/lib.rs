@@ -23,6 +23,7 @@ pub mod variables;
 mod virtual_database;
 
 pub use catalog_views::information_schema;
+pub use engine::metrics::Metric;
 pub use engine::{Engine, EngineOptions};
 pub use error::SqlError;
 pub use query::batch_builder::BatchBuilder;

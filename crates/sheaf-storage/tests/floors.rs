@@ -274,6 +274,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "deferred_answers",
             "shared_threads",
             "listener",
+            "metrics",
         ],
     ),
     ("sheaf", &["statement", "typed"]),

@@ -1,9 +1,12 @@
-//! What a server tells of the statements that it has run: `performance_schema`, and the slow query log.
+//! What a server tells of the statements that it has run: `performance_schema`, the slow query log, and metrics.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 
 use mysql::Conn;
 use mysql::prelude::Queryable;
+use sheaf_server::MetricsServer;
 use sheaf_sql::EngineOptions;
 
 use crate::harness::{TestServer, error_of, query_text};
@@ -240,4 +243,48 @@ fn files_of_the_database_are_no_logs() {
         assert_eq!(code(&mut connection, &statement), 1231, "{name}");
     }
     assert_eq!(code(&mut connection, "SET GLOBAL log_output = 'TABLE'"), 1235);
+}
+
+/// What a server of metrics answers to a request.
+fn answer(metrics: &MetricsServer, request: &str) -> String {
+    let mut stream = TcpStream::connect(metrics.address()).expect("a connection");
+    stream.write_all(request.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn metrics_are_told_over_http() {
+    let (server, mut connection) = server();
+    let metrics = MetricsServer::start(server.engine(), ([127, 0, 0, 1], 0).into());
+    let metrics = metrics.expect("a free port");
+    run(&mut connection, &["SELECT a FROM t WHERE id = 1"]);
+    let get = |path: &str| answer(&metrics, &format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let text = get("/metrics");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    for wanted in [
+        "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n",
+        "\n# TYPE sheaf_questions counter\n# HELP sheaf_questions ",
+        "\nsheaf_commands_total{command=\"select\"} ",
+        "\nsheaf_threads_connected 1\n",
+    ] {
+        assert!(text.contains(wanted), "{wanted} in {text}");
+    }
+    // Each family once.
+    let families: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+    let mut once = families.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), families.len());
+    assert!(get("/health").ends_with("\r\n\r\nok\n"));
+    assert!(get("/ready").ends_with("\r\n\r\nready\n"));
+    assert!(get("/").starts_with("HTTP/1.1 404 "));
+    assert!(answer(&metrics, "PUT / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(10_000));
+    assert!(answer(&metrics, &long).starts_with("HTTP/1.1 431 "));
+    server.engine().begin_shutdown();
+    assert!(get("/ready").starts_with("HTTP/1.1 503 "));
+    assert!(get("/health").starts_with("HTTP/1.1 200 "));
 }

@@ -22,10 +22,12 @@
 //! | [`rewrite_rules`] | query rewrite rules in a table |
 //! | [`start_variables`] | system variables of a configuration |
 //! | [`backup`] | BACKUP TO |
+//! | [`metrics`] | status variables with what they mean, for monitoring |
 
 pub(crate) mod backup;
 pub(crate) mod maintenance;
 pub(crate) mod maintenance_thread;
+pub(crate) mod metrics;
 pub(crate) mod optimizer_costs;
 pub(crate) mod rewrite_rules;
 mod start_variables;

@@ -54,7 +54,6 @@ pub(crate) mod slow_client;
 pub(crate) mod statement_events;
 pub(crate) mod statement_timer;
 pub(crate) mod status;
-#[cfg(test)]
 pub(crate) mod status_meanings;
 #[cfg(test)]
 pub(crate) mod status_reference;
