@@ -25,7 +25,11 @@ pub(crate) const FOR_EVERYBODY: [&str; 4] = [
 
 /// Whether a table is read without any privilege. Those of `information_schema` tell each account what it may know.
 pub(crate) fn is_for_everybody(database: &str, table: &str) -> bool {
-    let is_listed = || FOR_EVERYBODY.iter().any(|name| name.eq_ignore_ascii_case(table));
+    let is_listed = || {
+        FOR_EVERYBODY
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(table))
+    };
     is_information_schema(database)
         || database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA) && is_listed()
 }

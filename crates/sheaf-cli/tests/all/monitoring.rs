@@ -117,8 +117,14 @@ fn digests_are_forgotten_on_demand_and_have_a_limit() {
         |_, _| {},
     );
     let mut connection = server.connect();
-    run(&mut connection, &["TRUNCATE performance_schema.events_statements_summary_by_digest"]);
-    run(&mut connection, &["DO 1", "DO 1, 2", "DO (1)", "DO NOW()", "DO PI()"]);
+    run(
+        &mut connection,
+        &["TRUNCATE performance_schema.events_statements_summary_by_digest"],
+    );
+    run(
+        &mut connection,
+        &["DO 1", "DO 1, 2", "DO (1)", "DO NOW()", "DO PI()"],
+    );
     let rows = format!("SELECT SUM(COUNT_STAR), SUM(DIGEST IS NULL) FROM {BY_DIGEST}");
     // TRUNCATE itself was counted when it had ended.
     assert_eq!(query_text(&mut connection, &rows), ["6\t1"]);
@@ -153,19 +159,36 @@ fn who_has_no_privilege_sees_no_statements() {
     let mut app = login("app");
     assert_eq!(code(&mut app, &read), 1142);
     assert_eq!(code(&mut app, "USE performance_schema"), 1044);
-    assert_eq!(query_text(&mut app, "SHOW DATABASES"), ["information_schema"]);
+    assert_eq!(
+        query_text(&mut app, "SHOW DATABASES"),
+        ["information_schema"]
+    );
     let anybody = "SELECT COUNT(*) > 0 FROM performance_schema.global_status";
     assert_eq!(query_text(&mut app, anybody), ["1"]);
     let mut monitor = login("monitor");
     assert_eq!(query_text(&mut monitor, &read), ["1"]);
-    assert_eq!(code(&mut monitor, &format!("TRUNCATE TABLE {BY_DIGEST}")), 1142);
+    assert_eq!(
+        code(&mut monitor, &format!("TRUNCATE TABLE {BY_DIGEST}")),
+        1142
+    );
     run(&mut monitor, &["USE performance_schema"]);
-    assert_eq!(query_text(&mut monitor, "SHOW TABLES LIKE 'events%'").len(), 1);
+    assert_eq!(
+        query_text(&mut monitor, "SHOW TABLES LIKE 'events%'").len(),
+        1
+    );
     // Nobody reads passwords there.
-    let shown = format!("SELECT COUNT(*) FROM {BY_DIGEST} WHERE QUERY_SAMPLE_TEXT LIKE '%geh%' AND DIGEST_TEXT LIKE 'CREATE%'");
+    let shown = format!(
+        "SELECT COUNT(*) FROM {BY_DIGEST} WHERE QUERY_SAMPLE_TEXT LIKE '%geh%' AND DIGEST_TEXT LIKE 'CREATE%'"
+    );
     assert_eq!(query_text(&mut root, &shown), ["0"]);
-    assert_eq!(code(&mut root, "SELECT * FROM performance_schema.absent"), 1146);
-    assert_eq!(code(&mut root, "CREATE TABLE performance_schema.t (a INT)"), 1044);
+    assert_eq!(
+        code(&mut root, "SELECT * FROM performance_schema.absent"),
+        1146
+    );
+    assert_eq!(
+        code(&mut root, "CREATE TABLE performance_schema.t (a INT)"),
+        1044
+    );
     assert_eq!(code(&mut root, "DROP DATABASE performance_schema"), 1044);
     assert_eq!(code(&mut root, &format!("DELETE FROM {BY_DIGEST}")), 1044);
 }
@@ -186,7 +209,9 @@ fn slow_statements_are_logged() {
             "SELECT a FROM t WHERE id = 2",
         ],
     );
-    let prepared = connection.prep("SELECT a FROM t WHERE id = ?").expect("a statement");
+    let prepared = connection
+        .prep("SELECT a FROM t WHERE id = ?")
+        .expect("a statement");
     connection.exec_drop(&prepared, (3,)).expect("an execution");
     assert_eq!(code(&mut connection, "SELECT absent FROM t"), 1054);
     run(
@@ -242,7 +267,10 @@ fn files_of_the_database_are_no_logs() {
         let statement = format!("SET GLOBAL slow_query_log_file = '{name}'");
         assert_eq!(code(&mut connection, &statement), 1231, "{name}");
     }
-    assert_eq!(code(&mut connection, "SET GLOBAL log_output = 'TABLE'"), 1235);
+    assert_eq!(
+        code(&mut connection, "SET GLOBAL log_output = 'TABLE'"),
+        1235
+    );
 }
 
 /// What a server of metrics answers to a request.
@@ -273,7 +301,10 @@ fn metrics_are_told_over_http() {
         assert!(text.contains(wanted), "{wanted} in {text}");
     }
     // Each family once.
-    let families: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+    let families: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("# TYPE"))
+        .collect();
     let mut once = families.clone();
     once.sort_unstable();
     once.dedup();

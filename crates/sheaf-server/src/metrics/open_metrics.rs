@@ -35,13 +35,20 @@ pub(super) fn text(metrics: &[Metric]) -> String {
             ));
         }
     }
-    for metric in metrics.iter().filter(|metric| !metric.name.starts_with(COMMANDS)) {
+    for metric in metrics
+        .iter()
+        .filter(|metric| !metric.name.starts_with(COMMANDS))
+    {
         let name = format!("sheaf_{}", metric.name.to_ascii_lowercase());
         let (kind, suffix) = match metric.is_counter {
             true => ("counter", "_total"),
             false => ("gauge", ""),
         };
-        let help = metric.meaning.replace('\\', "\\\\").replace('\n', " ").replace('"', "\\\"");
+        let help = metric
+            .meaning
+            .replace('\\', "\\\\")
+            .replace('\n', " ")
+            .replace('"', "\\\"");
         let value = metric.value;
         push(format_args!(
             "# TYPE {name} {kind}\n# HELP {name} {help}\n{name}{suffix} {value}\n"

@@ -48,7 +48,10 @@ pub(super) fn read(bytes: &[u8]) -> Progress {
                     is_head: method == "HEAD",
                 })
             }
-            _ => Progress::Wrong(Answer::plain("405 Method Not Allowed", "only GET and HEAD\n")),
+            _ => Progress::Wrong(Answer::plain(
+                "405 Method Not Allowed",
+                "only GET and HEAD\n",
+            )),
         },
         Err(httparse::Error::TooManyHeaders) => Progress::Wrong(Answer::too_long()),
         Err(_) => Progress::Wrong(Answer::plain("400 Bad Request", "this is no HTTP/1.1\n")),
@@ -89,7 +92,10 @@ impl Answer {
     }
 
     pub(super) fn too_long() -> Answer {
-        Answer::plain("431 Request Header Fields Too Large", "the request is too long\n")
+        Answer::plain(
+            "431 Request Header Fields Too Large",
+            "the request is too long\n",
+        )
     }
 
     /// As it is sent. The connection is closed behind it.
@@ -123,7 +129,10 @@ mod tests {
         let Progress::Complete(request) = read(whole) else {
             panic!("it is complete");
         };
-        assert_eq!((request.path.as_str(), request.is_head), ("/metrics", false));
+        assert_eq!(
+            (request.path.as_str(), request.is_head),
+            ("/metrics", false)
+        );
     }
 
     #[test]
@@ -138,7 +147,10 @@ mod tests {
             };
             assert!(answer.status.starts_with(status), "{answer:?}");
         }
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MAX_HEADERS + 1));
+        let many = format!(
+            "GET / HTTP/1.1\r\n{}\r\n",
+            "a: b\r\n".repeat(MAX_HEADERS + 1)
+        );
         let Progress::Wrong(answer) = read(many.as_bytes()) else {
             panic!("too many headers");
         };
@@ -149,7 +161,9 @@ mod tests {
     fn answers_say_how_long_they_are() {
         let mut answer = Answer::plain("200 OK", "ok\n");
         let text = |answer: &Answer| String::from_utf8(answer.bytes()).expect("a text");
-        assert!(text(&answer).ends_with("Content-Length: 3\r\nCache-Control: no-store\r\nConnection: close\r\n\r\nok\n"));
+        assert!(text(&answer).ends_with(
+            "Content-Length: 3\r\nCache-Control: no-store\r\nConnection: close\r\n\r\nok\n"
+        ));
         answer.has_body = false;
         assert!(text(&answer).ends_with("\r\n\r\n"));
     }

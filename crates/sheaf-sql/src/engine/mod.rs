@@ -306,10 +306,7 @@ impl Engine {
             catalog,
             runtime,
             started: Instant::now(),
-            digest_table: DigestTable::new(
-                globals.digests_size(),
-                globals.max_digest_length(),
-            ),
+            digest_table: DigestTable::new(globals.digests_size(), globals.max_digest_length()),
             slow_log: SlowLog::default(),
             globals: RwLock::new(globals),
             read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),

@@ -44,7 +44,11 @@ impl DigestSums {
     pub(crate) fn add(&mut self, event: &StatementEvent, sample: impl FnOnce(&mut String)) {
         let nanos = u64::try_from(event.elapsed.as_nanos()).unwrap_or(u64::MAX);
         let is_first = self.count == 0;
-        self.min_nanos = if is_first { nanos } else { self.min_nanos.min(nanos) };
+        self.min_nanos = if is_first {
+            nanos
+        } else {
+            self.min_nanos.min(nanos)
+        };
         self.max_nanos = self.max_nanos.max(nanos);
         self.sum_nanos = self.sum_nanos.saturating_add(nanos);
         self.count += 1;

@@ -119,7 +119,11 @@ impl DigestTable {
         let mut all: Shard = BTreeMap::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            all.extend(shard.iter().map(|(key, entry)| (key.clone(), entry.clone())));
+            all.extend(
+                shard
+                    .iter()
+                    .map(|(key, entry)| (key.clone(), entry.clone())),
+            );
         }
         let mut rest = lock(&self.rest).clone();
         for session in sessions {

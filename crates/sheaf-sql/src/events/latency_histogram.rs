@@ -24,7 +24,10 @@ impl LatencyHistogram {
     }
 
     fn add_to_bucket(&mut self, bucket: u16, count: u32) {
-        match self.buckets.binary_search_by_key(&bucket, |(known, _)| *known) {
+        match self
+            .buckets
+            .binary_search_by_key(&bucket, |(known, _)| *known)
+        {
             Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(count),
             Err(at) => self.buckets.insert(at, (bucket, count)),
         }
@@ -38,7 +41,11 @@ impl LatencyHistogram {
 
     /// The time in nanoseconds that this share of all took no longer than; 0 of none.
     pub(crate) fn quantile(&self, share: f64) -> u64 {
-        let total: u64 = self.buckets.iter().map(|(_, count)| u64::from(*count)).sum();
+        let total: u64 = self
+            .buckets
+            .iter()
+            .map(|(_, count)| u64::from(*count))
+            .sum();
         let wanted = (total as f64 * share).ceil() as u64;
         let mut seen = 0;
         for (bucket, count) in &self.buckets {
@@ -79,7 +86,20 @@ mod tests {
 
     #[test]
     fn times_lie_in_their_buckets() {
-        for nanos in [0, 1, 15, 16, 17, 31, 32, 33, 1_000, 65_535, 65_536, u64::MAX] {
+        for nanos in [
+            0,
+            1,
+            15,
+            16,
+            17,
+            31,
+            32,
+            33,
+            1_000,
+            65_535,
+            65_536,
+            u64::MAX,
+        ] {
             let bucket = bucket_of(nanos);
             assert!(nanos <= upper_end(bucket), "{nanos}");
             assert!(bucket == 0 || nanos > upper_end(bucket - 1), "{nanos}");

@@ -44,7 +44,11 @@ impl<C: PartialEq> SessionDigests<C> {
     }
 
     /// Whether texts mean what they meant. If not, what was known of them is forgotten.
-    pub(crate) fn keep_current(&mut self, is_same: impl FnOnce(&C) -> bool, now: impl FnOnce() -> C) {
+    pub(crate) fn keep_current(
+        &mut self,
+        is_same: impl FnOnce(&C) -> bool,
+        now: impl FnOnce() -> C,
+    ) {
         if !self.circumstances.as_ref().is_some_and(is_same) {
             self.known.clear();
             self.circumstances = Some(now());
@@ -127,7 +131,9 @@ mod tests {
     fn run(session: &mut SessionDigests<u8>, table: &DigestTable, text: &str) {
         let digest = || Digest::of(text, Reading::default(), 1024);
         let slot = session.slot(table, None, Some(text), digest);
-        session.local.add(slot, &StatementEvent::default(), |_, _| {});
+        session
+            .local
+            .add(slot, &StatementEvent::default(), |_, _| {});
     }
 
     #[test]

@@ -213,7 +213,9 @@ impl SlowLog {
     pub(crate) fn add(&self, entry: String) {
         let bytes = entry.len();
         let writer = self.lock();
-        let Some(writer) = writer.as_ref() else { return };
+        let Some(writer) = writer.as_ref() else {
+            return;
+        };
         let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         let is_sent = before + bytes <= MAX_WAITING_BYTES
             && writer.sender.try_send(Message::Entry(entry)).is_ok();
@@ -399,7 +401,14 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path();
         assert!(path_of("a-slow.log", data).is_some());
-        for name in ["sheaf.log", "a.log", "sheaf.data", "", "..", "absent/a-slow.log"] {
+        for name in [
+            "sheaf.log",
+            "a.log",
+            "sheaf.data",
+            "",
+            "..",
+            "absent/a-slow.log",
+        ] {
             assert_eq!(path_of(name, data), None, "{name}");
         }
         let inside = data.join("data");

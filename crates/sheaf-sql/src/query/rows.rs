@@ -210,14 +210,12 @@ impl Rows {
                             _ => None,
                         })))
                     }
-                    Cells::Moment => {
-                        Arc::new(TimestampMicrosecondArray::from_iter(column.map(|cell| {
-                            match cell {
-                                Cell::Signed(micros) => Some(*micros),
-                                _ => None,
-                            }
-                        })))
-                    }
+                    Cells::Moment => Arc::new(TimestampMicrosecondArray::from_iter(column.map(
+                        |cell| match cell {
+                            Cell::Signed(micros) => Some(*micros),
+                            _ => None,
+                        },
+                    ))),
                     Cells::Signed => {
                         Arc::new(Int64Array::from_iter(column.map(|cell| match cell {
                             Cell::Signed(number) => Some(*number),

@@ -309,9 +309,8 @@ fn is_administration(text: &str) -> bool {
     ];
     let mut words = text.split_ascii_whitespace();
     let (first, second) = (words.next(), words.next());
-    let is = |word: Option<&str>, known: &str| {
-        word.is_some_and(|word| word.eq_ignore_ascii_case(known))
-    };
+    let is =
+        |word: Option<&str>, known: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(known));
     STATEMENTS
         .iter()
         .any(|[one, other]| is(first, one) && is(second, other))

@@ -45,7 +45,9 @@ impl Variables {
     /// # Errors
     /// 1231: the file may not be a log, or cannot be opened.
     pub(crate) fn check_slow_log(&self, name: &str) -> Result<()> {
-        let is_about_log = [LOG, LOG_FILE].iter().any(|known| name.eq_ignore_ascii_case(known));
+        let is_about_log = [LOG, LOG_FILE]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known));
         if !is_about_log {
             return Ok(());
         }

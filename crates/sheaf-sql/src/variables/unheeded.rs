@@ -22,11 +22,7 @@ pub(super) const REFUSED: &[&str] = &[
 ];
 
 /// Values other than the default are warning 1235.
-pub(super) const WARNED_OF: &[&str] = &[
-    "event_scheduler",
-    "general_log",
-    "sql_auto_is_null",
-];
+pub(super) const WARNED_OF: &[&str] = &["event_scheduler", "general_log", "sql_auto_is_null"];
 
 /// Error 1235 for a value that must not be taken for obeyed.
 pub(super) fn check(definition: &Definition, value: &VariableValue) -> Result<()> {
