@@ -33,6 +33,7 @@ mod memory;
 mod missing_privileges;
 mod monitoring;
 mod numbers_of_bits;
+mod online_indexes;
 mod plan_equivalence;
 mod protocol;
 mod raw_client;

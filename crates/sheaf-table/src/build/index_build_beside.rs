@@ -64,6 +64,9 @@ const SORTS_OF_ROUND: usize = 4;
 /// Rows of a round that one transaction of the build brings to the trees.
 const ROWS_PER_TRANSACTION: usize = 1_000;
 
+/// What the build does while it waits, in MySQL's words.
+const WAITING: &str = "Waiting for table metadata lock";
+
 /// What is known of a noted key, as the payload of its entry: transactions that may have noted it, and were marked, are
 /// those of the present mark; or some came later.
 const MARKED: &[u8] = &[1];
@@ -121,6 +124,7 @@ impl<'a> IndexBuildBeside<'a> {
         made: &mut Vec<TreeId>,
     ) -> Result<IndexBuildBeside<'a>> {
         let noting = table.state.touched.start(storage.temp_space());
+        progress.begin(WAITING, None);
         let mut waited = Duration::ZERO;
         let mut wait_for_marked = || {
             in_slices(request, progress, &mut waited, |request| {
@@ -213,6 +217,7 @@ impl<'a> IndexBuildBeside<'a> {
                     if attempts.is_multiple_of(ATTEMPTS_PER_DOUBLING) {
                         attempt = (attempt * 2).min(LONGEST_ATTEMPT);
                     }
+                    self.progress.begin(WAITING, None);
                     self.pause(pause)?;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                     waited += began.elapsed();

@@ -489,7 +489,7 @@ fn writers_in_threads_lose_nothing() {
                 }
             });
         }
-        for _ in 0..8 {
+        for _ in 0..30 {
             build(&catalog, &new_indexes(), &NoProgress, LONG).unwrap();
             let names = new_indexes().into_iter().filter_map(|index| index.name);
             let drop: Vec<_> = names.map(Alteration::DropIndex).collect();

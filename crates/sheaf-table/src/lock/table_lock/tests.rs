@@ -417,7 +417,8 @@ fn a_writer_beside_rows_admits_those_who_change_rows_and_no_other_writer() {
     // They change nothing before they have the shared lock.
     let exclusive = writer.exclusive(NO_WAIT).unwrap();
     assert!(lock.row_writer(NO_WAIT).is_err() && lock.shared(NO_WAIT).is_err());
-    drop((exclusive, writer));
+    drop(exclusive);
+    drop(writer);
     assert!(lock.writer(NO_WAIT).is_err());
     drop((before, during));
     let writer = lock.writer(NO_WAIT).unwrap();

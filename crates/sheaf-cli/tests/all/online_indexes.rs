@@ -1,0 +1,191 @@
+//! Indexes that are built with LOCK=NONE, while other sessions change rows.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mysql::prelude::Queryable;
+
+use crate::harness::{TestServer, query_text, wait_until};
+use crate::locked_tables::{TABLE_LOCK, id_of, set_wait, state_of};
+use crate::transactions::{Random, error_of, run};
+
+/// Sessions that change rows.
+const SESSIONS: u64 = 4;
+
+/// Ends the threads of a test, also after a panic.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Each session has rows and numbers of its own.
+fn any_change(random: &mut Random, session: u64, number: u64) -> String {
+    let id = random.below(300) * SESSIONS + session;
+    let name = random.below(50);
+    match random.below(6) {
+        0 => format!("delete from t where id = {id}"),
+        1 => format!("update t set name = 'name {name}' where id = {id}"),
+        2 => format!("update t set number = {number} where id = {id}"),
+        3 => "savepoint s".to_string(),
+        4 => format!(
+            "insert into t values ({id}, {session}, {number}, 'name {name}', repeat('n', {number} % 9000))
+             on duplicate key update number = {number}, note = repeat('m', {name})"
+        ),
+        _ => format!("replace into t values ({id}, {session}, {number}, 'name {name}', 'note')"),
+    }
+}
+
+#[test]
+fn rows_are_changed_while_indexes_are_built() {
+    let server = TestServer::start();
+    let mut admin = server.connect_to_new("online");
+    run(
+        &mut admin,
+        "create table t (id int primary key, owner int, number int, name varchar(40), note text)",
+    );
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let ends = Ends(&done);
+        for session in 0..SESSIONS {
+            let (server, done) = (&server, &done);
+            scope.spawn(move || {
+                let mut c = server.connect();
+                run(&mut c, "use online");
+                let level = ["read committed", "repeatable read"][session as usize % 2];
+                run(
+                    &mut c,
+                    &format!("set transaction_isolation = '{}'", level.replace(' ', "-")),
+                );
+                let mut random = Random(session + 1);
+                let mut number = session;
+                while !done.load(Ordering::Relaxed) {
+                    run(&mut c, "begin");
+                    let statements = 1 + random.below(5);
+                    let is_through = (0..statements).all(|_| {
+                        number += SESSIONS;
+                        let sql = any_change(&mut random, session, number);
+                        match c.query_drop(sql) {
+                            Ok(()) => true,
+                            // Gaps are locked, too.
+                            Err(mysql::Error::MySqlError(error)) => {
+                                assert_eq!(error.code, 1213, "{error}");
+                                false
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    });
+                    let end = match is_through {
+                        true => ["rollback", "rollback to s", "commit"][random.below(3) as usize],
+                        false => "rollback",
+                    };
+                    // There may be no such savepoint.
+                    drop(c.query_drop(end));
+                    run(&mut c, "commit");
+                }
+            });
+        }
+        for round in 0..6 {
+            run(
+                &mut admin,
+                "alter table t add unique by_number (number), add key by_name (name, owner), lock = none",
+            );
+            run(
+                &mut admin,
+                "create index by_note on t (note(3)) lock = none",
+            );
+            if round < 5 {
+                run(
+                    &mut admin,
+                    "alter table t drop key by_number, drop key by_name, drop key by_note",
+                );
+            }
+        }
+        drop(ends);
+    });
+    let digest = |index: &str, column: &str| {
+        format!(
+            "select count(*), sum(id), sum(number), sum(crc32(concat(id, number, name, note)))
+             from t force index ({index}) where {column} is not null"
+        )
+    };
+    let expected = query_text(&mut admin, &digest("primary", "id"));
+    for (index, column) in [
+        ("by_number", "number"),
+        ("by_name", "name"),
+        ("by_note", "note"),
+    ] {
+        let found = query_text(&mut admin, &digest(index, column));
+        assert_eq!(found, expected, "{index}");
+    }
+    let report =
+        sheaf_table::check::check(server.engine().catalog(), 8 << 20, &sheaf_table::NoProgress)
+            .expect("the tables can be read");
+    assert_eq!(report.found, 0, "{:?}", report.findings);
+}
+
+#[test]
+fn a_build_waits_for_an_old_transaction_and_nobody_waits_for_the_build() {
+    let server = TestServer::start();
+    let mut one = server.connect_to_new("online_waits");
+    let mut two = server.connect();
+    let mut three = server.connect();
+    for connection in [&mut two, &mut three] {
+        run(connection, "use online_waits");
+        set_wait(connection, 600);
+    }
+    run(&mut one, "create table t (a int primary key, b int)");
+    run(&mut one, "insert into t values (1, 10), (2, 20), (3, 30)");
+    let indexes = "show index from t where key_name <> 'PRIMARY'";
+    // KILL leaves nothing behind.
+    for phase in ["update t set b = 11 where a = 1", "select * from t"] {
+        run(&mut one, "begin");
+        run(&mut one, phase);
+        let id = id_of(&two);
+        std::thread::scope(|scope| {
+            let altering =
+                scope.spawn(|| error_of(&mut two, "create index i on t (b) lock = none"));
+            wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
+            run(&mut three, "update t set b = b + 1 where a = 2");
+            assert_eq!(query_text(&mut three, "select count(*) from t"), ["3"]);
+            run(&mut three, &format!("kill query {id}"));
+            assert_eq!(altering.join().expect("an error"), 1317);
+        });
+        run(&mut one, "rollback");
+        assert_eq!(query_text(&mut three, indexes), [""; 0]);
+    }
+    // It goes on when the transaction has ended; a snapshot from before cannot use the table then.
+    run(&mut one, "begin");
+    run(&mut one, "update t set b = 12 where a = 1");
+    run(&mut three, "start transaction with consistent snapshot");
+    let id = id_of(&two);
+    std::thread::scope(|scope| {
+        let altering = scope.spawn(|| run(&mut two, "create unique index i on t (b) lock = none"));
+        wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
+        run(&mut one, "insert into t values (4, 40)");
+        run(&mut one, "commit");
+        altering.join().expect("it is built");
+    });
+    assert_eq!(error_of(&mut three, "select * from t"), 1412);
+    run(&mut three, "rollback");
+    assert_eq!(
+        query_text(
+            &mut three,
+            "select a from t force index (i) where b > 11 order by b"
+        ),
+        ["1", "2", "3", "4"]
+    );
+    assert_eq!(error_of(&mut three, "insert into t values (5, 40)"), 1062);
+    // What others leave behind fails it, and names the value.
+    run(&mut one, "insert into t values (6, 60)");
+    run(&mut one, "alter table t drop key i");
+    run(&mut one, "insert into t values (7, 60)");
+    let failed = two.query_drop("alter table t add unique j (b), lock = none");
+    let failed = failed.expect_err("there are duplicates").to_string();
+    assert!(
+        failed.contains("Duplicate entry '60' for key 't.j'"),
+        "{failed}"
+    );
+    assert_eq!(query_text(&mut three, indexes), [""; 0]);
+}
