@@ -47,8 +47,9 @@ use crate::table::touched_rows::NotingRows;
 
 /// Rows that are left for the moment in which all others are locked out, at first.
 const LAST_ROWS: u64 = 1_000;
-/// After so many rounds twice as many are left: writers may be faster than the build.
+/// After so many rounds twice as many may be left: writers are about as fast as the build. And how many at most.
 const ROUNDS_PER_DOUBLING: u32 = 16;
+const MOST_LAST_ROWS: u64 = 64_000;
 /// How long an attempt to lock all others out takes at first, and at most.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -108,8 +109,8 @@ pub(crate) struct IndexBuildBeside<'a> {
 }
 
 impl<'a> IndexBuildBeside<'a> {
-    /// Builds the trees of new indexes from a snapshot. `writer` admits writers of rows. `made`: the trees, in the order
-    /// of the indexes, also those that are finished if it fails.
+    /// Builds the trees of new indexes from a snapshot. `writer` admits writers of rows. `made`: the trees, in the
+    /// order of the indexes, also those that are finished if it fails.
     ///
     /// # Errors
     /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if transactions do not end that were there before; and whatever
@@ -185,22 +186,17 @@ impl<'a> IndexBuildBeside<'a> {
     pub(crate) fn finish(mut self) -> Result<ExclusiveLock<'a>> {
         let mut waited = Duration::ZERO;
         let (mut attempt, mut pause) = (FIRST_ATTEMPT, FIRST_PAUSE);
-        let (mut rounds, mut attempts) = (0_u32, 0_u32);
+        let (mut rounds_behind, mut attempts) = (0_u32, 0_u32);
         let mut last_rows = LAST_ROWS;
         loop {
-            self.catch_up()?;
-            rounds += 1;
-            if rounds.is_multiple_of(ROUNDS_PER_DOUBLING) {
-                last_rows *= 2;
-            }
+            let had_ended = self.catch_up()?;
             if self.left() > last_rows {
-                // What is kept is so because of transactions that have not ended.
-                let slice = self.slice(waited, WAIT_SLICE)?;
-                let began = Instant::now();
-                match self.writer.wait_for_marked(slice) {
-                    Err(TableError::LockWaitTimeout) => waited += began.elapsed(),
-                    other => other?,
+                // A transaction that does not end is no reason to leave more: it keeps the last moment away, too.
+                rounds_behind += u32::from(had_ended);
+                if had_ended && rounds_behind.is_multiple_of(ROUNDS_PER_DOUBLING) {
+                    last_rows = (last_rows * 2).min(MOST_LAST_ROWS);
                 }
+                waited += self.wait_for_marked(waited)?;
                 continue;
             }
             let slice = self.slice(waited, attempt)?;
@@ -230,6 +226,19 @@ impl<'a> IndexBuildBeside<'a> {
     /// About how many rows are left to be looked at.
     fn left(&self) -> u64 {
         self.kept.len() + self.noting.len()
+    }
+
+    /// Waits for a while for transactions that keep rows from being looked at for good. Returns how long it was.
+    fn wait_for_marked(&self, waited: Duration) -> Result<Duration> {
+        let began = Instant::now();
+        loop {
+            let slice = self.slice(waited + began.elapsed(), WAIT_SLICE)?;
+            match self.writer.wait_for_marked(slice) {
+                Err(TableError::LockWaitTimeout) if began.elapsed() < LONGEST_PAUSE => {}
+                Ok(()) | Err(TableError::LockWaitTimeout) => return Ok(began.elapsed()),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The next part of the wait.
@@ -269,8 +278,9 @@ impl<'a> IndexBuildBeside<'a> {
         }
     }
 
-    /// A round: brings the trees from the view that they have been built for to a new one.
-    fn catch_up(&mut self) -> Result<()> {
+    /// A round: brings the trees from the view that they have been built for to a new one. Returns whether all marked
+    /// transactions had ended before.
+    fn catch_up(&mut self) -> Result<bool> {
         // The order matters: see the module's comment.
         let have_ended = self.writer.marked_have_gone();
         let view = newest_view(self.storage)?;
@@ -312,7 +322,7 @@ impl<'a> IndexBuildBeside<'a> {
         round.finish()?;
         self.kept = again;
         self.built = view;
-        Ok(())
+        Ok(have_ended)
     }
 }
 

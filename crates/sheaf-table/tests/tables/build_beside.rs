@@ -190,7 +190,7 @@ fn indexes_are_right_whatever_others_do_meanwhile() {
 #[test]
 fn after_a_crash_in_any_phase_indexes_are_there_as_a_whole_or_not_at_all() {
     let (mut there, mut absent) = (0, 0);
-    for seed in 0..40 {
+    for seed in 0..30 {
         let mut random = Random::new(seed);
         let disk = SimulatedDisk::new(SimulationOptions::new(random.next()));
         let options = || StorageOptions {
@@ -375,6 +375,61 @@ fn a_transaction_that_began_before_ends_first_or_is_waited_for() {
         let table = catalog.table("d", "t").unwrap();
         assert_eq!(values(&table)[2][1], Value::Int(4));
     }
+}
+
+/// A transaction that changes many rows while the index is built, and ends while the build waits for it.
+struct LongTransaction<'a> {
+    catalog: &'a Catalog,
+    open: Mutex<Option<(Session, u32)>>,
+}
+
+impl Progress for LongTransaction<'_> {
+    fn begin(&self, name: &str, _total: Option<u64>) {
+        if name.starts_with("building index by_number") {
+            let mut session = Session::begin(self.catalog);
+            for id in 0..3_000 {
+                session.insert(&numbered(1_000 + id, 10_000 + id));
+            }
+            let mark = session.transaction.savepoint();
+            for id in 0..1_500 {
+                session.set(1_000 + id, 5);
+            }
+            session.transaction.rollback_to(mark).unwrap();
+            *self.open.lock().unwrap() = Some((session, 0));
+        }
+    }
+
+    fn advance(&self, _units: u64) {}
+
+    fn is_cancelled(&self) -> bool {
+        let mut open = self.open.lock().unwrap();
+        if let Some((_, asked)) = open.as_mut() {
+            *asked += 1;
+            // Others go on meanwhile.
+            let mut session = Session::begin(self.catalog);
+            session.set(1, i64::from(*asked) + 100);
+            session.commit();
+        }
+        if let Some((session, _)) = open.take_if(|(_, asked)| *asked > 6) {
+            session.commit();
+        }
+        false
+    }
+}
+
+#[test]
+fn a_long_transaction_with_many_rows_is_waited_for() {
+    let (_directory, catalog) = with_numbers(&[1, 2, 3]);
+    let long = LongTransaction {
+        catalog: &catalog,
+        open: Mutex::default(),
+    };
+    build(&catalog, &new_indexes(), &long, LONG).unwrap();
+    assert!(long.open.lock().unwrap().is_none());
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(table.definition.secondary.len(), 4);
+    assert_eq!(rows(&table).len(), 3_003);
+    verify(&catalog, &[rows(&table)]);
 }
 
 #[test]
