@@ -415,10 +415,12 @@ impl Tables {
             after.push((from.clone(), None));
         }
         after.push((name, Some(table)));
+        let beside_writers = machine.random.below(2) == 0;
         self.define(machine, &from, after, fails, |catalog| {
             let table = (DATABASE, from.as_str());
             let options = AlterOptions {
                 memory_bytes: SORT_BYTES,
+                beside_writers,
                 ..AlterOptions::default()
             };
             let altered = catalog.alter_table(table, &changes, &options, &NoProgress, NO_WAIT);

@@ -205,9 +205,15 @@ fn after_a_crash_in_any_phase_indexes_are_there_as_a_whole_or_not_at_all() {
         catalog.create_table(table()).unwrap();
         let writers = Writers::new(&catalog, seed, 1 << 30);
         writers.work(300);
-        disk.crash_after(Some(random.below(250)));
+        match seed % 3 {
+            // There is no space at some time.
+            0 => disk.set_capacity(disk.used_bytes() + random.below(1 << 20)),
+            _ => disk.crash_after(Some(random.below(160))),
+        }
         let mut result = Ok(());
-        while result.is_ok() && !disk.is_crashed() && !writers.is_dead() {
+        let mut times = 0;
+        while result.is_ok() && !disk.is_crashed() && !writers.is_dead() && times < 5 {
+            times += 1;
             result = build(&catalog, &new_indexes(), &writers, LONG);
             if result.is_ok() {
                 writers.work(20);

@@ -21,7 +21,7 @@ pub type Rows = BTreeMap<Vec<u8>, Row>;
 const IDS: u64 = 400;
 const CONNECTIONS: usize = 4;
 /// After so many signs that somebody waits they all end, until they are told to work.
-const PATIENCE: u64 = 5;
+const PATIENCE: u64 = 3;
 
 /// `t (id INT PRIMARY KEY, number INT, name VARCHAR(80), note TEXT, KEY old (name))`
 pub fn table() -> CreateTable {
