@@ -495,6 +495,28 @@ fn other_definitions_wait_for_the_build_and_rows_do_not_wait_for_them() {
     );
 }
 
+#[test]
+fn a_table_without_a_primary_key_gets_indexes_beside_writers() {
+    let (_directory, catalog) = scratch();
+    let mut request = table();
+    request.primary_key = None;
+    catalog.create_table(request).unwrap();
+    insert(&catalog, &[numbered(1, 1), numbered(1, 2)]).unwrap();
+    let when = When::new(Some("building"), || {
+        let mut session = Session::begin(&catalog);
+        session.insert(&numbered(1, 3));
+        let first = rows(&session.guard).into_keys().next().unwrap();
+        let transaction = &mut session.transaction;
+        assert!(session.guard.delete(transaction, &first).unwrap());
+        session.commit();
+    });
+    build(&catalog, &new_indexes(), &when, LONG).unwrap();
+    let table = catalog.table("d", "t").unwrap();
+    let numbers = values(&table).into_iter().map(|row| row[1].clone());
+    assert!(numbers.eq([Value::Int(2), Value::Int(3)]));
+    verify(&catalog, &[rows(&table)]);
+}
+
 /// Tells threads to end, also after a panic.
 struct Ends<'a>(&'a AtomicBool);
 
