@@ -11,7 +11,7 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ErrorKind};
-use clap::{Arg, ArgAction, Command, CommandFactory, Parser};
+use clap::{Arg, ArgAction, Command, Parser};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -461,7 +461,7 @@ impl std::str::FromStr for Assignment {
 mod tests {
     use std::io::Write;
 
-    use clap::Subcommand;
+    use clap::{CommandFactory, Subcommand};
 
     use super::*;
     use crate::serve::ServeArguments;
