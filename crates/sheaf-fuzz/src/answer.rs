@@ -590,6 +590,20 @@ mod tests {
     }
 
     #[test]
+    fn a_judge_that_does_not_know_the_statement_says_nothing() {
+        let error = |code| Answer::Error {
+            code,
+            message: String::new(),
+        };
+        assert!(error(1064).is_unknown_syntax());
+        assert!(!error(1267).is_unknown_syntax());
+        assert!(error(1317).is_none());
+        assert!(error(3024).is_none());
+        assert!(!error(1064).is_none());
+        assert!(!rows(&[]).is_none());
+    }
+
+    #[test]
     fn numbers_are_compared_by_value() {
         let double = ColumnType::MYSQL_TYPE_DOUBLE;
         let cell = |text: &str, of| super::cell(Value::Bytes(text.into()), of, ANY_DIGITS);
