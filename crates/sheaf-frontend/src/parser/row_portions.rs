@@ -250,7 +250,7 @@ pub(super) fn parse_in_portions(text: &str, dialect: &SheafDialect) -> Result<Op
     let (front, tail) = (&text[..split.first_end], &text[split.others.end..]);
     let front = format!("{front}{tail}");
     let mut insert = match parse_with_parameters(&front, dialect, Parameters::None) {
-        Ok((Statement::Insert(insert), _)) if insert.returning.is_none() => insert,
+        Ok((Statement::Insert(insert), _)) if is_plain_list(&insert) => insert,
         _ => {
             cancel::check_statement()?;
             return Ok(None);
@@ -282,6 +282,14 @@ pub(super) fn parse_in_portions(text: &str, dialect: &SheafDialect) -> Result<Op
         values.rows.push(split.others.as_row());
     }
     Ok(Some(Statement::Insert(insert)))
+}
+
+/// Whether all rows are inserted, as they are written, and nothing is returned.
+fn is_plain_list(insert: &Insert) -> bool {
+    let is_plain = |query: &Query| {
+        query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none()
+    };
+    insert.returning.is_none() && insert.source.as_deref().is_some_and(is_plain)
 }
 
 fn values_of(insert: &mut Insert) -> Option<&mut Values> {
@@ -383,6 +391,7 @@ mod tests {
             long(", (1, 2, 3"),
             long(","),
             long(" limit 1"),
+            long(" order by 1"),
             long(" returning a"),
             long(" on duplicate key update a = (select 1)"),
             long("").replacen("insert", "explain insert", 1),
