@@ -79,6 +79,8 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode, Box<dyn Error>> {
     let generated = tables_with_generated_columns(&catalog)?;
     drop(catalog);
     storage.close()?;
+    // It holds the directory.
+    drop(storage);
     // What cannot be read has no values to compare.
     if report.found == 0 && !generated.is_empty() {
         check_generated_columns(arguments, &generated, &mut report)?;

@@ -94,6 +94,7 @@ fn check_computes_generated_columns() {
     transaction.commit().expect("a commit");
     drop((table, catalog));
     storage.close().expect("it closes");
+    drop(storage);
     let output = check(directory.path());
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success(), "{said}");
