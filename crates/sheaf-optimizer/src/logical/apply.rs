@@ -13,8 +13,8 @@
 //! Where the subquery may find several rows, a further column says how many, and `$only_row` makes an error of that in
 //! the rows that come to the value.
 //!
-//! Lateral queries that the algebra leaves are an [`Apply`] as well. Then it has the columns of the query, and a row for
-//! each of its rows ([`sheaf_exec::operator::apply_rows_exec`]).
+//! Lateral queries that the algebra leaves are an [`Apply`] as well. Then it has the columns of the query, and a row
+//! for each of its rows ([`sheaf_exec::operator::apply_rows_exec`]).
 //!
 //! If a subquery names a column of a query two levels out, the subquery between them is the one that runs for each row.
 //!

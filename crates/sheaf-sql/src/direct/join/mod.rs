@@ -10,8 +10,8 @@
 //! The first table is read by constants and parameters. What the keys of another take from the tables before it are
 //! parameters to it as well. They stand behind those of the statement ([`Operand::Outer`]) and change from row to row.
 //! A plan is made where every table but the first can be read so by a complete unique key. If the tables before it are
-//! read by unique keys, or are small, any key will do. So it will where constants find rows of one table alone, if these
-//! turn out to be few.
+//! read by unique keys, or are small, any key will do. So it will where constants find rows of one table alone, if
+//! these turn out to be few.
 //!
 //! Keys are equal to a column of a table before, or lie above or below it. Where they are whole numbers, they may be
 //! computed of such columns, too: `n.id BETWEEN o.a AND o.a + 2`. That leads from o to n, but not from n to o.
