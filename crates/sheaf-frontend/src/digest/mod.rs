@@ -60,9 +60,17 @@ impl Digest {
                 break;
             }
         }
-        let text = reduction.text();
+        Digest::of_text(reduction.text())
+    }
+
+    fn of_text(text: String) -> Digest {
         let hash = Sha256::digest(text.as_bytes()).into();
         Digest { text, hash }
+    }
+
+    /// Of `PREPARE name FROM statement` and of EXECUTE: what the statement is, behind what is done to it.
+    pub fn behind(&self, verb: &str) -> Digest {
+        Digest::of_text(format!("{verb} {}", self.text))
     }
 
     /// The hash in hexadecimal digits.

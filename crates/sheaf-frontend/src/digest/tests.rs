@@ -120,6 +120,14 @@ fn no_more_tokens_are_kept_than_there_is_room_for() {
 }
 
 #[test]
+fn what_is_done_to_a_statement_stands_in_front_of_it() {
+    let statement = Digest::of("select 1", Reading::default(), 1024);
+    let executed = statement.behind("EXECUTE");
+    assert_eq!(executed.text, "EXECUTE SELECT ?");
+    assert_ne!(executed.hash, statement.hash);
+}
+
+#[test]
 fn broken_texts_have_digests() {
     for statement in [
         "",

@@ -23,7 +23,7 @@ use crate::session::result::{
     BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
 };
 use crate::session::running::RunningRequest;
-use crate::session::statement_events::{KnownBy, Sent};
+use crate::session::statement_events::{KnownBy, NamedStatement, Sent};
 use crate::session::status::Command;
 use crate::session::{PreparedInfo, Session};
 use crate::statement::properties::{Preparing, properties_of};
@@ -342,6 +342,12 @@ impl Session {
         }
         let (id, _) = self.add_prepared(&self.text_by_mode(&sql))?;
         self.prepared.names.insert(name.to_string(), id);
+        let prepared = self.prepared.by_id.get(&id);
+        self.statement.named = prepared.map(|prepared| NamedStatement {
+            verb: "PREPARE",
+            text: Arc::clone(&prepared.text),
+            parameters: Vec::new(),
+        });
         self.ok(sink, 0, "Statement prepared".to_string())
     }
 
@@ -367,7 +373,13 @@ impl Session {
             .iter()
             .map(|variable| self.user_variable(variable))
             .collect();
-        self.run_prepared((id, &text), &values, sink)
+        let outcome = self.run_prepared((id, &text), &values, sink);
+        self.statement.named = Some(NamedStatement {
+            verb: "EXECUTE",
+            text,
+            parameters: values,
+        });
+        outcome
     }
 
     /// DEALLOCATE PREPARE name.

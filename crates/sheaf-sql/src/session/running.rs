@@ -8,7 +8,7 @@ use sheaf_table::{Catalog, DatabaseSnapshot};
 
 use crate::session::prepared::Reading;
 use crate::session::searched::Searched;
-use crate::session::statement_events::Unfinished;
+use crate::session::statement_events::{NamedStatement, Unfinished};
 use crate::variables::{VariableValue, Variables};
 
 /// A request: one statement, or several.
@@ -63,6 +63,8 @@ pub(crate) struct RunningStatement {
     pub(crate) is_measured: bool,
     /// How long it took, when it has ended.
     pub(crate) elapsed: Option<Duration>,
+    /// The statement that it prepares or executes by name.
+    pub(crate) named: Option<NamedStatement>,
     /// What was measured of it, while its commit goes on.
     pub(crate) unfinished: Option<Unfinished>,
     /// What its client is told, if it was rewritten.

@@ -5,6 +5,7 @@
 //! does.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -37,6 +38,8 @@ pub(crate) enum KnownBy<'t> {
     TakenOut,
     /// This one, which has the same digest.
     Text(&'t str),
+    /// This one, of what is done to a statement by its name.
+    Named(&'static str, &'t str),
     /// It may not come again.
     Nothing,
 }
@@ -58,6 +61,13 @@ impl<'t> Sent<'t> {
             known_by,
         }
     }
+}
+
+/// What PREPARE and EXECUTE of SQL are about. They are counted as what they do to it, whatever its name.
+pub(crate) struct NamedStatement {
+    pub(crate) verb: &'static str,
+    pub(crate) text: Arc<str>,
+    pub(crate) parameters: Vec<Value>,
 }
 
 /// What was known when a statement began.
@@ -137,6 +147,7 @@ impl Session {
             return self.run(sent.text, |session| body(session, sink));
         }
         self.statement.is_measured = true;
+        self.statement.named = None;
         let slot = self.digest_slot(sent);
         let before = self.before();
         let bytes_before = sink.written_bytes();
@@ -163,10 +174,20 @@ impl Session {
             rows_examined: now.rows_examined.saturating_sub(before.rows_examined),
             has_scanned: now.scans > before.scans,
         };
+        let named = self.statement.named.take();
+        let (slot, text, parameters) = match &named {
+            None => (slot, sent.text, sent.parameters),
+            Some(named) => {
+                let known_by = format!("{} {}", named.verb, named.text);
+                let known_by = KnownBy::Named(named.verb, &known_by);
+                let slot = self.digest_slot(Sent::text(&named.text, known_by));
+                (slot, &*named.text, &*named.parameters)
+            }
+        };
         if self.transactions.has_unfinished_commit() {
             self.statement.unfinished = Some(Unfinished { slot, event });
         } else if self.statement.elapsed.is_some() {
-            self.note_event(slot, &event, (sent.text, sent.parameters));
+            self.note_event(slot, &event, (text, parameters));
         }
         outcome
     }
@@ -212,19 +233,23 @@ impl Session {
         );
         let known_by = match sent.known_by {
             KnownBy::TakenOut => Some(self.statement_cache.taken_text()),
-            KnownBy::Text(text) => Some(text),
+            KnownBy::Text(text) | KnownBy::Named(_, text) => Some(text),
             KnownBy::Nothing => None,
         };
         let statement = match sent.known_by {
             KnownBy::Text(text) => text,
-            KnownBy::TakenOut | KnownBy::Nothing => sent.text,
+            KnownBy::TakenOut | KnownBy::Named(..) | KnownBy::Nothing => sent.text,
         };
         let digest = || {
             let reading = Reading {
                 ansi_quotes: sql_mode.contains("ANSI_QUOTES"),
                 ignore_space: sql_mode.contains("IGNORE_SPACE"),
             };
-            Digest::of(statement, reading, table.max_digest_bytes())
+            let digest = Digest::of(statement, reading, table.max_digest_bytes());
+            match sent.known_by {
+                KnownBy::Named(verb, _) => digest.behind(verb),
+                _ => digest,
+            }
         };
         Some(self.digests.slot(table, database, known_by, digest))
     }
