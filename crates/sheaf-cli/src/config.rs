@@ -17,7 +17,8 @@ pub struct ConfigArguments {
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Read a configuration file and the environment as `sheaf serve` does, and print each option with its value and
-    /// where it is said. Says each fault, and fails if there is one. Values of system variables are tested at the start.
+    /// where it is said. Says each fault, and fails if there is one. Values of system variables are tested at the
+    /// start.
     Check {
         /// The file; without it, the environment alone.
         file: Option<PathBuf>,

@@ -24,9 +24,9 @@ use sheaf_archive::open_archive;
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub struct ServeArguments {
-    /// A file (TOML) of options, by the names of these flags, and of system variables; SIGHUP reads it again. SHEAF_CONFIG
-    /// names it, too. An option may stand in the environment: SHEAF_MEMORY for --memory. Flags count before the
-    /// environment, and that before the file.
+    /// A file (TOML) of options, by the names of these flags, and of system variables; SIGHUP reads it again.
+    /// SHEAF_CONFIG names it, too. An option may stand in the environment: SHEAF_MEMORY for --memory. Flags count
+    /// before the environment, and that before the file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A system variable, set as SET GLOBAL does. May be given several times.

@@ -55,8 +55,8 @@ const UNKNOWN_SYNTAX: [u16; 5] = [1064, 1305, 1221, 4017, 4018];
 /// libraries take for their own faults.
 const INTERNAL: u16 = 1105;
 
-/// Values of `optimizer_switch` under which a judge plans otherwise: two of MySQL, one of MariaDB. Each refuses those of
-/// the other.
+/// Values of `optimizer_switch` under which a judge plans otherwise: two of MySQL, one of MariaDB. Each refuses those
+/// of the other.
 const OTHER_PLANS: [&str; 3] = [
     "derived_merge=off,semijoin=off,materialization=off,derived_condition_pushdown=off,hash_set_operations=off",
     "hypergraph_optimizer=on",

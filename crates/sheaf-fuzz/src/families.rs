@@ -3,8 +3,8 @@
 //! A place is a letter in braces: `left({T}, 2)` has a text in it. The patterns give the same answer in both judges for
 //! columns of every kind, but for a few that they refuse.
 //!
-//! Some functions have a value of NULL, as NOT IN of a row. Where an outer join has no row, both judges take a condition on
-//! them for one that NULL does not meet. Inside of IFNULL they do not.
+//! Some functions have a value of NULL, as NOT IN of a row. Where an outer join has no row, both judges take a
+//! condition on them for one that NULL does not meet. Inside of IFNULL they do not.
 
 use crate::query::Generator;
 use crate::schema::{Kind, literal, pick};

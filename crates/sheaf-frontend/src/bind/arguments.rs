@@ -127,7 +127,7 @@ pub fn take_arguments(args: &FunctionArguments) -> Result<Arguments> {
 
 /// A copy of an expression. That of a call with thousands of arguments takes megabytes: between them the statement can
 /// be stopped.
-fn copy_of(expr: &Expr) -> Result<Expr> {
+pub fn copy_of(expr: &Expr) -> Result<Expr> {
     cancel::check_statement()?;
     let Expr::Function(call) = expr else {
         return Ok(expr.clone());

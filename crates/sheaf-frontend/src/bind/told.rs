@@ -2,8 +2,8 @@
 //!
 //! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`, and another
 //! character set right around the conversion to it. A text that comes from no column is of the connection's. What the
-//! server says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET and
-//! COLLATION alone.
+//! server says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET
+//! and COLLATION alone.
 
 use sheaf_algebra::{ColumnSet, Scalar};
 use sheaf_exec::functions::SqlType;

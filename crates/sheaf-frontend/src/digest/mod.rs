@@ -13,8 +13,8 @@
 //!   (1, 2), (3, 4)      ( ?        ( ?, ...        (...)        (...) , ( ?      (...) /* , ... */
 //! ```
 //!
-//! No more tokens are kept than fit into `max_digest_length` bytes, as MySQL counts them. So the work for a digest has a
-//! limit, but for lists, which are read to their end. The hash is SHA-256 of the text. MySQL takes it of numbers that
+//! No more tokens are kept than fit into `max_digest_length` bytes, as MySQL counts them. So the work for a digest has
+//! a limit, but for lists, which are read to their end. The hash is SHA-256 of the text. MySQL takes it of numbers that
 //! its own grammar gives to tokens, and which differ from version to version.
 //!
 //! Reference: MySQL manual, "Performance Schema Statement Digests and Sampling".

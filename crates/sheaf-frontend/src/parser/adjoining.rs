@@ -9,8 +9,8 @@
 //!   !~a             !~   a          ->   !   ~   a
 //! ```
 //!
-//! Words may have the sign of a variable in them, as accounts do (`bob@localhost`), and may begin with a digit. A reserved
-//! word is no account, and a number that ends with its point is none of a name.
+//! Words may have the sign of a variable in them, as accounts do (`bob@localhost`), and may begin with a digit. A
+//! reserved word is no account, and a number that ends with its point is none of a name.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};

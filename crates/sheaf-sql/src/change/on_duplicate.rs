@@ -158,8 +158,8 @@ impl Session {
     /// Puts the values of subqueries into assignments.
     ///
     /// # Errors
-    /// Those of the subqueries, and 1235 for one that names columns of the rows, or reads tables and gives something else
-    /// for each row.
+    /// Those of the subqueries, and 1235 for one that names columns of the rows, or reads tables and gives something
+    /// else for each row.
     pub(crate) fn compute_subqueries(
         &mut self,
         assignments: &mut [ast::Assignment],

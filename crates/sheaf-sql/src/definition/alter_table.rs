@@ -453,9 +453,9 @@ fn asks_for(changes: &[TableChange], wanted: &str) -> bool {
 }
 
 /// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others
-/// read the table and do not write it; everything else only changes the definition. Where LOCK=NONE asks for it, and the
-/// table gets nothing but indexes (`admits_writers`), others write it as well. Errors 1845 and 1846 for what is not kept,
-/// 1800 and 1801 for words that are none.
+/// read the table and do not write it; everything else only changes the definition. Where LOCK=NONE asks for it, and
+/// the table gets nothing but indexes (`admits_writers`), others write it as well. Errors 1845 and 1846 for what is not
+/// kept, 1800 and 1801 for words that are none.
 fn check_demands(changes: &[TableChange], work: AlterWork, admits_writers: bool) -> Result<()> {
     let (cannot_write, can_read) = match work.copies() {
         true => (

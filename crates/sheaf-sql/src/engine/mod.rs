@@ -97,7 +97,8 @@ const LOGINS: usize = 16;
 /// What a client takes that has run a small statement: its session, its thread, and what both keep. So many as three
 /// quarters of the memory hold may be connected.
 const CONNECTION_BYTES: usize = 112 << 10;
-/// What a digest takes with its text, its sample and its times, as a part of the eighth of the memory that all may take.
+/// What a digest takes with its text, its sample and its times, as a part of the eighth of the memory that all may
+/// take.
 const DIGEST_BYTES: usize = 4 << 10;
 const DIGEST_SHARE: usize = 8;
 /// Worker threads are never more than this.

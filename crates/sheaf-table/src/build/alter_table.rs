@@ -18,8 +18,8 @@
 //! key may use an index that comes with it. `build/altered_definition.rs` works that out; `build/table_copy.rs` copies
 //! rows.
 //!
-//! Indexes alone may be built [beside writers](crate::build::index_build_beside). Then no writer is locked out but in the
-//! moment in which the definition is entered.
+//! Indexes alone may be built [beside writers](crate::build::index_build_beside). Then no writer is locked out but in
+//! the moment in which the definition is entered.
 //!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.

@@ -1,7 +1,7 @@
 //! WEIGHT_STRING: what a collation compares of a text, as MySQL shows it.
 //!
-//! Sort keys are shorter codes of the same order. Here each weight is written as it stands in MySQL's tables, the higher
-//! byte first:
+//! Sort keys are shorter codes of the same order. Here each weight is written as it stands in MySQL's tables, the
+//! higher byte first:
 //!
 //! | collation | of each character |
 //! |---|---|

@@ -48,8 +48,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The value of an operand whose bytes are asked for: if that is converted to another character set, or written in one, its bytes
-    /// in that.
+    /// The value of an operand whose bytes are asked for: if that is converted to another character set, or written in
+    /// one, its bytes in that.
     pub(in crate::bind) fn in_its_character_set(
         &self,
         value: Scalar,
@@ -109,8 +109,8 @@ impl Binder<'_> {
         }
     }
 
-    /// WEIGHT_STRING: of a text by its collation, of bytes as they are; NULL of numbers, as in MariaDB. `length` is a cast
-    /// of NULL to so many characters or bytes.
+    /// WEIGHT_STRING: of a text by its collation, of bytes as they are; NULL of numbers, as in MariaDB. `length` is a
+    /// cast of NULL to so many characters or bytes.
     pub(in crate::bind) fn weight_string(
         &mut self,
         operand: &Expr,

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
+use sheaf_frontend::bind::arguments::copy_of;
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::TableDefinition;
@@ -121,7 +122,8 @@ impl<'a> Collector<'a> {
     /// Takes an expression; `None` if it is not computed from a row.
     pub(in crate::direct) fn add(&mut self, expr: &ast::Expr) -> Option<Collected> {
         let before = std::mem::take(&mut self.columns);
-        let mut item = expr.clone();
+        // Without room for a copy, the operators say so.
+        let mut item = copy_of(expr).ok()?;
         self.take_part(&mut item)?;
         if let Some(number) = input_number(&item) {
             // It is given out as it is.

@@ -11,11 +11,12 @@
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
-//! **A writer beside rows** ([`TableLock::writer_beside_rows`]) is a writer that admits writers of rows all the time. It
-//! builds an index meanwhile, and keeps out all other writers and changes of definitions. It does not wait for writers
-//! of rows to be admitted itself. It can tell [when those have gone](WriterLock::mark_row_writers) that were there at
-//! some moment, and nobody waits for that but it. Others that wait to be writer cannot come to their turn before it has
-//! ended, so requests do not let them pass. LOCK TABLES is admitted beside it; to be exclusive it waits for that.
+//! **A writer beside rows** ([`TableLock::writer_beside_rows`]) is a writer that admits writers of rows all the time.
+//! It builds an index meanwhile, and keeps out all other writers and changes of definitions. It does not wait for
+//! writers of rows to be admitted itself. It can tell [when those have gone](WriterLock::mark_row_writers) that were
+//! there at some moment, and nobody waits for that but it. Others that wait to be writer cannot come to their turn
+//! before it has ended, so requests do not let them pass. LOCK TABLES is admitted beside it; to be exclusive it waits
+//! for that.
 //!
 //! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out writers of whatever kind; WRITE
 //! keeps out all others. Neither keeps out the session's own statements, which say for [which session](LockRequest<'_>)
