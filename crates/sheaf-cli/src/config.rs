@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use sheaf_cli::configuration::{environment, overview, said_in_environment, said_in_file};
+use sheaf_cli::configuration::{
+    environment, file_of_environment, overview, said_in_environment, said_in_file,
+};
 use sheaf_cli::serve;
 
 #[derive(Debug, Args)]
@@ -20,7 +22,7 @@ enum ConfigCommand {
     /// where it is said. Says each fault, and fails if there is one. Values of system variables are tested at the
     /// start.
     Check {
-        /// The file; without it, the environment alone.
+        /// The file; without it, that of SHEAF_CONFIG, or the environment alone.
         file: Option<PathBuf>,
     },
 }
@@ -28,11 +30,13 @@ enum ConfigCommand {
 pub fn run(arguments: &ConfigArguments) -> Result<ExitCode, Box<dyn Error>> {
     let ConfigCommand::Check { file } = &arguments.command;
     let serve = serve::options();
+    let environment = environment();
+    let file = file.clone().or_else(|| file_of_environment(&environment));
     let mut said = Vec::new();
     let mut is_right = true;
     let sources = [
         file.as_ref().map(|file| said_in_file(&serve, file)),
-        Some(said_in_environment(&serve, &environment())),
+        Some(said_in_environment(&serve, &environment)),
     ];
     for source in sources.into_iter().flatten() {
         match source {

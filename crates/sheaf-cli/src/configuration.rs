@@ -44,6 +44,15 @@ pub enum Source {
     Environment(String),
 }
 
+impl Source {
+    fn line(&self) -> usize {
+        match self {
+            Source::File { line, .. } => *line,
+            Source::Environment(_) => 0,
+        }
+    }
+}
+
 impl Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,8 +117,8 @@ fn complete(
         return Ok(arguments);
     }
     let path = file_of(&arguments[2..])
-        .or_else(|| environment.get(CONFIG_VARIABLE).cloned())
-        .map(PathBuf::from);
+        .map(PathBuf::from)
+        .or_else(|| file_of_environment(environment));
     let mut said = match &path {
         Some(path) => said_in_file(serve, path)?,
         None => Vec::new(),
@@ -121,6 +130,12 @@ fn complete(
     }
     arguments.splice(2..2, said.iter().map(Said::flag));
     Ok(arguments)
+}
+
+/// The file that the environment names.
+pub fn file_of_environment(environment: &BTreeMap<String, OsString>) -> Option<PathBuf> {
+    let path = environment.get(CONFIG_VARIABLE)?;
+    (!path.is_empty()).then(|| path.into())
 }
 
 fn flag_of_file(path: &Path) -> OsString {
@@ -214,11 +229,17 @@ pub fn said_in_file(serve: &Command, path: &Path) -> Result<Vec<Said>, Configura
         faults: Vec::new(),
     };
     reader.options(table.get_ref());
+    // In the order of the file: a variable may depend on one before it.
+    reader.said.sort_by_key(|said| said.source.line());
     checked(serve, reader.said, reader.faults)
 }
 
 fn read(path: &Path) -> Result<String, Box<dyn std::error::Error>> {
-    if std::fs::metadata(path)?.len() > MAX_FILE_BYTES {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err("not a file".into());
+    }
+    if metadata.len() > MAX_FILE_BYTES {
         return Err(format!("longer than {MAX_FILE_BYTES} bytes").into());
     }
     Ok(std::fs::read_to_string(path)?)
@@ -548,14 +569,13 @@ mod tests {
         let file =
             file("[variables]\nsql_mode = \"ANSI\"\nlong_query_time = 0.5\nautocommit = false\n");
         let variables = variables_of_file(&serve(), file.path()).expect("it is right");
-        let mut texts: Vec<String> = variables
+        let texts: Vec<String> = variables
             .iter()
             .map(|one| format!("{}={}", one.name, one.value))
             .collect();
-        texts.sort();
         assert_eq!(
             texts,
-            ["autocommit=OFF", "long_query_time=0.5", "sql_mode=ANSI"]
+            ["sql_mode=ANSI", "long_query_time=0.5", "autocommit=OFF"]
         );
     }
 

@@ -368,7 +368,7 @@ fn set_variables_again(engine: &Arc<Engine>, file: &Path) {
             file = %file.display(),
             "set the system variables of the configuration again; options need a new start"
         ),
-        Err(error) => tracing::error!("the configuration was not taken: {error}"),
+        Err(error) => tracing::error!("the configuration was not taken from here on: {error}"),
     }
 }
 

@@ -195,10 +195,8 @@ pub(super) fn parse_weight_string(parser: &mut Parser) -> Result<Expr, ParserErr
     parser.expect_token(&Token::LParen)?;
     let mut arguments = vec![parser.parse_expr()?];
     if parser.parse_keyword(Keyword::AS) {
-        let is_binary = match parser.expect_one_of_keywords(&[Keyword::CHAR, Keyword::BINARY])? {
-            Keyword::BINARY => true,
-            _ => false,
-        };
+        let type_name = parser.expect_one_of_keywords(&[Keyword::CHAR, Keyword::BINARY])?;
+        let is_binary = type_name == Keyword::BINARY;
         parser.expect_token(&Token::LParen)?;
         let length = parser.parse_literal_uint()?;
         if length == 0 {

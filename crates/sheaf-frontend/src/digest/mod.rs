@@ -212,7 +212,8 @@ impl<'t> Reduction<'t> {
         let is_whole = number.bytes().all(|byte| byte.is_ascii_digit());
         // Columns are counted from 1.
         let is_some = number.bytes().any(|byte| byte != b'0');
-        if !(is_whole && is_some) || !self.lists.last().is_some_and(|is_list| *is_list) {
+        let is_in_list = self.lists.last().is_some_and(|is_list| *is_list);
+        if !(is_whole && is_some && is_in_list) {
             return false;
         }
         let is_first = match self.word(0) {

@@ -17,12 +17,24 @@ pub fn with_parameters(text: &str, parameters: &[Value], most_bytes: usize) -> S
         match (piece, parameters.as_slice()) {
             (Piece::Symbol(b'?'), [value, ..]) => {
                 parameters.next();
-                shown.push_str(&value_literal(value).to_string());
+                push_in_one_line(&value_literal(value).to_string(), &mut shown);
             }
             _ => shown.push_str(text.get(range).unwrap_or_default()),
         }
     }
     shown
+}
+
+/// A literal whose text can neither end it nor begin a line, which could look like an entry of a log.
+fn push_in_one_line(literal: &str, shown: &mut String) {
+    for character in literal.chars() {
+        match character {
+            '\\' => shown.push_str("\\\\"),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            other => shown.push(other),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub struct Reading {
 pub(super) struct Tokens<'t> {
     text: &'t str,
     pieces: Pieces<'t>,
+    /// Where the word ends that is taken apart, as `a@@b` is.
+    word_end: usize,
     reading: Reading,
     /// The tokens of a comment with hints, while it is read.
     hints: Option<Box<Tokens<'t>>>,
@@ -58,6 +60,7 @@ impl<'t> Tokens<'t> {
         Tokens {
             text,
             pieces: Pieces::new(text),
+            word_end: 0,
             reading,
             hints: None,
             is_hint: false,
@@ -265,7 +268,14 @@ impl<'t> Iterator for Tokens<'t> {
                     return Some(Token::Literal);
                 }
             }
-            let (piece, range) = self.pieces.next()?;
+            let start = self.pieces.position;
+            let (piece, range) = match start < self.word_end {
+                true => (Piece::Word, start..self.word_end),
+                false => self.pieces.next()?,
+            };
+            if piece == Piece::Word {
+                self.word_end = range.end;
+            }
             if piece == Piece::Blank {
                 continue;
             }

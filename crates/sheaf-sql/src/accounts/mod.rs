@@ -24,7 +24,6 @@
 //! | [`grant_tables`] | tables of `mysql` about accounts |
 //! | [`matching`] | which account a client is |
 //! | [`named`] | the accounts that a statement names |
-//! | [`open_accounts`] | accounts without a password that administer the server |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
 //! | [`requirements`] | which privileges a statement needs |
 //! | [`rights`] | what a session may do: privileges of its account and of its roles, as one |
@@ -38,7 +37,6 @@ mod columns;
 mod grant_tables;
 mod matching;
 mod named;
-mod open_accounts;
 pub mod password;
 mod requirements;
 mod rights;

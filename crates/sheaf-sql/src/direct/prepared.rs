@@ -18,12 +18,12 @@ use crate::direct::{Known, Spelled};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
 use crate::parser::{self, Parameters, Parsed, ParsedStatement, scan};
+use crate::session::measured::{KnownBy, NamedStatement, Sent};
 use crate::session::prepared::{Compiled, Prepared, PreparedStatements, Run};
 use crate::session::result::{
     BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
 };
 use crate::session::running::RunningRequest;
-use crate::session::statement_events::{KnownBy, NamedStatement, Sent};
 use crate::session::status::Command;
 use crate::session::{PreparedInfo, Session};
 use crate::statement::properties::{Preparing, properties_of};

@@ -20,6 +20,7 @@
 //! | [`maintenance_thread`] | the thread that does it |
 //! | [`optimizer_costs`] | the tables `mysql.server_cost` and `mysql.engine_cost` |
 //! | [`rewrite_rules`] | query rewrite rules in a table |
+//! | [`open_accounts`] | accounts without a password that administer the server |
 //! | [`start_variables`] | system variables of a configuration |
 //! | [`backup`] | BACKUP TO |
 //! | [`metrics`] | status variables with what they mean, for monitoring |
@@ -28,6 +29,7 @@ pub(crate) mod backup;
 pub(crate) mod maintenance;
 pub(crate) mod maintenance_thread;
 pub(crate) mod metrics;
+mod open_accounts;
 pub(crate) mod optimizer_costs;
 pub(crate) mod rewrite_rules;
 mod start_variables;

@@ -40,15 +40,10 @@ impl LocalSums {
         &self,
         slot: usize,
         event: &StatementEvent,
-        sample: impl FnOnce(Option<&DigestName>, &mut String),
+        sample: impl FnOnce(&mut String),
     ) {
-        if let Some(Slot { name, sums }) = self.lock().get_mut(slot) {
-            sums.add(event, |text| sample(name.as_deref(), text));
+        if let Some(Slot { sums, .. }) = self.lock().get_mut(slot) {
+            sums.add(event, sample);
         }
-    }
-
-    /// The digest of a place.
-    pub(crate) fn name(&self, slot: usize) -> Option<Arc<DigestName>> {
-        self.lock().get(slot).and_then(|slot| slot.name.clone())
     }
 }

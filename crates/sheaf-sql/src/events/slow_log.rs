@@ -12,11 +12,11 @@
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sheaf_types::temporal::push_datetime;
@@ -29,6 +29,8 @@ const MAX_WAITING: usize = 1024;
 const MAX_WAITING_BYTES: usize = 4 << 20;
 /// Of a longer statement the start is written.
 const MAX_STATEMENT_BYTES: usize = 256 << 10;
+/// What each log begins with.
+const FIRST_BYTES: &[u8; 8] = b"# Time: ";
 /// FLUSH SLOW LOGS does not wait longer for what is written.
 const FLUSH_WAIT: Duration = Duration::from_secs(10);
 
@@ -123,7 +125,6 @@ enum Message {
 
 struct Writer {
     sender: SyncSender<Message>,
-    thread: JoinHandle<()>,
     path: PathBuf,
 }
 
@@ -181,9 +182,9 @@ impl SlowLog {
             return;
         }
         self.is_on.store(path.is_some(), Ordering::Relaxed);
-        if let Some(writer) = writer.take() {
-            writer.end();
-        }
+        // Its thread ends when it has written what waits. A disk that does not answer must not hold up who sets a
+        // variable.
+        *writer = None;
         let Some(path) = path else { return };
         match self.begin(path) {
             Ok(begun) => *writer = Some(begun),
@@ -199,14 +200,10 @@ impl SlowLog {
         let waiting_bytes = Arc::clone(&self.waiting_bytes);
         let dropped = Arc::clone(&self.dropped);
         let file = path.clone();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("slow-log".to_string())
             .spawn(move || write_all(&file, &receiver, &waiting_bytes, &dropped))?;
-        Ok(Writer {
-            sender,
-            thread,
-            path,
-        })
+        Ok(Writer { sender, path })
     }
 
     /// Puts an entry into the queue. It waits for nothing.
@@ -237,24 +234,16 @@ impl SlowLog {
             None => return,
         };
         let (done, is_done) = sync_channel(1);
-        if sender.send(Message::Reopen(done)).is_ok() {
+        // A full queue is one that a disk does not take.
+        if sender.try_send(Message::Reopen(done)).is_ok() {
             let _ = is_done.recv_timeout(FLUSH_WAIT);
         }
     }
 
-    /// Writes what waits, and ends the thread.
+    /// Writes what waits, unless the disk takes too long, and ends the thread.
     pub(crate) fn close(&self) {
+        self.reopen();
         self.configure(SlowLogOptions::default());
-    }
-}
-
-impl Writer {
-    fn end(self) {
-        drop(self.sender);
-        // It ends when it has written what waits.
-        if self.thread.join().is_err() {
-            tracing::error!("the thread of the slow query log has panicked");
-        }
     }
 }
 
@@ -293,16 +282,39 @@ fn failed(path: &Path, error: &io::Error) {
     tracing::error!(%error, path = %path.display(), "the slow query log cannot be written");
 }
 
-/// Opens the file of a log, and makes it.
+/// Opens the file of a log, and makes it. What may have come to its place meanwhile, as a link, a pipe or a file of
+/// another kind, is refused: it could lead anywhere, or never be opened.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    let file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o640)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    let mut first = [0; FIRST_BYTES.len()];
+    let is_log =
+        metadata.len() == 0 || file.read_exact_at(&mut first, 0).is_ok() && first == *FIRST_BYTES;
+    if metadata.is_file() && is_log {
+        Ok(file)
+    } else {
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "there is something else than a slow query log",
+        ))
+    }
 }
 
 /// Where a log of this name lies. `None`: it may not have the name, which could be that of a file of the database or of
 /// another program. Names are relative to the directory of the database, where they end in `-slow.log`. Elsewhere they
 /// end in `.log`.
 pub(crate) fn path_of(name: &str, data_directory: &Path) -> Option<PathBuf> {
-    let path = data_directory.join(name);
+    // The default is the path of a file in the directory, which may be a relative one.
+    let path = match Path::new(name).starts_with(data_directory) {
+        true => PathBuf::from(name),
+        false => data_directory.join(name),
+    };
     let file = path.file_name()?.to_str()?;
     let directory = path.parent()?.canonicalize().ok()?;
     let is_inside = data_directory

@@ -39,6 +39,7 @@ pub(crate) mod findings;
 pub(crate) mod handle;
 mod ignored_result;
 pub(crate) mod info;
+pub(crate) mod measured;
 pub(crate) mod outcome;
 pub(crate) mod planning;
 pub(crate) mod prepared;
@@ -94,6 +95,7 @@ use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 pub(crate) use crate::session::ignored_result::IgnoredResult;
 pub use crate::session::info::{Encryption, SessionInfo};
+use crate::session::measured::{DigestCircumstances, KnownBy, Sent};
 use crate::session::outcome::Outcome;
 use crate::session::planning::{
     SMALL_TEXT_BYTES, Waits, expected_bytes, hinted_limit, is_query, takes_a_place,
@@ -103,7 +105,6 @@ use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{Definitions, RunningRequest, RunningStatement};
 use crate::session::slow_client::SlowClient;
-use crate::session::statement_events::{DigestCircumstances, KnownBy, Sent};
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::status::Command;
 use crate::session::table_expressions::TableExpressions;

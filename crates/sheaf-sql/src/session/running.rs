@@ -6,9 +6,9 @@ use std::time::Duration;
 use sheaf_storage::ReadView;
 use sheaf_table::{Catalog, DatabaseSnapshot};
 
+use crate::session::measured::{NamedStatement, Unfinished};
 use crate::session::prepared::Reading;
 use crate::session::searched::Searched;
-use crate::session::statement_events::{NamedStatement, Unfinished};
 use crate::variables::{VariableValue, Variables};
 
 /// A request: one statement, or several.

@@ -5,7 +5,6 @@
 //! does.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -14,72 +13,19 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 
 use super::Session;
+use super::measured::{DigestCircumstances, KnownBy, Sent, Unfinished};
 use super::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::error::Result;
 use crate::events::StatementEvent;
-use crate::events::digest_name::DigestName;
 use crate::events::slow_log::Entry;
-use crate::variables::SqlMode;
 
 /// The start of a statement that a sample keeps, in bytes (`performance_schema_max_sql_text_length`).
 const MAX_SAMPLE_BYTES: usize = 1024;
-
-/// What the digest of a text depends on besides the text.
-#[derive(PartialEq)]
-pub(crate) struct DigestCircumstances {
-    database: Option<String>,
-    sql_mode: SqlMode,
-}
-
-/// Which text a statement is known by when it comes again.
-#[derive(Clone, Copy)]
-pub(crate) enum KnownBy<'t> {
-    /// That which its literals were taken out of.
-    TakenOut,
-    /// This one, which has the same digest.
-    Text(&'t str),
-    /// This one, of what is done to a statement by its name.
-    Named(&'static str, &'t str),
-    /// It may not come again.
-    Nothing,
-}
-
-/// A statement as its client has sent it.
-#[derive(Clone, Copy)]
-pub(crate) struct Sent<'t> {
-    pub(crate) text: &'t str,
-    /// What takes the places of its `?`.
-    pub(crate) parameters: &'t [Value],
-    pub(crate) known_by: KnownBy<'t>,
-}
-
-impl<'t> Sent<'t> {
-    pub(super) fn text(text: &'t str, known_by: KnownBy<'t>) -> Sent<'t> {
-        Sent {
-            text,
-            parameters: &[],
-            known_by,
-        }
-    }
-}
-
-/// What PREPARE and EXECUTE of SQL are about. They are counted as what they do to it, whatever its name.
-pub(crate) struct NamedStatement {
-    pub(crate) verb: &'static str,
-    pub(crate) text: Arc<str>,
-    pub(crate) parameters: Vec<Value>,
-}
 
 /// What was known when a statement began.
 struct Before {
     rows_examined: u64,
     scans: u64,
-}
-
-/// A statement whose commit has not come to its end.
-pub(crate) struct Unfinished {
-    slot: Option<usize>,
-    event: StatementEvent,
 }
 
 /// Counts what goes to a sink.
@@ -261,14 +207,13 @@ impl Session {
         (text, parameters): (&str, &[Value]),
     ) {
         if let Some(slot) = slot {
-            self.digests.local().add(slot, event, |name, sample| {
-                sample.push_str(&shown(name, text, parameters, MAX_SAMPLE_BYTES));
+            self.digests.local().add(slot, event, |sample| {
+                sample.push_str(&shown(text, parameters, MAX_SAMPLE_BYTES));
             });
         }
         let log = &self.engine.slow_log;
         if log.is_on() && self.is_logged(event, text) {
-            let name = slot.and_then(|slot| self.digests.local().name(slot));
-            let statement = shown(name.as_deref(), text, parameters, usize::MAX);
+            let statement = shown(text, parameters, usize::MAX);
             let entry = Entry {
                 event,
                 user: &self.client.info.user,
@@ -298,9 +243,12 @@ impl Session {
 }
 
 /// A statement as others may see it: with its parameters, but not with passwords.
-fn shown(name: Option<&DigestName>, text: &str, parameters: &[Value], most_bytes: usize) -> String {
-    if let Some(name) = name.filter(|name| name.is_secret) {
-        return name.digest.text.clone();
+fn shown(text: &str, parameters: &[Value], most_bytes: usize) -> String {
+    if may_have_password(text) {
+        return format!(
+            "{} /* not shown: it may have a password */",
+            first_word(text)
+        );
     }
     let mut shown = match parameters.is_empty() {
         true => text[..boundary(text, most_bytes)].to_string(),
@@ -308,6 +256,30 @@ fn shown(name: Option<&DigestName>, text: &str, parameters: &[Value], most_bytes
     };
     shown.truncate(boundary(&shown, most_bytes));
     shown
+}
+
+/// The word that a statement begins with, if it does with one.
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '(');
+    let end = text.find(|c: char| !c.is_ascii_alphabetic());
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Whether a password may stand in a statement. Words decide, wherever they stand: a statement with an error, or one in
+/// a string that is to be prepared, has its password as well. Statements about rows say what applications keep in
+/// tables.
+fn may_have_password(text: &str) -> bool {
+    const ABOUT_ROWS: [&str; 9] = [
+        "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "TABLE", "VALUES", "LOAD",
+    ];
+    const WORDS: [&[u8]; 2] = [b"identified", b"password"];
+    let first = first_word(text);
+    let is_about_rows = |known: &&str| first.eq_ignore_ascii_case(known);
+    let has = |word: &&[u8]| {
+        let mut parts = text.as_bytes().windows(word.len());
+        parts.any(|part| part.eq_ignore_ascii_case(word))
+    };
+    !ABOUT_ROWS.iter().any(|known| is_about_rows(&known)) && WORDS.iter().any(|word| has(word))
 }
 
 /// The greatest place that is no greater and between characters.
@@ -347,15 +319,28 @@ mod tests {
 
     #[test]
     fn samples_end_between_characters() {
-        assert_eq!(shown(None, "select 'é'", &[], 9), "select '");
-        assert_eq!(shown(None, "select ?", &[Value::Int(7)], 100), "select 7");
+        assert_eq!(shown("select 'é'", &[], 9), "select '");
+        assert_eq!(shown("select ?", &[Value::Int(7)], 100), "select 7");
     }
 
     #[test]
     fn passwords_are_not_shown() {
-        let text = "create user u identified by 'geheim'";
-        let name = DigestName::of_statement(text);
-        assert!(!shown(Some(&name), text, &[], 100).contains("geheim"));
+        let names = "a,".repeat(600);
+        for text in [
+            "create user u identified by 'geheim'",
+            "create user u@identified by 'geheim'",
+            "CHANGE MASTER TO MASTER_PASSWORD = 'geheim'",
+            r#"prepare p from "alter user u identified by 'geheim'""#,
+            r#"set @s = "alter user u IDENTIFIED by 'geheim'""#,
+            "/* new */ create user u identified by geheim",
+            &format!("create user {names} b identified by 'geheim'"),
+        ] {
+            assert!(!shown(text, &[], usize::MAX).contains("geheim"), "{text}");
+        }
+        let text = " (select password from users where id = 1)";
+        assert_eq!(shown(text, &[], 100), text);
+        assert_eq!(first_word(" (select 1)"), "select");
+        assert_eq!(first_word("/**/ set"), "");
     }
 
     #[test]

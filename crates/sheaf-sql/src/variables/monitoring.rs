@@ -51,6 +51,9 @@ impl Variables {
         if !is_about_log {
             return Ok(());
         }
+        if name.eq_ignore_ascii_case(LOG) && !self.boolean(LOG) {
+            return Ok(());
+        }
         let refused = || SqlError::wrong_value_for_variable(LOG_FILE, self.text(LOG_FILE));
         let path = self.slow_log_path().ok_or_else(refused)?;
         match self.boolean(LOG) {

@@ -50,11 +50,11 @@ const LAST_ROWS: u64 = 1_000;
 /// After so many rounds twice as many may be left: writers are about as fast as the build. And how many at most.
 const ROUNDS_PER_DOUBLING: u32 = 16;
 const MOST_LAST_ROWS: u64 = 64_000;
-/// How long an attempt to lock all others out takes at first, and at most.
+/// How long an attempt to lock all others out takes at first.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
-const LONGEST_ATTEMPT: Duration = Duration::from_secs(1);
-/// After so many attempts the next ones take twice as long: there may be no moment without statements of that length.
-const ATTEMPTS_PER_DOUBLING: u32 = 20;
+/// And later: this part of what the build has waited so far. Beside transactions that overlap, no shorter attempt finds
+/// a moment without them.
+const ATTEMPT_SHARE: u32 = 20;
 /// The pause after the first attempt; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -185,8 +185,8 @@ impl<'a> IndexBuildBeside<'a> {
     /// As [`begin`](Self::begin).
     pub(crate) fn finish(mut self) -> Result<ExclusiveLock<'a>> {
         let mut waited = Duration::ZERO;
-        let (mut attempt, mut pause) = (FIRST_ATTEMPT, FIRST_PAUSE);
-        let (mut rounds_behind, mut attempts) = (0_u32, 0_u32);
+        let mut pause = FIRST_PAUSE;
+        let mut rounds_behind = 0_u32;
         let mut last_rows = LAST_ROWS;
         loop {
             let had_ended = self.catch_up()?;
@@ -199,6 +199,7 @@ impl<'a> IndexBuildBeside<'a> {
                 waited += self.wait_for_marked(waited)?;
                 continue;
             }
+            let attempt = FIRST_ATTEMPT.max(waited / ATTEMPT_SHARE);
             let slice = self.slice(waited, attempt)?;
             let began = Instant::now();
             match self.writer.exclusive(slice) {
@@ -209,10 +210,6 @@ impl<'a> IndexBuildBeside<'a> {
                 }
                 Ok(_) => {}
                 Err(TableError::LockWaitTimeout) => {
-                    attempts += 1;
-                    if attempts.is_multiple_of(ATTEMPTS_PER_DOUBLING) {
-                        attempt = (attempt * 2).min(LONGEST_ATTEMPT);
-                    }
                     self.progress.begin(WAITING, None);
                     self.pause(pause)?;
                     pause = (pause * 2).min(LONGEST_PAUSE);

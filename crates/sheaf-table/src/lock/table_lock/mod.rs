@@ -73,6 +73,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sheaf_storage::StorageError;
 use sheaf_storage::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sheaf_storage::sync::{Condvar, Mutex, thread_hint};
 
@@ -270,6 +271,12 @@ impl State {
         let is_kept_out = self.is_others(request.session)
             || (!self.readers.is_empty() && !self.readers.contains(&request.session));
         passes && !self.has_lone_writer() && !self.exclusive && !is_kept_out
+    }
+
+    /// Whether the session has locked the table WRITE beside a writer that admits rows.
+    fn is_locked_beside_builder(&self, session: u64) -> bool {
+        let is_owner = self.owner.is_some_and(|(owner, _)| owner == session);
+        session != NO_SESSION && self.is_beside_rows && is_owner
     }
 
     /// Whether there is a writer that admits no writers of rows.
@@ -491,6 +498,10 @@ impl TableLock {
 
     pub(crate) fn writer(self: &Arc<Self>, request: LockRequest<'_>) -> Result<WriterLock> {
         let free = |state: &State| state.admits_writer(&request);
+        // The writer beside rows waits for LOCK TABLES of this session, which cannot wait for it.
+        if self.state.lock().is_locked_beside_builder(request.session) {
+            return Err(TableError::Storage(StorageError::Deadlock));
+        }
         let definer = definer(request.session, false);
         self.acquire_as(definer, request, free, |state| {
             state.writer = true;

@@ -492,3 +492,17 @@ fn lock_tables_comes_beside_a_build_and_goes_before_its_end() {
         assert!(builder.exclusive(request(1, Duration::ZERO)).is_ok());
     }
 }
+
+#[test]
+fn a_session_that_has_locked_a_table_does_not_wait_for_its_build() {
+    let lock = Arc::new(TableLock::default());
+    let _builder = lock.writer_beside_rows(request(1, Duration::ZERO)).unwrap();
+    let _locked = lock
+        .for_session(SessionLockMode::Write, 2, Duration::ZERO)
+        .unwrap();
+    let refused = lock.writer(request(2, Duration::from_secs(3600)));
+    assert!(matches!(
+        refused,
+        Err(TableError::Storage(StorageError::Deadlock))
+    ));
+}
