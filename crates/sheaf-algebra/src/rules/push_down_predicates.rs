@@ -147,14 +147,20 @@ fn split_by_left(conditions: Vec<Scalar>, join: &DependentJoin) -> (Vec<Scalar>,
     split_by(conditions, |condition| is_of(condition, &left, &others))
 }
 
-/// `filter p (A djoin B)  =  (filter p A) djoin B`, before there is a join: `B` is wanted for fewer rows then.
+/// `filter p (A djoin B)  =  (filter p A) djoin B`, before there is a join: `B` is wanted for fewer rows then. A
+/// condition that names columns from further out stays: what `B` is computed for would depend on them, too.
 pub(super) fn below_dependent_joins(relation: Relation) -> Relation {
     match relation.into_operator() {
         Operator::Filter(Filter { input, condition }) => match input.into_operator() {
             Operator::DependentJoin(mut join)
                 if !condition.is_of_variables() && !join.right.contains_volatile() =>
             {
-                let (below, stays) = split_by_left(condition.into_conjuncts(), &join);
+                let left = join.left.column_set();
+                let (below, mut stays) = split_by_left(condition.into_conjuncts(), &join);
+                let (below, taken): (Vec<_>, Vec<_>) = below
+                    .into_iter()
+                    .partition(|condition| condition.columns().is_subset(&left));
+                stays.extend(taken);
                 join.left = Box::new(below_dependent_joins(filtered(*join.left, below)));
                 filtered(Operator::DependentJoin(join).into(), stays)
             }
