@@ -20,12 +20,6 @@ impl DigestName {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn of_statement(statement: &str) -> DigestName {
-        let reading = sheaf_frontend::digest::Reading::default();
-        DigestName::new(None, Digest::of(statement, reading, 1024))
-    }
-
     pub(super) fn key(&self) -> Key {
         (self.schema.clone(), self.digest.hash)
     }

@@ -133,7 +133,7 @@ mod tests {
         let slot = session.slot(table, None, Some(text), digest);
         session
             .local
-            .add(slot, &StatementEvent::default(), |_, _| {});
+            .add(slot, &StatementEvent::default(), |_| {});
     }
 
     #[test]
