@@ -88,7 +88,7 @@ enum Command {
     Checkpoints(sheaf_torture::checkpoint_latency::Options),
     /// Serves a Sheaf database: how the benchmarks start Sheaf as a process of its own.
     #[command(hide = true)]
-    Serve(sheaf_cli::serve::ServeArguments),
+    Serve(Box<sheaf_cli::serve::ServeArguments>),
 }
 
 fn main() -> ExitCode {
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
         Command::Checkpoints(options) => {
             return sheaf_torture::checkpoint_latency::run(&options);
         }
-        Command::Serve(options) => sheaf_cli::serve::run(options)
+        Command::Serve(options) => sheaf_cli::serve::run(*options)
             .map(|_| ())
             .map_err(BenchError::from_display),
     };

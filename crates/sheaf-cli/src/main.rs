@@ -32,7 +32,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve a database over the MySQL protocol.
-    Serve(serve::ServeArguments),
+    Serve(Box<serve::ServeArguments>),
     /// Make a database, or give the root of one a password.
     Init(init::InitArguments),
     /// Look at the options of a server.
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .init();
     let result: Result<ExitCode, Box<dyn Error>> = match arguments.command {
-        Command::Serve(arguments) => serve::run(arguments),
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::Init(arguments) => init::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::HelpPages(arguments) => help_pages::run(&arguments, Arguments::command()),

@@ -275,6 +275,7 @@ fn slow_statements_are_logged() {
             "FLUSH SLOW LOGS",
             "SET GLOBAL log_queries_not_using_indexes = ON",
             "SELECT id FROM t IGNORE INDEX (a) WHERE a > 5",
+            "FLUSH SLOW LOGS",
             "SET GLOBAL slow_query_log = OFF",
             "SET long_query_time = 0",
             "SELECT 'after the end'",

@@ -131,9 +131,7 @@ mod tests {
     fn run(session: &mut SessionDigests<u8>, table: &DigestTable, text: &str) {
         let digest = || Digest::of(text, Reading::default(), 1024);
         let slot = session.slot(table, None, Some(text), digest);
-        session
-            .local
-            .add(slot, &StatementEvent::default(), |_| {});
+        session.local.add(slot, &StatementEvent::default(), |_| {});
     }
 
     #[test]

@@ -279,7 +279,7 @@ fn may_have_password(text: &str) -> bool {
         let mut parts = text.as_bytes().windows(word.len());
         parts.any(|part| part.eq_ignore_ascii_case(word))
     };
-    !ABOUT_ROWS.iter().any(|known| is_about_rows(&known)) && WORDS.iter().any(|word| has(word))
+    !ABOUT_ROWS.iter().any(is_about_rows) && WORDS.iter().any(has)
 }
 
 /// The greatest place that is no greater and between characters.

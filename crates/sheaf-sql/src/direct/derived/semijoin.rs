@@ -201,11 +201,11 @@ impl Semijoin {
             alias.name = name;
             alias.columns.clear();
             let body = Box::new(ast::SetExpr::Select(select));
-            *subquery = Box::new(ast::Query {
+            **subquery = ast::Query {
                 body,
                 order_by: None,
                 ..self.query
-            });
+            };
         }
         (table, links)
     }
