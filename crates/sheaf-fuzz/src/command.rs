@@ -635,6 +635,9 @@ impl Run<'_> {
                 _ => {}
             }
             is_known |= is_unknown && known::reason(sql, sheaf, second).is_some();
+        } else if is_unknown {
+            // There is no other one.
+            return Ok(Verdict::Known);
         }
         if is_known {
             return Ok(Verdict::Known);
