@@ -198,6 +198,15 @@ pub fn text_rows(rows: Vec<Row>) -> Vec<String> {
         .collect()
 }
 
+/// Runs statements, which must succeed.
+pub fn run(connection: &mut Conn, statements: &[&str]) {
+    for statement in statements {
+        connection
+            .query_drop(statement)
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+}
+
 /// All rows of a query, as text.
 pub fn query_text(connection: &mut Conn, sql: &str) -> Vec<String> {
     text_rows(

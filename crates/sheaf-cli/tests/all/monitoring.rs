@@ -9,17 +9,9 @@ use mysql::prelude::Queryable;
 use sheaf_server::MetricsServer;
 use sheaf_sql::EngineOptions;
 
-use crate::harness::{TestServer, error_of, query_text};
+use crate::harness::{TestServer, error_of, query_text, run};
 
 const BY_DIGEST: &str = "performance_schema.events_statements_summary_by_digest";
-
-fn run(connection: &mut Conn, statements: &[&str]) {
-    for statement in statements {
-        connection
-            .query_drop(statement)
-            .unwrap_or_else(|error| panic!("{statement}: {error}"));
-    }
-}
 
 fn code(connection: &mut Conn, statement: &str) -> u16 {
     error_of(connection.query_drop(statement)).0

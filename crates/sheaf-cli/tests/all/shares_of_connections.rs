@@ -2,8 +2,8 @@
 
 use mysql::Conn;
 
-use crate::harness::{TestServer, error_of, query_text};
-use crate::users::{connect_as, run, shop};
+use crate::harness::{TestServer, error_of, query_text, run};
+use crate::users::{connect_as, shop};
 
 #[test]
 fn an_account_has_its_share_of_the_connections() {

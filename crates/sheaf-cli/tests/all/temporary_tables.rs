@@ -5,15 +5,7 @@ use mysql::prelude::Queryable;
 use mysql::{ChangeUserOpts, Conn};
 
 use crate::command_line::{check, connect, serve, stdout_of};
-use crate::harness::{TestServer, error_of, query_text, wait_until};
-
-fn run(connection: &mut Conn, statements: &[&str]) {
-    for statement in statements {
-        connection
-            .query_drop(statement)
-            .unwrap_or_else(|error| panic!("{statement}: {error}"));
-    }
-}
+use crate::harness::{TestServer, error_of, query_text, run, wait_until};
 
 fn code(connection: &mut Conn, statement: &str) -> u16 {
     match connection.query_drop(statement) {

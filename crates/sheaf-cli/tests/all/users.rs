@@ -4,20 +4,12 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Opts};
 use sheaf_sql::EngineOptions;
 
-use crate::harness::{TestServer, error_of, query_text};
+use crate::harness::{TestServer, error_of, query_text, run};
 use crate::raw_client::{CLIENT_PLUGIN_AUTH, RawClient};
 
 pub(crate) fn connect_as(server: &TestServer, user: &str, password: &str) -> mysql::Result<Conn> {
     let options = server.options().user(Some(user));
     Conn::new(options.pass(Some(password).filter(|password| !password.is_empty())))
-}
-
-pub(crate) fn run(connection: &mut Conn, statements: &[&str]) {
-    for statement in statements {
-        connection
-            .query_drop(statement)
-            .unwrap_or_else(|error| panic!("{statement}: {error}"));
-    }
 }
 
 /// Code and text of the error that a statement must give.

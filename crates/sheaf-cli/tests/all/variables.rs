@@ -3,15 +3,7 @@
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::harness::{TestServer, error_of, query_text, wait_until};
-
-fn run(connection: &mut Conn, statements: &[&str]) {
-    for statement in statements {
-        connection
-            .query_drop(statement)
-            .unwrap_or_else(|error| panic!("{statement}: {error}"));
-    }
-}
+use crate::harness::{TestServer, error_of, query_text, run, wait_until};
 
 fn code(connection: &mut Conn, statement: &str) -> u16 {
     let outcome = connection.query_drop(statement);

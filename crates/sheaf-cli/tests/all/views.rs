@@ -8,15 +8,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::clients::{installed, mariadb};
-use crate::harness::{TestServer, query_text};
-
-fn run(connection: &mut Conn, statements: &[&str]) {
-    for statement in statements {
-        connection
-            .query_drop(statement)
-            .unwrap_or_else(|error| panic!("{statement}: {error}"));
-    }
-}
+use crate::harness::{TestServer, query_text, run};
 
 fn code(connection: &mut Conn, statement: &str) -> u16 {
     match connection.query_drop(statement) {
