@@ -1,4 +1,4 @@
-//! A statement with its values, for those who look at what has run.
+//! A statement with its values, for a list of what has run.
 
 use sheaf_types::Value;
 

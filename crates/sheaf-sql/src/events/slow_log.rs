@@ -182,8 +182,7 @@ impl SlowLog {
             return;
         }
         self.is_on.store(path.is_some(), Ordering::Relaxed);
-        // Its thread ends when it has written what waits. A disk that does not answer must not hold up who sets a
-        // variable.
+        // Its thread ends when it has written what waits. A disk that does not answer must not hold up SET GLOBAL.
         *writer = None;
         let Some(path) = path else { return };
         match self.begin(path) {

@@ -262,7 +262,7 @@ impl Catalog {
         }
     }
 
-    /// As [`lock_writer`](Self::lock_writer), but the writer admits those who change rows, and does not wait for them.
+    /// As [`lock_writer`](Self::lock_writer), but the writer admits writers of rows, and does not wait for them.
     pub(crate) fn lock_writer_beside_rows(
         &self,
         (database, name): (&str, &str),

@@ -1,4 +1,4 @@
-//! The rows that are changed while an index is built beside those who change them.
+//! The rows that other sessions change while an index is built.
 //!
 //! A change notes the primary key of its row here, before it changes the row. The build looks later what has become of
 //! these rows. Keys are never taken back: a row that is as it was makes no difference to the build. So rollbacks need

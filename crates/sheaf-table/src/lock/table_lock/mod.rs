@@ -696,7 +696,7 @@ impl Drop for RowWriterLock {
     fn drop(&mut self) {
         self.lock.release(|state| {
             state.row_writers -= 1;
-            // There is one mark at a time: who came before an older one has gone.
+            // There is one mark at a time: writers that came before an older one have gone.
             if self.marks < state.marks {
                 state.marked_row_writers -= 1;
             }
