@@ -337,3 +337,22 @@ fn metrics_are_told_over_http() {
     assert!(get("/ready").starts_with("HTTP/1.1 503 "));
     assert!(get("/health").starts_with("HTTP/1.1 200 "));
 }
+
+#[test]
+fn clients_that_say_nothing_keep_nobody_out() {
+    let (server, _connection) = server();
+    let metrics = MetricsServer::start(server.engine(), ([127, 0, 0, 1], 0).into());
+    let metrics = metrics.expect("a free port");
+    let silent: Vec<TcpStream> = (0..64)
+        .map(|_| TcpStream::connect(metrics.address()).expect("a connection"))
+        .collect();
+    // While those that were pushed out are about to end, a client is told to come again.
+    crate::harness::wait_until("the endpoint answers", || {
+        let mut stream = TcpStream::connect(metrics.address()).expect("a connection");
+        let mut answer = String::new();
+        let _ = stream.write_all(b"GET /health HTTP/1.1\r\n\r\n");
+        let _ = stream.read_to_string(&mut answer);
+        answer.ends_with("\r\n\r\nok\n")
+    });
+    drop(silent);
+}

@@ -4,30 +4,34 @@
 //!   accept (one thread) --> a thread for each client, of few: one request, one answer, closed
 //! ```
 //!
-//! Everything is bounded: clients, bytes of a request, and the time that one takes. It reads counters alone and takes
-//! no lock that a statement holds while it runs. It knows no accounts and no TLS, so it is off unless an address is
-//! given, which should be one that only the monitoring reaches.
+//! Everything is bounded: clients, bytes of a request, and the time that one takes. A client that comes when all places
+//! are taken gets the place of the one that has been there for longest. So clients that connect and say nothing do not
+//! keep out one that asks: it sends its request at once, and has its answer before others push it out. It reads counters
+//! alone and takes no lock that a statement holds while it runs. It knows no accounts and no TLS, so it is off unless an
+//! address is given, which should be one that only the monitoring reaches.
 //!
 //! Reference: <https://prometheus.io/docs/specs/om/open_metrics_spec/>; RFC 9112.
 
+mod clients;
 mod open_metrics;
 mod request;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use sheaf_sql::Engine;
 
+use self::clients::{Clients, Place};
 use self::request::{Answer, MAX_REQUEST_BYTES, Progress};
 
-/// Clients at the same time; others are told to come again.
-const MAX_CLIENTS: usize = 8;
-/// The time that a client has for its request, and for reading the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time that a client has for its request.
+const REQUEST_TIME: Duration = Duration::from_secs(2);
+/// The time that it has for reading the answer.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// A client that goes on to send when it has its answer is heard so long, and so much.
 const LINGER: Duration = Duration::from_secs(1);
 const MAX_LEFT_BYTES: u64 = 64 << 10;
@@ -68,7 +72,7 @@ impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
         // The acceptor waits for a client: this is one.
-        let _ = TcpStream::connect_timeout(&self.address, PATIENCE);
+        let _ = TcpStream::connect_timeout(&self.address, ANSWER_TIME);
         if let Some(acceptor) = self.acceptor.take()
             && acceptor.join().is_err()
         {
@@ -77,26 +81,8 @@ impl Drop for MetricsServer {
     }
 }
 
-/// One of the clients that are served.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(clients: &Arc<AtomicUsize>) -> Option<Place> {
-        let next = |count: usize| (count < MAX_CLIENTS).then_some(count + 1);
-        let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
-        let taken = clients.fetch_update(set, fetch, next);
-        taken.is_ok().then(|| Place(Arc::clone(clients)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 fn accept_until_stopped(listener: &TcpListener, engine: &Arc<Engine>, stopping: &AtomicBool) {
-    let clients = Arc::new(AtomicUsize::new(0));
+    let clients = Arc::new(Clients::default());
     loop {
         let accepted = listener.accept();
         if stopping.load(Ordering::Acquire) {
@@ -106,7 +92,7 @@ fn accept_until_stopped(listener: &TcpListener, engine: &Arc<Engine>, stopping: 
             thread::sleep(ACCEPT_RETRY);
             continue;
         };
-        let Some(place) = Place::take(&clients) else {
+        let Some(place) = Place::take(&clients, &client) else {
             // It may not even read that.
             let _ = client.set_write_timeout(Some(ACCEPT_RETRY));
             let _ = client.write_all(&Answer::busy().bytes());
@@ -129,8 +115,8 @@ fn accept_until_stopped(listener: &TcpListener, engine: &Arc<Engine>, stopping: 
 
 /// Reads a request and answers it.
 fn serve(client: &mut TcpStream, engine: &Engine) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    client.set_write_timeout(Some(PATIENCE))?;
+    let until = Instant::now() + REQUEST_TIME;
+    client.set_write_timeout(Some(ANSWER_TIME))?;
     let mut request = Vec::new();
     let mut buffer = [0; 1024];
     let answer = loop {

@@ -16,13 +16,17 @@
 //! | [`local_sums`] | those of a session |
 //! | [`digest_table`] | the digests that are known, and the sums that sessions have handed over |
 //! | [`session_digests`] | how a session finds the sums of a statement that comes again |
-//! | [`slow_log`] | the file of the slow query log, and its thread |
+//! | [`slow_log`] | the entries of the slow query log, and the thread that writes them |
+//! | [`log_file`] | where its file may lie, and how it is opened |
+//! | [`lost_entries`] | entries that were not written, and when that is said |
 
 pub(crate) mod digest_name;
 pub(crate) mod digest_sums;
 pub(crate) mod digest_table;
 pub(crate) mod latency_histogram;
 pub(crate) mod local_sums;
+pub(crate) mod log_file;
+mod lost_entries;
 pub(crate) mod session_digests;
 pub(crate) mod slow_log;
 

@@ -6,22 +6,23 @@
 //!
 //! A statement never waits for the disk, and an error of the disk fails none. An entry that finds the queue full is
 //! dropped and counted. The file is opened by the thread, and again on FLUSH SLOW LOGS, so that it may be moved away.
+//! Where that fails, the log stays on: the thread tries again now and then, and counts what is lost meanwhile.
 //!
 //! Reference: MySQL manual, "The Slow Query Log"; Percona Server, "Slow Query Log"; the entries have Percona's keys.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sheaf_types::temporal::push_datetime;
 
 use super::StatementEvent;
+use super::log_file::LogFile;
+use super::lost_entries::LostEntries;
 
 /// Entries that wait to be written, at most.
 const MAX_WAITING: usize = 1024;
@@ -29,8 +30,8 @@ const MAX_WAITING: usize = 1024;
 const MAX_WAITING_BYTES: usize = 4 << 20;
 /// Of a longer statement the start is written.
 const MAX_STATEMENT_BYTES: usize = 256 << 10;
-/// What each log begins with.
-const FIRST_BYTES: &[u8; 8] = b"# Time: ";
+/// A file that could not be opened is tried again after this.
+const OPEN_AGAIN: Duration = Duration::from_secs(10);
 /// FLUSH SLOW LOGS does not wait longer for what is written.
 const FLUSH_WAIT: Duration = Duration::from_secs(10);
 
@@ -125,7 +126,7 @@ enum Message {
 
 struct Writer {
     sender: SyncSender<Message>,
-    path: PathBuf,
+    file: LogFile,
 }
 
 /// See the module's comment.
@@ -145,7 +146,7 @@ pub(crate) struct SlowLog {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlowLogOptions {
     /// `None`: it is off.
-    pub(crate) path: Option<PathBuf>,
+    pub(crate) file: Option<LogFile>,
     pub(crate) logs_scans: bool,
     pub(crate) logs_administration: bool,
 }
@@ -170,7 +171,7 @@ impl SlowLog {
     /// Does what the variables say by now.
     pub(crate) fn configure(&self, options: SlowLogOptions) {
         let SlowLogOptions {
-            path,
+            file,
             logs_scans,
             logs_administration,
         } = options;
@@ -178,14 +179,14 @@ impl SlowLog {
         self.logs_administration
             .store(logs_administration, Ordering::Relaxed);
         let mut writer = self.lock();
-        if writer.as_ref().map(|writer| &writer.path) == path.as_ref() {
+        if writer.as_ref().map(|writer| &writer.file) == file.as_ref() {
             return;
         }
-        self.is_on.store(path.is_some(), Ordering::Relaxed);
+        self.is_on.store(file.is_some(), Ordering::Relaxed);
         // Its thread ends when it has written what waits. A disk that does not answer must not hold up SET GLOBAL.
         *writer = None;
-        let Some(path) = path else { return };
-        match self.begin(path) {
+        let Some(file) = file else { return };
+        match self.begin(file) {
             Ok(begun) => *writer = Some(begun),
             Err(error) => {
                 self.is_on.store(false, Ordering::Relaxed);
@@ -194,15 +195,19 @@ impl SlowLog {
         }
     }
 
-    fn begin(&self, path: PathBuf) -> io::Result<Writer> {
+    fn begin(&self, file: LogFile) -> io::Result<Writer> {
         let (sender, receiver) = sync_channel(MAX_WAITING);
         let waiting_bytes = Arc::clone(&self.waiting_bytes);
-        let dropped = Arc::clone(&self.dropped);
-        let file = path.clone();
+        let mut output = Output {
+            log_file: file.clone(),
+            file: None,
+            tried: None,
+            lost: LostEntries::new(&self.dropped),
+        };
         std::thread::Builder::new()
             .name("slow-log".to_string())
-            .spawn(move || write_all(&file, &receiver, &waiting_bytes, &dropped))?;
-        Ok(Writer { sender, path })
+            .spawn(move || write_all(&mut output, &receiver, &waiting_bytes))?;
+        Ok(Writer { sender, file })
     }
 
     /// Puts an entry into the queue. It waits for nothing.
@@ -246,91 +251,74 @@ impl SlowLog {
     }
 }
 
-fn write_all(
-    path: &Path,
-    receiver: &Receiver<Message>,
-    waiting_bytes: &AtomicUsize,
-    dropped: &AtomicU64,
-) {
-    let open = || open(path).map_err(|error| failed(path, &error)).ok();
-    let mut file = open();
+fn write_all(output: &mut Output, receiver: &Receiver<Message>, waiting_bytes: &AtomicUsize) {
+    output.reopen(Instant::now());
     while let Ok(message) = receiver.recv() {
         match message {
             Message::Entry(entry) => {
                 waiting_bytes.fetch_sub(entry.len(), Ordering::Relaxed);
-                if file.is_none() {
-                    dropped.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                let written = file.as_mut().map(|file| file.write_all(entry.as_bytes()));
-                if let Some(Err(error)) = written {
-                    failed(path, &error);
-                    dropped.fetch_add(1, Ordering::Relaxed);
-                }
+                output.write(&entry, Instant::now());
             }
             Message::Reopen(done) => {
-                file = open();
+                output.reopen(Instant::now());
                 // It may have stopped waiting.
                 let _ = done.try_send(());
             }
         }
     }
+    output.lost.report_rest(&output.log_file);
 }
 
-fn failed(path: &Path, error: &io::Error) {
-    tracing::error!(%error, path = %path.display(), "the slow query log cannot be written");
+/// What entries go to.
+struct Output {
+    log_file: LogFile,
+    file: Option<File>,
+    /// When it was opened last, or could not be.
+    tried: Option<Instant>,
+    lost: LostEntries,
 }
 
-/// Opens the file of a log, and makes it. What may have come to its place meanwhile, as a link, a pipe or a file of
-/// another kind, is refused: it could lead anywhere, or never be opened.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o640)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    let metadata = file.metadata()?;
-    let mut first = [0; FIRST_BYTES.len()];
-    let is_log =
-        metadata.len() == 0 || file.read_exact_at(&mut first, 0).is_ok() && first == *FIRST_BYTES;
-    if metadata.is_file() && is_log {
-        Ok(file)
-    } else {
-        Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "there is something else than a slow query log",
-        ))
+impl Output {
+    fn reopen(&mut self, now: Instant) {
+        self.tried = Some(now);
+        self.file = match self.log_file.open() {
+            Ok(file) => Some(file),
+            Err(error) => {
+                self.lost.note_error(&error);
+                None
+            }
+        };
+    }
+
+    fn write(&mut self, entry: &str, now: Instant) {
+        let may_open = |tried: Instant| now.saturating_duration_since(tried) >= OPEN_AGAIN;
+        if self.file.is_none() && self.tried.is_none_or(may_open) {
+            self.reopen(now);
+        }
+        match self.file.as_mut().map(|file| append(file, entry)) {
+            Some(Ok(())) => self.lost.report_rest(&self.log_file),
+            Some(Err(error)) => {
+                self.lost.note_error(&error);
+                self.lost.lose(&self.log_file, now);
+            }
+            None => self.lost.lose(&self.log_file, now),
+        }
     }
 }
 
-/// Where a log of this name lies. `None`: it may not have the name, which could be that of a file of the database or of
-/// another program. Names are relative to the directory of the database, where they end in `-slow.log`. Elsewhere they
-/// end in `.log`.
-pub(crate) fn path_of(name: &str, data_directory: &Path) -> Option<PathBuf> {
-    // The default is the path of a file in the directory, which may be a relative one.
-    let path = match Path::new(name).starts_with(data_directory) {
-        true => PathBuf::from(name),
-        false => data_directory.join(name),
-    };
-    let file = path.file_name()?.to_str()?;
-    let directory = path.parent()?.canonicalize().ok()?;
-    let is_inside = data_directory
-        .canonicalize()
-        .is_ok_and(|data| directory.starts_with(data));
-    let ending = if is_inside { "-slow.log" } else { ".log" };
-    let path = directory.join(file);
-    // A link could lead anywhere.
-    let is_free = match path.symlink_metadata() {
-        Ok(found) => found.is_file(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    };
-    (file.ends_with(ending) && is_free).then_some(path)
+/// Writes an entry behind those before it: all of it, or nothing.
+fn append(file: &mut File, entry: &str) -> io::Result<()> {
+    let end = file.metadata()?.len();
+    file.write_all(entry.as_bytes()).inspect_err(|_| {
+        // What is left of half an entry would be read as a part of the next one.
+        let _ = file.set_len(end);
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn entry(event: &StatementEvent) -> Entry<'_> {
@@ -371,15 +359,19 @@ mod tests {
         );
     }
 
+    fn options(directory: &Path, name: &str) -> SlowLogOptions {
+        SlowLogOptions {
+            file: Some(LogFile::new(name, directory)),
+            ..SlowLogOptions::default()
+        }
+    }
+
     #[test]
     fn entries_are_written_and_the_file_may_be_moved() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a-slow.log");
         let log = SlowLog::default();
-        log.configure(SlowLogOptions {
-            path: Some(path.clone()),
-            ..SlowLogOptions::default()
-        });
+        log.configure(options(directory.path(), "a-slow.log"));
         log.add("first\n".into());
         log.reopen();
         let moved = directory.path().join("moved-slow.log");
@@ -394,37 +386,57 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_disk_is_counted() {
+    fn a_log_that_cannot_be_opened_stays_on() {
         let directory = tempfile::tempdir().expect("a directory");
+        let inner = directory.path().join("inner");
         let log = SlowLog::default();
-        log.configure(SlowLogOptions {
-            path: Some(directory.path().join("absent").join("a-slow.log")),
-            ..SlowLogOptions::default()
-        });
+        log.configure(options(directory.path(), "inner/a-slow.log"));
         log.add("lost\n".into());
         log.reopen();
         assert_eq!(log.dropped(), 1);
+        // Another variable is set meanwhile.
+        log.configure(SlowLogOptions {
+            logs_scans: true,
+            ..options(directory.path(), "inner/a-slow.log")
+        });
+        assert!(log.is_on() && log.logs_scans());
+        std::fs::create_dir(&inner).expect("a directory");
+        log.reopen();
+        log.add("kept\n".into());
         log.close();
+        let text = std::fs::read_to_string(inner.join("a-slow.log")).expect("a file");
+        assert_eq!(text, "kept\n");
+        assert_eq!(log.dropped(), 1);
     }
 
     #[test]
-    fn files_of_the_database_are_no_logs() {
+    fn a_file_that_could_not_be_opened_is_tried_again_later() {
         let directory = tempfile::tempdir().expect("a directory");
-        let data = directory.path();
-        assert!(path_of("a-slow.log", data).is_some());
-        for name in [
-            "sheaf.log",
-            "a.log",
-            "sheaf.data",
-            "",
-            "..",
-            "absent/a-slow.log",
-        ] {
-            assert_eq!(path_of(name, data), None, "{name}");
-        }
-        let inside = data.join("data");
-        std::fs::create_dir(&inside).expect("a directory");
-        assert!(path_of("../a.log", &inside).is_some());
-        assert_eq!(path_of("../a.cnf", &inside), None);
+        let inner = directory.path().join("inner");
+        let lost = Arc::default();
+        let mut output = Output {
+            log_file: LogFile::new("inner/a-slow.log", directory.path()),
+            file: None,
+            tried: None,
+            lost: LostEntries::new(&lost),
+        };
+        let start = Instant::now();
+        output.write("first\n", start);
+        std::fs::create_dir(&inner).expect("a directory");
+        output.write("second\n", start + OPEN_AGAIN / 2);
+        output.write("third\n", start + OPEN_AGAIN);
+        let text = std::fs::read_to_string(inner.join("a-slow.log")).expect("a file");
+        assert_eq!((text.as_str(), lost.load(Ordering::Relaxed)), ("third\n", 2));
+    }
+
+    #[test]
+    fn half_an_entry_is_taken_back() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a-slow.log");
+        std::fs::write(&path, "whole\n").expect("a file");
+        // It is open for reading alone, so nothing can be written.
+        let mut file = File::open(&path).expect("a file");
+        assert!(append(&mut file, "other\n").is_err());
+        assert_eq!(std::fs::read_to_string(path).expect("a file"), "whole\n");
     }
 }

@@ -1,10 +1,11 @@
 //! The variables of digests and of the slow query log.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Variables;
 use crate::error::{Result, SqlError};
-use crate::events::slow_log::{self, SlowLogOptions};
+use crate::events::log_file::LogFile;
+use crate::events::slow_log::SlowLogOptions;
 
 const LOG: &str = "slow_query_log";
 const LOG_FILE: &str = "slow_query_log_file";
@@ -23,18 +24,14 @@ impl Variables {
         self.integer("min_examined_row_limit")
     }
 
-    fn slow_log_path(&self) -> Option<PathBuf> {
-        slow_log::path_of(self.text(LOG_FILE), Path::new(self.text("datadir")))
+    fn slow_log_file(&self) -> LogFile {
+        LogFile::new(self.text(LOG_FILE), Path::new(self.text("datadir")))
     }
 
     /// What the slow query log does.
     pub(crate) fn slow_log_options(&self) -> SlowLogOptions {
-        let path = match self.boolean(LOG) {
-            true => self.slow_log_path(),
-            false => None,
-        };
         SlowLogOptions {
-            path,
+            file: self.boolean(LOG).then(|| self.slow_log_file()),
             logs_scans: self.boolean("log_queries_not_using_indexes"),
             logs_administration: self.boolean("log_slow_admin_statements"),
         }
@@ -55,10 +52,11 @@ impl Variables {
             return Ok(());
         }
         let refused = || SqlError::wrong_value_for_variable(LOG_FILE, self.text(LOG_FILE));
-        let path = self.slow_log_path().ok_or_else(refused)?;
+        let file = self.slow_log_file();
+        file.path().ok_or_else(refused)?;
         match self.boolean(LOG) {
-            true => slow_log::open(&path).map(drop).map_err(|error| {
-                tracing::error!(%error, path = %path.display(), "the slow query log cannot be opened");
+            true => file.open().map(drop).map_err(|error| {
+                tracing::error!(%error, file = file.name(), "the slow query log cannot be opened");
                 refused()
             }),
             false => Ok(()),
