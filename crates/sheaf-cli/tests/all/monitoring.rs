@@ -158,6 +158,14 @@ fn digests_are_forgotten_on_demand_and_have_a_limit() {
 }
 
 #[test]
+fn the_servers_own_statements_are_not_counted() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    let counted = format!("SELECT DIGEST_TEXT FROM {BY_DIGEST} WHERE DIGEST_TEXT LIKE '%cost%'");
+    assert_eq!(query_text(&mut connection, &counted), [""; 0]);
+}
+
+#[test]
 fn who_has_no_privilege_sees_no_statements() {
     let (server, mut root) = server();
     run(
@@ -175,6 +183,12 @@ fn who_has_no_privilege_sees_no_statements() {
     let read = format!("SELECT COUNT(*) > 0 FROM {BY_DIGEST}");
     let mut app = login("app");
     assert_eq!(code(&mut app, &read), 1142);
+    for statement in ["SHOW COLUMNS FROM", "DESCRIBE", "SHOW FULL COLUMNS FROM"] {
+        let statement = format!("{statement} {BY_DIGEST}");
+        assert_eq!(code(&mut app, &statement), 1142, "{statement}");
+    }
+    assert_eq!(code(&mut app, "DESCRIBE mysql.user"), 1142);
+    assert_eq!(query_text(&mut app, "DESCRIBE performance_schema.global_status").len(), 2);
     assert_eq!(code(&mut app, "USE performance_schema"), 1044);
     assert_eq!(
         query_text(&mut app, "SHOW DATABASES"),

@@ -24,7 +24,7 @@ use crate::session::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::warnings::Level;
 use crate::session::{Session, status};
 use crate::variables::{CHARACTER_SETS, Variables};
-use crate::virtual_database::is_virtual_database;
+use crate::virtual_database::{is_for_everybody, is_virtual_database};
 use sheaf_frontend::query::Header;
 
 const TEXT: Cells = Cells::Text(64);
@@ -273,6 +273,10 @@ impl Session {
     /// names).
     pub fn field_list(&self, table: &str) -> Result<Vec<ColumnMeta>> {
         let database = self.database().ok_or_else(SqlError::no_database_selected)?;
+        let names = self.table_names();
+        if !names.is_temporary(database, table) && !is_for_everybody(database, table) {
+            self.client.check_sees_columns(database, table)?;
+        }
         if let Some((schema, _)) =
             crate::catalog_views::information_schema::virtual_table(database, table, self)?
         {
@@ -287,10 +291,6 @@ impl Session {
                     ColumnMeta::new(field, &header(field.name()), self.result_collation_id())
                 })
                 .collect());
-        }
-        let names = self.table_names();
-        if !names.is_temporary(database, table) {
-            self.client.check_sees_columns(database, table)?;
         }
         let column_of = |column: &Column| {
             let header = Header {
@@ -440,6 +440,11 @@ impl Session {
             ]);
         }
         let mut rows = Rows::new(columns);
+        let names = self.table_names();
+        let is_own = names.is_temporary(&database, &table);
+        if !is_own && !is_for_everybody(&database, &table) {
+            self.client.check_sees_columns(&database, &table)?;
+        }
         if let Some((schema, _)) = information_schema::virtual_table(&database, &table, self)? {
             for field in schema.fields() {
                 let ty = field
@@ -458,11 +463,6 @@ impl Session {
                 rows.push(row);
             }
             return Ok(rows);
-        }
-        let names = self.table_names();
-        let is_own = names.is_temporary(&database, &table);
-        if !is_own {
-            self.client.check_sees_columns(&database, &table)?;
         }
         let name = table;
         let (database, table) = (database.as_str(), name.as_str());

@@ -24,6 +24,8 @@ pub(crate) struct DigestTable {
     /// The most bytes of tokens that a digest is made of.
     max_digest_bytes: usize,
     size: AtomicUsize,
+    /// How often it was emptied: what had no place may have one since.
+    emptied: AtomicU64,
     /// Digests that had no place, each time that a session met one.
     lost: AtomicU64,
     shards: [Mutex<Shard>; SHARDS],
@@ -42,6 +44,7 @@ impl DigestTable {
             capacity,
             max_digest_bytes,
             size: AtomicUsize::new(0),
+            emptied: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             shards: std::array::from_fn(|_| Mutex::default()),
             rest: Mutex::default(),
@@ -54,6 +57,10 @@ impl DigestTable {
 
     pub(crate) fn max_digest_bytes(&self) -> usize {
         self.max_digest_bytes
+    }
+
+    pub(crate) fn emptied(&self) -> u64 {
+        self.emptied.load(Ordering::Acquire)
     }
 
     /// `Performance_schema_digest_lost`
@@ -152,6 +159,7 @@ impl DigestTable {
         *lock(&self.rest) = DigestSums::default();
         self.lost.store(0, Ordering::Relaxed);
         sessions.for_each(LocalSums::clear);
+        self.emptied.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct SessionDigests<C> {
     /// By text; how the texts are read, and in which schema.
     known: HashMap<Box<str>, usize>,
     circumstances: Option<C>,
+    /// How often the table had been emptied when the sums were looked for last.
+    emptied: u64,
 }
 
 impl<C: PartialEq> SessionDigests<C> {
@@ -36,6 +38,7 @@ impl<C: PartialEq> SessionDigests<C> {
             local,
             known: HashMap::new(),
             circumstances: None,
+            emptied: 0,
         }
     }
 
@@ -63,6 +66,10 @@ impl<C: PartialEq> SessionDigests<C> {
         text: Option<&str>,
         digest: impl FnOnce() -> Digest,
     ) -> usize {
+        if self.emptied != table.emptied() {
+            self.emptied = table.emptied();
+            self.forget_what_had_no_place(table);
+        }
         if let Some(slot) = text.and_then(|text| self.known.get(text)) {
             return *slot;
         }
@@ -104,6 +111,15 @@ impl<C: PartialEq> SessionDigests<C> {
             self.known.insert(text.into(), slot);
         }
         slot
+    }
+
+    /// The table was emptied: digests without a place are looked for again.
+    fn forget_what_had_no_place(&mut self, table: &DigestTable) {
+        let mut slots = self.local.lock();
+        if slots.iter().any(|slot| slot.name.is_none()) {
+            hand_over(&mut slots, table);
+            self.known.clear();
+        }
     }
 
     /// Hands all sums over.
@@ -165,6 +181,22 @@ mod tests {
             });
         }
         assert_eq!(made, 2);
+    }
+
+    #[test]
+    fn what_had_no_place_has_one_when_the_table_is_cleared() {
+        let table = DigestTable::new(1, 1024);
+        let mut session = SessionDigests::new(Arc::default());
+        for text in ["select 1", "select a"] {
+            run(&mut session, &table, text);
+        }
+        table.clear(std::iter::once(session.local()));
+        run(&mut session, &table, "select a");
+        let rows = table.rows(std::iter::once(session.local()));
+        let [(Some(name), sums)] = &rows[..] else {
+            panic!("{} rows", rows.len());
+        };
+        assert_eq!((name.digest.text.as_str(), sums.count), ("SELECT `a`", 1));
     }
 
     #[test]

@@ -400,9 +400,12 @@ impl Session {
         }
     }
 
-    /// Runs a statement of the engine's own, whatever it returns.
+    /// Runs a statement of the engine's own, whatever it returns. It is not among those that are measured.
     pub(crate) fn run_own(&mut self, sql: &str) -> Result<()> {
-        self.execute_text(sql, &mut IgnoredResult)
+        let is_within = std::mem::replace(&mut self.statement.is_measured, true);
+        let outcome = self.execute_text(sql, &mut IgnoredResult);
+        self.statement.is_measured = is_within;
+        outcome
     }
 
     /// Runs one statement with everything around it: counters, warnings, stack, panics.
