@@ -278,6 +278,12 @@ pub enum TableError {
     DefinitionChanged,
     #[error("Query execution was interrupted")]
     Interrupted,
+    /// The keys of rows that others change while an index is built have more bytes than they may.
+    #[error(
+        "Creating index '{index}' required more than 'innodb_online_alter_log_max_size' bytes of modification log. \
+         Please try again."
+    )]
+    TooManyChangesBeside { index: String },
     #[error("Table '{table}' is not empty: a bulk load fills empty tables only")]
     TableNotEmpty { table: String },
     #[error(
@@ -391,6 +397,7 @@ impl TableError {
             TableError::LockWaitTimeout => codes::LOCK_WAIT_TIMEOUT,
             TableError::DefinitionChanged => codes::TABLE_DEF_CHANGED,
             TableError::Interrupted => codes::QUERY_INTERRUPTED,
+            TableError::TooManyChangesBeside { .. } => codes::INNODB_ONLINE_LOG_TOO_BIG,
             TableError::TableNotEmpty { .. } | TableError::CatalogTooNew { .. } => {
                 codes::UNKNOWN_ERROR
             }

@@ -1,4 +1,4 @@
-//! Indexes that are built with LOCK=NONE, while other sessions change rows.
+//! Indexes that are built while other sessions change rows, as without a LOCK or with LOCK=NONE.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -93,7 +93,7 @@ fn rows_are_changed_while_indexes_are_built() {
             );
             run(
                 &mut admin,
-                "create index by_note on t (note(3)) lock = none",
+                "create index by_note on t (note(3))",
             );
             if round < 5 {
                 run(
@@ -145,7 +145,7 @@ fn a_build_waits_for_an_old_transaction_and_nobody_waits_for_the_build() {
         let id = id_of(&two);
         std::thread::scope(|scope| {
             let altering =
-                scope.spawn(|| error_of(&mut two, "create index i on t (b) lock = none"));
+                scope.spawn(|| error_of(&mut two, "create index i on t (b)"));
             wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
             run(&mut three, "update t set b = b + 1 where a = 2");
             assert_eq!(query_text(&mut three, "select count(*) from t"), ["3"]);
@@ -188,4 +188,79 @@ fn a_build_waits_for_an_old_transaction_and_nobody_waits_for_the_build() {
         "{failed}"
     );
     assert_eq!(query_text(&mut three, indexes), [""; 0]);
+}
+
+#[test]
+fn a_build_beside_too_many_changes_fails_and_leaves_nothing_behind() {
+    let server = TestServer::start();
+    let mut one = server.connect_to_new("online_limit");
+    let mut two = server.connect();
+    let mut three = server.connect();
+    for connection in [&mut two, &mut three] {
+        run(connection, "use online_limit");
+        set_wait(connection, 600);
+    }
+    run(
+        &mut one,
+        "set global innodb_online_alter_log_max_size = 65536",
+    );
+    run(&mut one, "create table t (a int primary key, b int)");
+    run(
+        &mut one,
+        "insert into t with recursive n as (select 1 i union all select i + 1 from n where i < 200) select i, i from n",
+    );
+    // The build waits for it, and notes what others change meanwhile.
+    run(&mut one, "begin");
+    run(&mut one, "update t set b = 11 where a = 1");
+    let id = id_of(&two);
+    std::thread::scope(|scope| {
+        let altering = scope.spawn(|| two.query_drop("alter table t add key i (b), add key j (b, a)"));
+        wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
+        run(
+            &mut three,
+            "insert into t select 1000 + x.a * 1000 + y.a, 1 from t x, t y where x.a < 150",
+        );
+        let failed = altering.join().expect("an answer");
+        let failed = failed.expect_err("too much is changed").to_string();
+        let text = "Creating index 'i' required more than 'innodb_online_alter_log_max_size' bytes of modification log. Please try again.";
+        assert!(failed.contains("1799") && failed.contains(text), "{failed}");
+    });
+    run(&mut one, "rollback");
+    let indexes = "show index from t where key_name <> 'PRIMARY'";
+    assert_eq!(query_text(&mut three, indexes), [""; 0]);
+    run(
+        &mut one,
+        "set global innodb_online_alter_log_max_size = default",
+    );
+    run(&mut two, "alter table t add key i (b)");
+    let count = "select count(*) from t force index (i) where b = 1";
+    assert_eq!(query_text(&mut three, count), ["29801"]);
+}
+
+#[test]
+fn a_change_with_lock_exclusive_waits_for_readers_first() {
+    let server = TestServer::start();
+    let mut one = server.connect_to_new("online_alone");
+    let mut two = server.connect();
+    run(&mut two, "use online_alone");
+    set_wait(&mut two, 600);
+    run(&mut one, "create table t (a int primary key, b int)");
+    run(&mut one, "insert into t values (1, 10), (2, 20)");
+    let id = id_of(&two);
+    for change in [
+        "alter table t add key i (b), lock = exclusive",
+        "alter table t modify b bigint, lock = exclusive",
+        "create index j on t (b, a) algorithm = copy lock = exclusive",
+    ] {
+        run(&mut one, "begin");
+        run(&mut one, "select * from t");
+        std::thread::scope(|scope| {
+            let altering = scope.spawn(|| run(&mut two, change));
+            wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
+            assert!(!altering.is_finished());
+            run(&mut one, "commit");
+            altering.join().expect("it is done");
+        });
+        assert_eq!(query_text(&mut one, "select sum(b) from t"), ["30"]);
+    }
 }

@@ -345,14 +345,14 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=COPY, LOCK=NONE", 1846),
         ("ALTER TABLE t ADD KEY ((b + 1)), LOCK=NONE", 1846),
         ("ALTER TABLE t ADD KEY (b), RENAME TO u, LOCK=NONE", 1846),
-        ("ALTER TABLE t ADD KEY (b), LOCK = EXCLUSIVE", 1846),
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=INSTANT", 1845),
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=QUICKLY", 1800),
         ("ALTER TABLE t ADD KEY (b), LOCK=PERHAPS", 1801),
         (
             "CREATE INDEX i ON t (b) ALGORITHM=INSTANT LOCK=SHARED",
-            1845,
+            1221,
         ),
+        ("DROP INDEX i ON t ALGORITHM=INSTANT LOCK=NONE", 1221),
     ] {
         assert_eq!(code(&mut connection, statement), expected, "{statement}");
     }
@@ -374,14 +374,16 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
             "CREATE INDEX l ON t (b) ALGORITHM=INPLACE LOCK=NONE",
             "ALTER TABLE t DROP KEY j, DROP KEY k, DROP KEY l, LOCK=NONE",
             "ALTER TABLE t DROP KEY i, ALGORITHM=INSTANT",
-            "ALTER TABLE t RENAME TO u, ALGORITHM=INSTANT, LOCK=NONE",
+            "ALTER TABLE t ADD KEY m (b), COMMENT 'more', ALTER c SET DEFAULT 3, LOCK=NONE",
+            "ALTER TABLE t DROP KEY m, ADD KEY m (c), LOCK = EXCLUSIVE",
+            "DROP INDEX m ON t LOCK=EXCLUSIVE",
+            "ALTER TABLE t RENAME TO u, ALGORITHM=INPLACE, LOCK=NONE",
             "ALTER TABLE u ADD KEY (b), ALGORITHM=COPY",
         ],
     );
     for (statement, expected) in [
         ("ALTER TABLE u ADD d INT, ALGORITHM=INSTANT", 1845),
         ("ALTER TABLE u DROP c, LOCK=NONE", 1846),
-        ("ALTER TABLE u DROP c, LOCK=EXCLUSIVE", 1846),
         ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INPLACE", 1846),
         ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INSTANT", 1846),
     ] {
@@ -392,7 +394,8 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
         &[
             "ALTER TABLE u ADD d INT, ALGORITHM=INPLACE, LOCK=SHARED",
             "ALTER TABLE u MODIFY c BIGINT, ALGORITHM=COPY",
-            "ALTER TABLE u RENAME COLUMN d TO e, RENAME KEY b TO f, ALGORITHM=INSTANT, LOCK=NONE",
+            "ALTER TABLE u RENAME COLUMN d TO e, RENAME KEY b TO f, ALGORITHM=INSTANT",
+            "ALTER TABLE u DROP c, LOCK=EXCLUSIVE",
             "ALTER TABLE u ALTER e SET DEFAULT 5, ALGORITHM=INSTANT",
         ],
     );

@@ -278,7 +278,7 @@ impl StatementParser<'_> {
             return Ok(None);
         };
         self.accept_token(&Token::Eq);
-        let word = self.word_or_string()?.to_ascii_uppercase();
+        let word = self.word_or_string()?;
         Ok(Some(match clause {
             "ALGORITHM" => TableChange::Algorithm(word),
             _ => TableChange::Lock(word),

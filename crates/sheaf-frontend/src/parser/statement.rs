@@ -467,7 +467,7 @@ pub enum TableChange {
     /// FORCE, ENGINE=InnoDB: the rows are written anew.
     Rebuild,
     RenameTo(TableName),
-    /// ALGORITHM=…, in upper case: not a change, but a demand on the others.
+    /// ALGORITHM=…: not a change, but a demand on the others.
     Algorithm(String),
     /// LOCK=…, the same.
     Lock(String),

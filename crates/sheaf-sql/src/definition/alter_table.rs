@@ -13,6 +13,7 @@ use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
 use crate::definition::comments::Commented;
+use crate::definition::demands::{Demands, Meanwhile};
 use crate::definition::key_expressions::primary_specs;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -50,6 +51,7 @@ impl Session {
         name: &TableName,
         changes: Parsed<'_, &Vec<TableChange>>,
     ) -> Result<Option<Altered>> {
+        let demands = Demands::of(changes.ast)?;
         let (database, table) = self.resolve_for_change(name)?;
         let old_name = (database.clone(), table.clone());
         let current = self.table_names_in_utc().table(&database, &table)?;
@@ -64,9 +66,8 @@ impl Session {
         self.try_checks(&table, &added, &next.columns)?;
         self.try_defaults(&table, &next.columns)?;
         self.try_generated(&table, &next.columns)?;
-        let admits_writers =
-            Catalog::admits_writers(&current, &alterations)? && !asks_for(changes.ast, "COPY");
-        check_demands(changes.ast, work, admits_writers)?;
+        let admits_writers = Catalog::admits_writers(&current, &alterations)?;
+        let meanwhile = demands.meanwhile(&alterations, work, admits_writers)?;
         if work.copies() {
             self.variables.check_time_zone(&next)?;
         }
@@ -82,7 +83,9 @@ impl Session {
             version: Some(current),
             row_test: None,
             row_fill: None,
-            beside_writers: admits_writers && asks_for(changes.ast, "NONE"),
+            beside_writers: admits_writers && meanwhile == Meanwhile::Write,
+            online_log_bytes: self.engine.globals().online_alter_log_bytes(),
+            excludes_readers: meanwhile == Meanwhile::Nothing && work > AlterWork::Definition,
         };
         // Rows are tested where a CHECK is new to them, and where their values may change.
         let mut failure = None;
@@ -371,7 +374,7 @@ fn unless_changed(altered: sheaf_table::Result<Altered>) -> sheaf_table::Result<
 /// Whether MySQL copies all rows for a change, be it that no value is converted.
 fn copies_in_mysql(change: &TableChange) -> bool {
     match change {
-        TableChange::Algorithm(word) => word == "COPY",
+        TableChange::Algorithm(word) => word.eq_ignore_ascii_case("COPY"),
         TableChange::AddCheck(check) => check.enforced,
         TableChange::EnforceCheck { enforced, .. } => *enforced,
         TableChange::AddForeignKey(_) => true,
@@ -442,79 +445,4 @@ fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {
         parsed::ColumnPlace::First => ColumnPlace::First,
         parsed::ColumnPlace::After(column) => ColumnPlace::After(column.clone()),
     }
-}
-
-/// Whether ALGORITHM or LOCK is this word.
-fn asks_for(changes: &[TableChange], wanted: &str) -> bool {
-    changes.iter().any(|change| match change {
-        TableChange::Algorithm(word) | TableChange::Lock(word) => word == wanted,
-        _ => false,
-    })
-}
-
-/// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others
-/// read the table and do not write it; everything else only changes the definition. Where LOCK=NONE asks for it, and
-/// the table gets nothing but indexes (`admits_writers`), others write it as well. Errors 1845 and 1846 for what is not
-/// kept, 1800 and 1801 for words that are none.
-fn check_demands(changes: &[TableChange], work: AlterWork, admits_writers: bool) -> Result<()> {
-    let (cannot_write, can_read) = match work.copies() {
-        true => (
-            "the table cannot be changed while its rows are copied",
-            "the table can be read while its rows are copied",
-        ),
-        false => (
-            "the table cannot be changed while its rows are compared, or it is altered otherwise",
-            "the table can be read while an index is built",
-        ),
-    };
-    for change in changes {
-        match change {
-            TableChange::Algorithm(word) => match (word.as_str(), work) {
-                // A statement that asks for a copy gets the same with less work.
-                ("DEFAULT" | "COPY", _) | ("INSTANT", AlterWork::Definition) => {}
-                ("INPLACE" | "INSTANT", AlterWork::Copy) => {
-                    return Err(SqlError::alter_not_supported_because(
-                        &format!("ALGORITHM={word}"),
-                        "values are converted to another type, or the rows lose their order",
-                        "ALGORITHM=COPY",
-                    ));
-                }
-                ("INPLACE", _) => {}
-                ("INSTANT", _) => {
-                    return Err(SqlError::alter_not_supported(
-                        "ALGORITHM=INSTANT",
-                        "ALGORITHM=INPLACE",
-                    ));
-                }
-                (other, _) => {
-                    let message = format!("Unknown ALGORITHM '{other}'");
-                    return Err(SqlError::new(codes::UNKNOWN_ALTER_ALGORITHM, message));
-                }
-            },
-            TableChange::Lock(word) => match (word.as_str(), work) {
-                ("DEFAULT" | "SHARED", _) | ("NONE" | "EXCLUSIVE", AlterWork::Definition) => {}
-                ("NONE", _) if admits_writers => {}
-                ("NONE", _) => {
-                    return Err(SqlError::alter_not_supported_because(
-                        "LOCK=NONE",
-                        cannot_write,
-                        "LOCK=SHARED",
-                    ));
-                }
-                ("EXCLUSIVE", _) => {
-                    return Err(SqlError::alter_not_supported_because(
-                        "LOCK=EXCLUSIVE",
-                        can_read,
-                        "LOCK=SHARED",
-                    ));
-                }
-                (other, _) => {
-                    let message = format!("Unknown LOCK type '{other}'");
-                    return Err(SqlError::new(codes::UNKNOWN_ALTER_LOCK, message));
-                }
-            },
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`ddl`] | tables: CREATE, DROP, RENAME, TRUNCATE |
 //! | [`alter_table`] | ALTER TABLE, CREATE INDEX, DROP INDEX |
+//! | [`demands`] | their ALGORITHM and LOCK |
 //! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
 //! | [`comments`] | how long comments may be |
 //! | [`databases`] | databases |
@@ -23,6 +24,7 @@ mod comments;
 mod constant_numbers;
 pub(crate) mod databases;
 pub(crate) mod ddl;
+mod demands;
 pub(crate) mod key_expressions;
 pub(crate) mod made_columns;
 pub(crate) mod maintain;

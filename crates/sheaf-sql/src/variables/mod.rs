@@ -836,6 +836,11 @@ impl Variables {
         self.integer("max_prepared_stmt_count") as usize
     }
 
+    /// Bytes that an index build beside writers notes at most.
+    pub fn online_alter_log_bytes(&self) -> u64 {
+        self.integer("innodb_online_alter_log_max_size")
+    }
+
     pub fn local_infile(&self) -> bool {
         self.boolean("local_infile")
     }

@@ -99,6 +99,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("innodb_lock_wait_timeout", Lives::Both, Kind::Integer { min: 1, max: 1_073_741_824 }, "50"),
     define("innodb_log_buffer_size", Lives::ReadOnly, Kind::Integer { min: 1_048_576, max: u64::MAX }, "8388608"),
     define("innodb_log_file_size", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "50331648"),
+    define("innodb_online_alter_log_max_size", Lives::Global, Kind::Integer { min: 65_536, max: u64::MAX }, "134217728"),
     define("innodb_page_size", Lives::ReadOnly, Kind::Integer { min: 4096, max: 65_536 }, "16384"),
     define("innodb_read_io_threads", Lives::ReadOnly, Kind::Integer { min: 1, max: 64 }, "4"),
     define("innodb_read_only", Lives::ReadOnly, Kind::Bool, "OFF"),

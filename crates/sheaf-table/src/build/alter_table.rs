@@ -35,7 +35,7 @@ use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, altered_definition, renames_column,
 };
 use crate::build::index_build::build_indexes;
-use crate::build::index_build_beside::IndexBuildBeside;
+use crate::build::index_build_beside::{BesideOptions, IndexBuildBeside, WAITING};
 use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
@@ -44,7 +44,7 @@ use crate::definition::convert::RowFill;
 use crate::definition::foreign_key::{is_comparable, leading_index, referenced_positions};
 use crate::definition::schema::{ForeignKey, Index, PRIMARY, TableDefinition, same_name};
 use crate::error::{Result, TableError};
-use crate::lock::table_lock::{LockRequest, WriterLock};
+use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{Table, TableState};
@@ -78,6 +78,10 @@ pub struct AlterOptions {
     pub row_test: Option<RowTest>,
     /// Others change rows meanwhile, where that [is possible](Catalog::admits_writers).
     pub beside_writers: bool,
+    /// Bytes of keys of rows that others change meanwhile; beyond them the statement fails.
+    pub online_log_bytes: u64,
+    /// Others do not even read the table meanwhile.
+    pub excludes_readers: bool,
 }
 
 impl Default for AlterOptions {
@@ -94,6 +98,8 @@ impl Default for AlterOptions {
             version: None,
             row_test: None,
             beside_writers: false,
+            online_log_bytes: u64::MAX,
+            excludes_readers: false,
         }
     }
 }
@@ -115,6 +121,14 @@ struct LockedTables {
     table: Arc<Table>,
     writer: WriterLock,
     others: Vec<(Arc<Table>, WriterLock)>,
+}
+
+/// What a table becomes.
+struct NextDefinition {
+    definition: TableDefinition,
+    /// That of a table with other trees.
+    state: Option<Arc<TableState>>,
+    forgets_auto_increment: bool,
 }
 
 /// Whether an index is to be built.
@@ -163,15 +177,25 @@ impl Catalog {
         Ok((altered.definition, altered.work))
     }
 
-    /// Whether others can change rows of a table while it is altered so: it gets or loses indexes, and nothing else.
+    /// Whether others can change rows of a table while it is altered so: it gets or loses indexes, and else only what
+    /// rows and other tables know nothing of.
     ///
     /// # Errors
     /// The MySQL error for whatever is wrong with the request.
     pub fn admits_writers(table: &Table, changes: &[Alteration]) -> Result<bool> {
-        let is_of_indexes = |change: &Alteration| {
-            matches!(change, Alteration::AddIndex(_) | Alteration::DropIndex(_))
+        let leaves_rows = |change: &Alteration| {
+            matches!(
+                change,
+                Alteration::AddIndex(_)
+                    | Alteration::DropIndex(_)
+                    | Alteration::RenameIndex { .. }
+                    | Alteration::IndexVisibility { .. }
+                    | Alteration::ColumnVisibility { .. }
+                    | Alteration::SetDefault { .. }
+                    | Alteration::SetComment(_)
+            )
         };
-        Ok(changes.iter().all(is_of_indexes)
+        Ok(changes.iter().all(leaves_rows)
             && !table.definition.is_temporary()
             && Catalog::alter_work(table, changes)? == AlterWork::Index)
     }
@@ -224,6 +248,13 @@ impl Catalog {
         }
         let mut altered = self.altered(table, changes)?;
         self.check_old_keys(table, &altered, changes, options)?;
+        let exclusive = match options.excludes_readers {
+            true => {
+                progress.begin(WAITING, None);
+                Some(locked.writer.exclusive(wait)?)
+            }
+            false => None,
+        };
         let mut done = Altered {
             work: altered.work,
             rows: 0,
@@ -242,14 +273,12 @@ impl Catalog {
                 let mut definition = altered.definition;
                 rename(&mut definition, changes);
                 let kept = trees_of(&definition);
-                self.enter_altered(
-                    &locked,
-                    changes,
+                let next = NextDefinition {
                     definition,
                     state,
-                    altered.sets_auto_increment,
-                    wait,
-                )?;
+                    forgets_auto_increment: altered.sets_auto_increment,
+                };
+                self.enter_altered((&locked, exclusive), changes, next, wait)?;
                 Ok(kept)
             });
         let mut left_over = made;
@@ -287,13 +316,16 @@ impl Catalog {
         let indexes: Vec<Index> = indexes.cloned().collect();
         let indexes: Vec<&Index> = indexes.iter().collect();
         let mut build = || {
-            let (storage, memory_bytes) = (self.storage(), options.memory_bytes);
             let target = (&*table, &writer);
+            let limits = BesideOptions {
+                memory_bytes: options.memory_bytes,
+                noted_bytes: options.online_log_bytes,
+            };
             let build = IndexBuildBeside::begin(
-                storage,
+                self.storage(),
                 target,
                 &indexes,
-                memory_bytes,
+                limits,
                 progress,
                 wait,
                 &mut made,
@@ -588,14 +620,12 @@ impl Catalog {
         Ok(tested)
     }
 
-    /// Enters the new definition, and those of the tables that follow.
+    /// Enters the new definition, and those of the tables that follow. `exclusive`: nobody uses the table.
     fn enter_altered(
         &self,
-        locked: &LockedTables,
+        (locked, exclusive): (&LockedTables, Option<ExclusiveLock<'_>>),
         changes: &[Alteration],
-        definition: TableDefinition,
-        state: Option<Arc<TableState>>,
-        forgets_auto_increment: bool,
+        next: NextDefinition,
         wait: LockRequest<'_>,
     ) -> Result<()> {
         let old = &locked.table.definition;
@@ -611,12 +641,20 @@ impl Catalog {
                 entries.push(Redefinition::new(writer, other, following));
             }
         }
-        entries.push(Redefinition {
-            state,
-            forgets_auto_increment,
-            ..Redefinition::new(&locked.writer, &locked.table, definition)
-        });
-        self.redefine(entries, wait)
+        let own = Redefinition {
+            state: next.state,
+            forgets_auto_increment: next.forgets_auto_increment,
+            ..Redefinition::new(&locked.writer, &locked.table, next.definition)
+        };
+        let Some(exclusive) = exclusive else {
+            entries.push(own);
+            return self.redefine(entries, wait);
+        };
+        let writers: Vec<&WriterLock> = entries.iter().map(|entry| entry.writer).collect();
+        let mut exclusive_of_all = WriterLock::exclusive_of_all(&writers, wait)?;
+        exclusive_of_all.push(exclusive);
+        entries.push(own);
+        self.redefine_locked(entries, &exclusive_of_all)
     }
 }
 

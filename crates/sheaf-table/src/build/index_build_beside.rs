@@ -23,9 +23,13 @@
 //! they are dropped at once if it fails; after a crash [`Catalog::open`](crate::catalog::Catalog::open) drops them. The
 //! noted keys are in memory and in a temporary file.
 //!
-//! **Who waits.** Until the last moment nobody waits for the build. For that moment it asks several times, for
-//! [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the next attempt comes
-//! after a longer pause.
+//! **Who waits.** Until the last moment nobody waits for the build, unless it does not keep up. For that moment it asks
+//! several times, for [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the next
+//! attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody waiting.
+//!
+//! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If nearly as
+//! many keys are noted during a round as before it, the build does not keep up with others. Then changes are slowed to a
+//! quarter of the speed that the round had. Each key is looked at in two rounds, so the rounds become shorter and shorter.
 //!
 //! The snapshots are held, so versions of all that changes meanwhile are kept, as for any long read.
 
@@ -43,7 +47,7 @@ use crate::error::{Result, TableError};
 use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
 use crate::progress::Progress;
 use crate::table::Table;
-use crate::table::touched_rows::NotingRows;
+use crate::table::touched_rows::{NotingRows, entry_bytes};
 
 /// Rows that are left for the moment in which all others are locked out, at first.
 const LAST_ROWS: u64 = 1_000;
@@ -60,18 +64,53 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A wait is cut into pieces of this length, so that KILL is noticed.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// The build does not keep up if during a round more than this part of the keys is noted that were noted before it.
+const KEEPS_UP_PERCENT: u64 = 75;
+/// Then a round brings so many rows while others change one.
+const ROWS_OF_ROUND_PER_CHANGE: u32 = 4;
+/// The slowest pace of others: between two changes.
+const SLOWEST_PACE: Duration = Duration::from_millis(10);
 /// The sorts of a round that are there at a time share the memory.
 const SORTS_OF_ROUND: usize = 4;
 /// Rows of a round that one transaction of the build brings to the trees.
 const ROWS_PER_TRANSACTION: usize = 1_000;
 
 /// What the build does while it waits, in MySQL's words.
-const WAITING: &str = "Waiting for table metadata lock";
+pub(crate) const WAITING: &str = "Waiting for table metadata lock";
 
 /// What is known of a noted key, as the payload of its entry: transactions that may have noted it, and were marked, are
 /// those of the present mark; or some came later.
 const MARKED: &[u8] = &[1];
 const UNMARKED: &[u8] = &[0];
+
+/// What a build beside writers is given.
+#[derive(Clone, Copy)]
+pub(crate) struct BesideOptions {
+    /// Memory for sorting and merging, in bytes.
+    pub(crate) memory_bytes: usize,
+    /// Bytes of noted keys.
+    pub(crate) noted_bytes: u64,
+}
+
+/// The progress of a build, which stops when noted keys are lost.
+struct WhileNoting<'a> {
+    progress: &'a dyn Progress,
+    noting: &'a NotingRows<'a>,
+}
+
+impl Progress for WhileNoting<'_> {
+    fn begin(&self, name: &str, total: Option<u64>) {
+        self.progress.begin(name, total);
+    }
+
+    fn advance(&self, units: u64) {
+        self.progress.advance(units);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.progress.is_cancelled() || self.noting.has_failed()
+    }
+}
 
 /// An index that is being built.
 struct NewIndex<'a> {
@@ -106,6 +145,34 @@ pub(crate) struct IndexBuildBeside<'a> {
     built: ReadView,
     /// Noted keys that are to be looked at again.
     kept: ExternalSort,
+    /// From one change of others to the next; 0: as they like.
+    pace: Duration,
+}
+
+/// What a round has done.
+struct RoundOutcome {
+    /// All marked transactions had ended before.
+    had_ended: bool,
+    /// Keys that were noted since the round before.
+    noted: u64,
+    /// With those that were kept: the keys that it looked at.
+    keys: u64,
+    elapsed: Duration,
+}
+
+impl RoundOutcome {
+    /// Whether the next round has fewer keys to look at, if they come as fast as in this one.
+    fn keeps_up(&self, noted_meanwhile: u64) -> bool {
+        self.noted <= LAST_ROWS
+            || noted_meanwhile <= self.noted.saturating_mul(KEEPS_UP_PERCENT) / 100
+    }
+
+    /// A slower pace of others, with which the build would have kept up.
+    fn slower_pace(&self, pace: Duration) -> Duration {
+        let per_key = self.elapsed / u32::try_from(self.keys).unwrap_or(u32::MAX).max(1);
+        let slower = (pace * 2).max(per_key.saturating_mul(ROWS_OF_ROUND_PER_CHANGE));
+        slower.min(SLOWEST_PACE)
+    }
 }
 
 impl<'a> IndexBuildBeside<'a> {
@@ -113,40 +180,47 @@ impl<'a> IndexBuildBeside<'a> {
     /// order of the indexes, also those that are finished if it fails.
     ///
     /// # Errors
-    /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if transactions do not end that were there before; and whatever
-    /// the storage reports.
+    /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if transactions do not end that were there before;
+    /// `TooManyChangesBeside`; and whatever the storage reports.
     pub(crate) fn begin(
         storage: &'a Arc<Storage>,
         (table, writer): (&'a Table, &'a WriterLock),
         indexes: &[&'a Index],
-        memory_bytes: usize,
+        options: BesideOptions,
         progress: &'a dyn Progress,
         request: LockRequest<'a>,
         made: &mut Vec<TreeId>,
     ) -> Result<IndexBuildBeside<'a>> {
-        let noting = table.state.touched.start(storage.temp_space());
-        progress.begin(WAITING, None);
-        let mut waited = Duration::ZERO;
-        let mut wait_for_marked = || {
-            in_slices(request, progress, &mut waited, |request| {
-                writer.wait_for_marked(request)
-            })
-        };
-        // Those of the last build, and then those of before this one.
-        wait_for_marked()?;
-        writer.mark_row_writers();
-        wait_for_marked()?;
-        let built = newest_view(storage)?;
-        let first = made.len();
-        build_indexes(
-            storage,
-            table,
-            &built,
-            indexes,
+        let BesideOptions {
             memory_bytes,
-            progress,
-            made,
-        )?;
+            noted_bytes,
+        } = options;
+        let name = indexes.first().map_or("", |index| &index.name);
+        let touched = &table.state.touched;
+        let noting = touched.start(storage.temp_space(), name, noted_bytes);
+        let first = made.len();
+        let built = {
+            let progress = WhileNoting {
+                progress,
+                noting: &noting,
+            };
+            let mut build = || -> Result<ReadView> {
+                wait_for_older(writer, &progress, request)?;
+                let view = newest_view(storage)?;
+                build_indexes(
+                    storage,
+                    table,
+                    &view,
+                    indexes,
+                    memory_bytes,
+                    &progress,
+                    made,
+                )?;
+                Ok(view)
+            };
+            build()
+        };
+        let built = built.map_err(|error| why_stopped(&noting, error))?;
         let new = |(index, tree): (&&'a Index, &TreeId)| -> Result<NewIndex<'a>> {
             Ok(NewIndex {
                 index,
@@ -176,6 +250,7 @@ impl<'a> IndexBuildBeside<'a> {
             indexes: new,
             built,
             kept: ExternalSort::new(storage.temp_space(), memory_bytes / SORTS_OF_ROUND),
+            pace: Duration::ZERO,
         })
     }
 
@@ -189,34 +264,40 @@ impl<'a> IndexBuildBeside<'a> {
         let mut rounds_behind = 0_u32;
         let mut last_rows = LAST_ROWS;
         loop {
-            let had_ended = self.catch_up()?;
+            let round = self.catch_up()?;
             if self.left() > last_rows {
                 // A transaction that does not end is no reason to leave more: it keeps the last moment away, too.
-                rounds_behind += u32::from(had_ended);
-                if had_ended && rounds_behind.is_multiple_of(ROUNDS_PER_DOUBLING) {
+                rounds_behind += u32::from(round.had_ended);
+                if round.had_ended && rounds_behind.is_multiple_of(ROUNDS_PER_DOUBLING) {
                     last_rows = (last_rows * 2).min(MOST_LAST_ROWS);
+                }
+                if round.had_ended && !round.keeps_up(self.noting.len()) {
+                    self.pace = round.slower_pace(self.pace);
+                    self.noting.slow_down(self.pace);
                 }
                 waited += self.wait_for_marked(waited)?;
                 continue;
             }
+            let began = Instant::now();
             let attempt = FIRST_ATTEMPT.max(waited / ATTEMPT_SHARE);
             let slice = self.slice(waited, attempt)?;
-            let began = Instant::now();
-            match self.writer.exclusive(slice) {
-                // Changes may have come while it waited.
-                Ok(exclusive) if self.left() <= last_rows => {
-                    self.catch_up()?;
-                    return Ok(exclusive);
-                }
-                Ok(_) => {}
+            let exclusive = match self.writer.exclusive(slice) {
                 Err(TableError::LockWaitTimeout) => {
                     self.progress.begin(WAITING, None);
-                    self.pause(pause)?;
+                    let found = self.pause(pause)?;
                     pause = (pause * 2).min(LONGEST_PAUSE);
-                    waited += began.elapsed();
+                    found
                 }
-                Err(error) => return Err(error),
+                exclusive => Some(exclusive?),
+            };
+            // Changes may have come while it waited.
+            if let Some(exclusive) = exclusive
+                && self.left() <= last_rows
+            {
+                self.catch_up()?;
+                return Ok(exclusive);
             }
+            waited += began.elapsed();
         }
     }
 
@@ -238,11 +319,18 @@ impl<'a> IndexBuildBeside<'a> {
         }
     }
 
+    /// Error if the statement is killed, or noted keys are lost.
+    fn check(&self) -> Result<()> {
+        let is_interrupted = self.request.interrupt.is_some_and(|interrupt| interrupt());
+        if is_interrupted || self.progress.is_cancelled() || self.noting.has_failed() {
+            return Err(why_stopped(&self.noting, TableError::Interrupted));
+        }
+        Ok(())
+    }
+
     /// The next part of the wait.
     fn slice(&self, waited: Duration, most: Duration) -> Result<LockRequest<'a>> {
-        if self.progress.is_cancelled() {
-            return Err(TableError::Interrupted);
-        }
+        self.check()?;
         let request = self.request;
         let left = request.wait.saturating_sub(waited);
         if left.is_zero() && !waited.is_zero() {
@@ -256,32 +344,33 @@ impl<'a> IndexBuildBeside<'a> {
         })
     }
 
-    /// Does nothing for a while, and lets others go on.
-    fn pause(&self, pause: Duration) -> Result<()> {
+    /// Lets others go on for a while, or until there is nobody just then.
+    fn pause(&self, pause: Duration) -> Result<Option<ExclusiveLock<'a>>> {
         if self.request.wait.is_zero() {
             return Err(TableError::LockWaitTimeout);
         }
         let began = Instant::now();
         loop {
-            let is_interrupted = self.request.interrupt.is_some_and(|interrupt| interrupt());
-            if is_interrupted || self.progress.is_cancelled() {
-                return Err(TableError::Interrupted);
-            }
+            self.check()?;
             let left = pause.saturating_sub(began.elapsed());
             if left.is_zero() {
-                return Ok(());
+                return Ok(None);
             }
             std::thread::sleep(left.min(WAIT_SLICE));
+            if let Some(exclusive) = self.writer.try_exclusive() {
+                return Ok(Some(exclusive));
+            }
         }
     }
 
-    /// A round: brings the trees from the view that they have been built for to a new one. Returns whether all marked
-    /// transactions had ended before.
-    fn catch_up(&mut self) -> Result<bool> {
+    /// A round: brings the trees from the view that they have been built for to a new one.
+    fn catch_up(&mut self) -> Result<RoundOutcome> {
+        let began = Instant::now();
         // The order matters: see the module's comment.
         let have_ended = self.writer.marked_have_gone();
         let view = newest_view(self.storage)?;
-        let noted = self.noting.take();
+        let noted = self.noting.take()?;
+        let noted_keys = noted.len();
         if have_ended {
             self.writer.mark_row_writers();
         }
@@ -295,8 +384,9 @@ impl<'a> IndexBuildBeside<'a> {
             keys.push(key, mark)?;
         }
         drop(kept);
-        if keys.len() > 0 {
-            let total = Some(keys.len());
+        let taken = keys.len();
+        if taken > 0 {
+            let total = Some(taken);
             self.progress.begin("bringing changes to indexes", total);
         }
         let mut round = Round {
@@ -307,25 +397,61 @@ impl<'a> IndexBuildBeside<'a> {
             suspects: ExternalSort::new(space, self.sort_bytes),
         };
         let mut again = ExternalSort::new(space, self.sort_bytes);
+        let mut again_bytes = 0;
         let mut keys = DistinctKeys::new(keys.finish(self.sort_bytes)?)?;
         while let Some((key, is_marked)) = keys.next()? {
             round.bring(&key)?;
-            match (have_ended, is_marked) {
-                (true, true) => {}
-                (false, false) => again.push(&key, UNMARKED)?,
-                (true, false) | (false, true) => again.push(&key, MARKED)?,
-            }
+            let mark = match (have_ended, is_marked) {
+                (true, true) => continue,
+                (false, false) => UNMARKED,
+                (true, false) | (false, true) => MARKED,
+            };
+            again.push(&key, mark)?;
+            again_bytes += entry_bytes(&key);
         }
         round.finish()?;
+        self.noting.keep(again_bytes)?;
         self.kept = again;
         self.built = view;
-        Ok(have_ended)
+        Ok(RoundOutcome {
+            had_ended: have_ended,
+            noted: noted_keys,
+            keys: taken,
+            elapsed: began.elapsed(),
+        })
     }
 }
 
 /// A view of all that has committed, durable or not.
 fn newest_view(storage: &Storage) -> Result<ReadView> {
     Ok(storage.begin_transaction().view_to_lock()?)
+}
+
+/// Why noted keys are lost, or else the error.
+fn why_stopped(noting: &NotingRows<'_>, error: TableError) -> TableError {
+    match error {
+        TableError::Interrupted => noting.take().err().unwrap_or(error),
+        other => other,
+    }
+}
+
+/// Waits for the transactions that were there before the keys of rows were noted.
+fn wait_for_older(
+    writer: &WriterLock,
+    progress: &dyn Progress,
+    request: LockRequest<'_>,
+) -> Result<()> {
+    progress.begin(WAITING, None);
+    let mut waited = Duration::ZERO;
+    let mut wait_for_marked = || {
+        in_slices(request, progress, &mut waited, |request| {
+            writer.wait_for_marked(request)
+        })
+    };
+    // Those of the last build, and then those of before this one.
+    wait_for_marked()?;
+    writer.mark_row_writers();
+    wait_for_marked()
 }
 
 /// Waits as long as the request says. `waited`: how long it was in waits before this one.
@@ -456,10 +582,7 @@ impl Round<'_, '_> {
         transaction.commit()?;
         build.progress.advance(self.changes as u64);
         self.changes = 0;
-        match build.progress.is_cancelled() {
-            true => Err(TableError::Interrupted),
-            false => Ok(()),
-        }
+        build.check()
     }
 
     /// All rows of the round are brought: unique indexes must be so.
@@ -522,5 +645,28 @@ impl NewIndex<'_> {
             return Err(build.duplicate(&key, leaf.value(0)));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_slowed_if_as_many_rows_change_as_a_round_brings() {
+        let round = RoundOutcome {
+            had_ended: true,
+            noted: 10_000,
+            keys: 20_000,
+            elapsed: Duration::from_millis(400),
+        };
+        assert!(round.keeps_up(7_500) && !round.keeps_up(7_501));
+        // 20 microseconds a key.
+        let pace = round.slower_pace(Duration::ZERO);
+        assert_eq!(pace, Duration::from_micros(80));
+        assert_eq!(round.slower_pace(pace), Duration::from_micros(160));
+        assert_eq!(round.slower_pace(SLOWEST_PACE), SLOWEST_PACE);
+        let short = RoundOutcome { noted: 10, ..round };
+        assert!(short.keeps_up(100_000));
     }
 }

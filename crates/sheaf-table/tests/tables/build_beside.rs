@@ -45,6 +45,22 @@ fn numbered(id: i64, number: i64) -> Row {
     ]
 }
 
+/// As [`build`], where others may change rows whose keys have so many bytes.
+fn build_within(
+    catalog: &Catalog,
+    online_log_bytes: u64,
+    progress: &dyn Progress,
+) -> Result<(), TableError> {
+    let changes: Vec<_> = new_indexes().into_iter().map(Alteration::AddIndex).collect();
+    let options = AlterOptions {
+        beside_writers: true,
+        online_log_bytes,
+        ..AlterOptions::default()
+    };
+    let altered = catalog.alter_table(("d", "t"), &changes, &options, progress, LONG);
+    altered.map(drop)
+}
+
 /// A catalog with the table, and rows with these numbers.
 fn with_numbers(numbers: &[i64]) -> (tempfile::TempDir, Arc<Catalog>) {
     let (directory, catalog) = scratch();
@@ -270,6 +286,106 @@ fn a_build_that_is_killed_leaves_nothing_behind() {
         )
         .unwrap();
         writers.verify();
+    }
+}
+
+#[test]
+fn a_build_that_notes_too_many_rows_fails_and_leaves_nothing_behind() {
+    let (_directory, catalog) = with_numbers(&[1, 2, 3]);
+    let (before, spilled) = (trees(&catalog), catalog.storage().temp_space().used_bytes());
+    for phase in ["sorting", "building", "Waiting"] {
+        let inserts = When::new(Some(phase), || {
+            let mut session = Session::begin(&catalog);
+            for id in 0..200 {
+                session.insert(&numbered(1_000 + id, 1_000 + id));
+            }
+            session.commit();
+        });
+        let error = build_within(&catalog, 1_000, &inserts).unwrap_err();
+        assert_eq!(error.mysql_code(), 1799, "{phase}");
+        assert!(error.to_string().contains("'by_number'"), "{error}");
+        assert_eq!(trees(&catalog), before);
+        assert_eq!(catalog.storage().temp_space().used_bytes(), spilled);
+        let mut session = Session::begin(&catalog);
+        (0..200).for_each(|id| session.delete(1_000 + id));
+        session.commit();
+    }
+    // One row again and again is not much.
+    let updates = When::new(Some("building"), || {
+        for number in 0..1_000 {
+            let mut session = Session::begin(&catalog);
+            session.set(1, 5_000 + number);
+            session.commit();
+        }
+    });
+    build_within(&catalog, 1_000, &updates).unwrap();
+    drop(updates);
+    let table = catalog.table("d", "t").unwrap();
+    assert_eq!(values(&table)[0][1], Value::Int(5_999));
+    verify(&catalog, &[rows(&table)]);
+}
+
+/// Writers of whatever kind, and a limit that they reach at some time or never.
+#[test]
+fn indexes_with_a_limit_are_there_as_a_whole_or_not_at_all() {
+    let (mut built, mut refused) = (0, 0);
+    for seed in 0..20 {
+        let (_directory, catalog) = scratch();
+        catalog.create_table(table()).unwrap();
+        let writers = Writers::new(&catalog, seed, 1 << 30);
+        writers.work(400);
+        let before = trees(&catalog);
+        let limit = Random::new(seed).below(3_000);
+        let result = build_within(&catalog, limit, &writers);
+        match &result {
+            Ok(()) => built += 1,
+            Err(TableError::TooManyChangesBeside { .. }) => {
+                refused += 1;
+                assert_eq!(trees(&catalog), before);
+            }
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+        writers.work(40);
+        writers.end_all();
+        writers.verify();
+        if result.is_err() {
+            build(&catalog, &new_indexes(), &NoProgress, NO_WAIT).unwrap();
+            writers.verify();
+        }
+    }
+    assert!(built > 0 && refused > 0, "{built} built, {refused} refused");
+}
+
+#[test]
+fn a_change_that_is_to_be_alone_keeps_readers_out_until_it_ends() {
+    for (changes, phase) in [
+        (vec![Alteration::AddIndex(index("i", &["number"], false))], "sorting"),
+        (vec![Alteration::DropColumn("note".into())], "copying"),
+    ] {
+        let (_directory, catalog) = with_numbers(&[1, 2, 3]);
+        let options = AlterOptions {
+            excludes_readers: true,
+            ..AlterOptions::default()
+        };
+        let alter = |progress: &dyn Progress| {
+            let altered = catalog.alter_table(("d", "t"), &changes, &options, progress, NO_WAIT);
+            altered.map(drop)
+        };
+        let reader = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+        let kept = alter(&NoProgress).unwrap_err();
+        assert!(matches!(kept, TableError::LockWaitTimeout));
+        drop(reader);
+        let is_there = AtomicBool::new(false);
+        let when = When::new(Some(phase), || {
+            is_there.store(true, Ordering::Relaxed);
+            assert!(catalog.open_for_read("d", "t", NO_WAIT).is_err());
+            assert!(catalog.open_for_row_writes("d", "t", NO_WAIT).is_err());
+        });
+        alter(&when).unwrap();
+        drop(when);
+        assert!(is_there.into_inner());
+        let table = catalog.open_for_read("d", "t", NO_WAIT).unwrap();
+        assert_eq!(rows(&table).len(), 3);
     }
 }
 

@@ -741,16 +741,29 @@ impl WriterLock {
     /// Beside writers of rows that is the moment without them, too: those that have changed something, or can, hold the
     /// shared lock.
     pub(crate) fn exclusive(&self, request: LockRequest<'_>) -> Result<ExclusiveLock<'_>> {
-        let free = |state: &State| {
-            // LOCK TABLES may have come beside a writer that admits rows.
-            !state.exclusive
-                && (!state.is_beside_rows || state.is_locked_by_no_other(self.session))
-                && self.lock.close(state)
-        };
+        let free = |state: &State| self.admits_exclusive(state);
         let definer = definer(self.session, true);
         self.lock
             .acquire_as(definer, request, free, |state| state.exclusive = true)?;
         Ok(ExclusiveLock(self))
+    }
+
+    /// As [`exclusive`](Self::exclusive), if that is possible just now. Nobody lets it pass.
+    pub(crate) fn try_exclusive(&self) -> Option<ExclusiveLock<'_>> {
+        let mut state = self.lock.state.lock();
+        if !self.admits_exclusive(&state) {
+            return None;
+        }
+        state.exclusive = true;
+        Some(ExclusiveLock(self))
+    }
+
+    /// Whether nobody reads the table, or has locked it. Called under the mutex; if so, the lock is closed.
+    fn admits_exclusive(&self, state: &State) -> bool {
+        // LOCK TABLES may have come beside a writer that admits rows.
+        !state.exclusive
+            && (!state.is_beside_rows || state.is_locked_by_no_other(self.session))
+            && self.lock.close(state)
     }
 
     /// As [`exclusive`](Self::exclusive) for several tables. It is exclusive on none of them while it waits for

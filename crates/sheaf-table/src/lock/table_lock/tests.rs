@@ -34,6 +34,25 @@ fn readers_share_and_keep_ddl_out() {
 }
 
 #[test]
+fn who_looks_for_a_moment_without_readers_keeps_none_out() {
+    let lock = Arc::new(TableLock::default());
+    let row_writer = lock.row_writer(NO_WAIT).unwrap();
+    let reader = lock.shared(NO_WAIT).unwrap();
+    let writer = lock.writer_beside_rows(request(7, LONG.wait)).unwrap();
+    assert!(writer.try_exclusive().is_none());
+    assert!(!lock.awaits(7, true));
+    assert!(lock.shared(NO_WAIT).is_ok());
+    drop((row_writer, reader));
+    let others = lock.for_session(SessionLockMode::Read, 8, Duration::ZERO);
+    assert!(others.is_ok() && writer.try_exclusive().is_none());
+    drop(others);
+    let exclusive = writer.try_exclusive().unwrap();
+    assert!(lock.shared(NO_WAIT).is_err() && writer.try_exclusive().is_none());
+    drop(exclusive);
+    assert!(lock.shared(NO_WAIT).is_ok());
+}
+
+#[test]
 fn there_is_one_writer() {
     let lock = Arc::new(TableLock::default());
     let writer = lock.writer(NO_WAIT).unwrap();
