@@ -2,8 +2,11 @@
 
 use sheaf_types::{Collation, ColumnType};
 
+use crate::catalog::definition_check::needs_overflow;
+use crate::codec::key_codec::{KeyLayout, KeyPart};
 use crate::definition::schema::{
-    CheckSpec, Column, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec,
+    CheckSpec, Column, DefaultValue, ForeignKeySpec, Index, IndexPartSpec, IndexSpec,
+    TableDefinition,
 };
 
 /// One change of a table.
@@ -139,4 +142,31 @@ pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
         // ZEROFILL only shows them otherwise.
         _ => before == after || before.without_zerofill() == after.without_zerofill(),
     }
+}
+
+/// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. A longer string may need
+/// an overflow tree. Whether an index holds originals depends on how long they can be.
+pub(crate) fn keeps_bytes(
+    old: &TableDefinition,
+    next: &TableDefinition,
+    column: usize,
+    before: &ColumnType,
+) -> bool {
+    let ty = &next.columns[column].ty;
+    let is_shown_otherwise = ty.zerofill() != before.zerofill();
+    if ty == before || is_shown_otherwise || ty.has_labels() {
+        return true;
+    }
+    let keeps_keys = |index: &Index| {
+        let before = old.secondary.iter().find(|before| before.id == index.id);
+        before.is_none_or(|before| written_parts(old, before) == written_parts(next, index))
+    };
+    (old.overflow.is_some() || !needs_overflow(next)) && next.secondary.iter().all(keeps_keys)
+}
+
+/// The parts of an index's entries, without what only EXPLAIN shows of them.
+fn written_parts(definition: &TableDefinition, index: &Index) -> Vec<KeyPart> {
+    let mut parts = KeyLayout::secondary(definition, index).parts;
+    parts.iter_mut().for_each(|part| part.mysql_key_len = 0);
+    parts
 }

@@ -9,14 +9,14 @@
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
-use sheaf_types::{ColumnType, Value};
+use sheaf_types::Value;
 
-use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
+use crate::build::alteration::{Alteration, ColumnPlace, keeps_bytes, keeps_values};
 use crate::build::altered_generated::{check_alterations, computed_again, filled_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     check_table_name, check_unique_prefixes, check_visibility, index_for, longest_string,
-    needs_overflow, resolve_index, resolve_parts, resolve_prefix,
+    resolve_index, resolve_parts, resolve_prefix,
 };
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
@@ -650,29 +650,12 @@ fn work_of(
     work
 }
 
-/// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. A longer string may need
-/// an overflow tree, and what an index says about its originals depends on the longest.
-fn keeps_bytes(
-    old: &TableDefinition,
-    next: &TableDefinition,
-    column: usize,
-    before: &ColumnType,
-) -> bool {
-    let ty = &next.columns[column].ty;
-    let is_shown_otherwise = ty.zerofill() != before.zerofill();
-    if ty == before || is_shown_otherwise || ty.has_labels() {
-        return true;
-    }
-    let mut indexes = std::iter::once(&next.primary).chain(&next.secondary);
-    let is_indexed = indexes.any(|index| index.parts.iter().any(|part| part.column == column));
-    !is_indexed && (old.overflow.is_some() || !needs_overflow(next))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::catalog::definition_check::resolve_table;
     use crate::definition::schema::{CreateTable, IndexPartSpec, IndexSpec};
+    use sheaf_types::ColumnType;
 
     fn column(name: &str, ty: &str) -> Column {
         Column::new(name, ColumnType::parse(ty).unwrap(), true)
@@ -793,9 +776,13 @@ mod tests {
                 ],
                 AlterWork::Definition,
             ),
-            // Indexed.
+            // Indexed: the originals of longer ones have no room in the entries.
             (
                 vec![change("a", column("a", "varchar(20)"))],
+                AlterWork::Definition,
+            ),
+            (
+                vec![change("a", column("a", "varchar(600)"))],
                 AlterWork::Rebuild,
             ),
             // Needs an overflow tree.
