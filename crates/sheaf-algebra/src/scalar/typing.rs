@@ -22,7 +22,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{
-    Column as PlanColumn, DFSchema, Result, ScalarValue, TableReference, exec_err, internal_err,
+    Column as PlanColumn, DFSchema, Result, ScalarValue, TableReference, internal_err,
 };
 use datafusion_expr::expr::{
     AggregateFunction, NullTreatment, ScalarFunction, WindowFunction as WindowExpr,
@@ -439,18 +439,16 @@ fn taken_types<F: UDFCoercionExt>(arguments: &[Scalar], function: &F) -> Result<
     Ok(taken.map(|field| field.data_type().clone()).collect())
 }
 
-/// A frame with its distances as values, which are texts so far: in the type of the order of a RANGE, spans of time for
-/// one over dates. A distance that the order's type has no room for has no end.
+/// A frame whose ends of the partition have a type, as its distances do: that of the order of a RANGE, spans of time for
+/// one over dates.
 fn typed_frame(mut frame: WindowFrame, order_by: &[WindowOrder]) -> Result<WindowFrame> {
     let data_type = match frame.units {
         WindowFrameUnits::Rows | WindowFrameUnits::Groups => DataType::UInt64,
         WindowFrameUnits::Range => match order_by.first() {
             Some(order) => match order.value.field().data_type() {
-                DataType::Date32
-                | DataType::Date64
-                | DataType::Timestamp(..)
-                | DataType::Time32(_)
-                | DataType::Time64(_) => DataType::Interval(IntervalUnit::MonthDayNano),
+                DataType::Date32 | DataType::Timestamp(..) => {
+                    DataType::Interval(IntervalUnit::MonthDayNano)
+                }
                 other => other.clone(),
             },
             None => return internal_err!("a frame of RANGE without an order"),
@@ -458,33 +456,12 @@ fn typed_frame(mut frame: WindowFrame, order_by: &[WindowOrder]) -> Result<Windo
     };
     for bound in [&mut frame.start_bound, &mut frame.end_bound] {
         if let WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) = bound
+            && distance.is_null()
         {
-            *distance = typed_distance(distance, &data_type)?;
+            *distance = ScalarValue::try_from(&data_type)?;
         }
     }
     Ok(frame)
-}
-
-fn typed_distance(distance: &ScalarValue, data_type: &DataType) -> Result<ScalarValue> {
-    match distance {
-        ScalarValue::Utf8(Some(text)) => {
-            let typed = ScalarValue::try_from_string(text.clone(), data_type);
-            typed.or_else(|error| {
-                let widest = match data_type {
-                    DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => DataType::UInt64,
-                    DataType::Int8 | DataType::Int16 | DataType::Int32 => DataType::Int64,
-                    DataType::Float16 | DataType::Float32 => DataType::Float64,
-                    _ => return Err(error),
-                };
-                match ScalarValue::try_from_string(text.clone(), &widest) {
-                    Ok(_) => ScalarValue::try_from(data_type),
-                    Err(_) => exec_err!("Cannot cast {text} to {data_type}"),
-                }
-            })
-        }
-        endless if endless.is_null() => ScalarValue::try_from(data_type),
-        typed => Ok(typed.clone()),
-    }
 }
 
 /// The operands of a node while it is put to the rule.
@@ -771,7 +748,6 @@ mod tests {
         let expr = aggregate.to_expr(&name).to_string();
         assert_eq!(expr, "$sum(CAST(#0 AS Decimal128(20, 0)))");
 
-        let distance = |text: &str| ScalarValue::Utf8(Some(text.to_string()));
         let frame = |units, distance| {
             let (start, end) = (
                 WindowFrameBound::Preceding(distance),
@@ -791,7 +767,8 @@ mod tests {
             });
             function.unwrap().to_expr(&name).to_string()
         };
-        let rows = window(column(1, "b"), frame(WindowFrameUnits::Rows, distance("1")));
+        let one = ScalarValue::UInt64(Some(1));
+        let rows = window(column(1, "b"), frame(WindowFrameUnits::Rows, one));
         let summed = "$sum(CAST(#0 AS Decimal128(20, 0)))";
         assert_eq!(
             rows,
@@ -799,31 +776,17 @@ mod tests {
                 "{summed} ORDER BY [#1 ASC NULLS FIRST] ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
             )
         );
-        let tenths = Field::new("c", DataType::Decimal128(38, 4), true);
-        let tenths = || Scalar::column(ColumnId(2), Arc::new(tenths.clone()));
-        let order = |value: Scalar| WindowOrder {
-            value,
+        let small = Field::new("d", DataType::Int8, true);
+        let order = WindowOrder {
+            value: Scalar::column(ColumnId(3), Arc::new(small)),
             ascending: true,
             nulls_first: true,
         };
-        let start = |frame: WindowFrame, value: Scalar| {
-            let frame = typed_frame(frame, &[order(value)]).unwrap();
-            match frame.start_bound {
-                WindowFrameBound::Preceding(distance) => distance,
-                other => panic!("{other:?}"),
-            }
-        };
-        let range = |text: &str| frame(WindowFrameUnits::Range, distance(text));
-        let typed = start(range("1.5"), tenths());
-        assert_eq!(typed, ScalarValue::Decimal128(Some(15_000), 38, 4));
-        let small = || {
-            let field = Field::new("d", DataType::Int8, true);
-            Scalar::column(ColumnId(3), Arc::new(field))
-        };
-        // Further than any value is from another.
-        assert_eq!(start(range("1000"), small()), ScalarValue::Int8(None));
-        assert!(typed_frame(range("far"), &[order(small())]).is_err());
         let endless = frame(WindowFrameUnits::Range, ScalarValue::Null);
-        assert_eq!(start(endless, small()), ScalarValue::Int8(None));
+        let typed = typed_frame(endless, &[order]).unwrap();
+        assert_eq!(
+            typed.start_bound,
+            WindowFrameBound::Preceding(ScalarValue::Int8(None))
+        );
     }
 }

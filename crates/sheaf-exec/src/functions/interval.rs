@@ -4,6 +4,7 @@
 //! of the month. Composite units (`'1:30' HOUR_MINUTE`) are read from texts as MySQL reads them, from the right. The
 //! type of the sum is MySQL's: a date stays one only if the unit has no time.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -11,6 +12,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
+use sheaf_types::number::NumberText;
 use sheaf_types::temporal::{
     self, DAY, MAX_TIME, SECOND, ZERO_DATETIME, add_micros, add_months, civil_from_days,
     datetime_from_parts, micros_between, read_datetime, split_datetime,
@@ -132,9 +134,53 @@ impl Unit {
 
 /// A span of the calendar: months are of varying length, microseconds are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Span {
-    months: i64,
-    micros: i64,
+pub(crate) struct Span {
+    pub(crate) months: i64,
+    pub(crate) micros: i64,
+}
+
+impl Span {
+    /// The span of an amount that is written out, with its unit: `1:30` and `HOUR_MINUTE`. `None` for what is no such
+    /// amount. More than can be counted is as long as can be.
+    pub(crate) fn read(amount: &str, unit: &str) -> Option<Span> {
+        let amount = amount.trim();
+        match Unit::parse(unit)? {
+            Unit::Second
+                if amount
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'.') =>
+            {
+                let (nanos, _) = NumberText::parse(amount)?.scaled(NANO_DIGITS).ok()?;
+                let micros = i64::try_from(nanos / NANOS_OF_MICROSECOND).ok()?;
+                Some(Span { months: 0, micros })
+            }
+            unit if unit.parts().is_empty() && unit != Unit::YearMonth => {
+                let endless = Span {
+                    months: i64::MAX,
+                    micros: 0,
+                };
+                let is_number =
+                    !amount.is_empty() && amount.bytes().all(|byte| byte.is_ascii_digit());
+                let counted = || simple_span(amount.parse().ok()?, unit);
+                is_number.then(|| counted().unwrap_or(endless))
+            }
+            unit => composite_span(amount, unit),
+        }
+    }
+
+    /// Which is longer. `None` where that depends on the lengths of months.
+    pub(crate) fn compare(&self, other: &Span) -> Option<Ordering> {
+        const SHORTEST_MONTH: i64 = 28 * DAY;
+        const LONGEST_MONTH: i64 = 31 * DAY;
+        let micros = |span: &Span, month: i64| {
+            span.months
+                .saturating_mul(month)
+                .saturating_add(span.micros)
+        };
+        let [least, most] = [SHORTEST_MONTH, LONGEST_MONTH]
+            .map(|month| micros(self, month).cmp(&micros(other, month)));
+        (least == most).then_some(least)
+    }
 }
 
 /// The span of a composite interval, as `'1 2:30'` spells one: numbers with anything between them. With fewer numbers

@@ -23,6 +23,7 @@ mod lists;
 mod number_operands;
 mod once;
 mod plan;
+mod range_frame;
 mod reached;
 mod rule;
 mod subquery;

@@ -96,9 +96,7 @@ pub(super) fn is_exact(digits: &str) -> bool {
 pub fn number_literal(digits: &str) -> Result<Expr> {
     if !is_exact(digits) {
         if digits.parse().is_ok_and(f64::is_infinite) {
-            let size = digits.trim_start_matches('-');
-            let message = format!("Illegal double '{size}' value found during parsing");
-            return Err(SqlError::new(codes::ILLEGAL_VALUE_FOR_TYPE, message));
+            return Err(SqlError::illegal_double(digits.trim_start_matches('-')));
         }
         return Ok(call("$cast_double", vec![text(digits)]));
     }

@@ -8,8 +8,8 @@ use sheaf_algebra::Scalar;
 use sheaf_types::error::codes;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    CaseWhen, DateTimeField, Expr, Interval, NamedWindowExpr, UnaryOperator, Value as Literal,
-    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    CaseWhen, Expr, Interval, NamedWindowExpr, UnaryOperator, Value as Literal, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use crate::error::{Result, SqlError};
@@ -118,7 +118,7 @@ pub fn derived_window(
     })
 }
 
-/// A frame whose intervals are of months, days or parts of days: `INTERVAL 1 QUARTER` becomes `INTERVAL '3' MONTH`.
+/// A frame whose distances are written as the typing rule reads them: numbers without an exponent, intervals of texts.
 ///
 /// # Errors
 /// 3584, 3585 and 3586 for bounds that make no frame, 1064 for offsets that MySQL's grammar does not have, 3596.
@@ -135,6 +135,9 @@ pub fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
                 && digits.contains(['e', 'E'])
                 && let Ok(distance) = digits.parse::<f64>()
             {
+                if distance.is_infinite() {
+                    return Err(SqlError::illegal_double(digits));
+                }
                 *digits = distance.to_string();
             }
             let Expr::Interval(interval) = offset.as_mut() else {
@@ -206,40 +209,26 @@ fn check_bounds(frame: &WindowFrame) -> Result<()> {
     }
 }
 
+/// The interval with its amount as a text, which the typing rule reads.
 fn frame_interval(interval: &Interval) -> Result<Interval> {
     let unsupported = || SqlError::not_supported_yet(format!("a frame of RANGE {interval}"));
     let Expr::Value(value) = interval.value.as_ref() else {
         return Err(unsupported());
     };
-    let (Literal::Number(amount, _)
-    | Literal::SingleQuotedString(amount)
-    | Literal::DoubleQuotedString(amount)) = &value.value
-    else {
-        return Err(unsupported());
-    };
-    let amount = amount.trim().parse::<i64>().map_err(|_| unsupported())?;
-    if amount < 0 {
-        return Err(SqlError::illegal_frame());
-    }
-    let (amount, unit) = match &interval.leading_field {
-        Some(DateTimeField::Quarter) => (amount.saturating_mul(3), DateTimeField::Month),
-        Some(DateTimeField::Week(_)) => (amount.saturating_mul(7), DateTimeField::Day),
-        Some(
-            unit @ (DateTimeField::Year
-            | DateTimeField::Month
-            | DateTimeField::Day
-            | DateTimeField::Hour
-            | DateTimeField::Minute
-            | DateTimeField::Second
-            | DateTimeField::Microsecond),
-        ) => (amount, unit.clone()),
+    let amount = match &value.value {
+        Literal::Number(amount, _)
+        | Literal::SingleQuotedString(amount)
+        | Literal::DoubleQuotedString(amount) => amount.trim(),
+        Literal::Null => return Err(SqlError::illegal_frame()),
         _ => return Err(unsupported()),
     };
-    Ok(Interval {
-        value: Box::new(text(amount.to_string())),
-        leading_field: Some(unit),
-        ..interval.clone()
-    })
+    match amount.starts_with('-') {
+        true => Err(SqlError::illegal_frame()),
+        false => Ok(Interval {
+            value: Box::new(text(amount.to_string())),
+            ..interval.clone()
+        }),
+    }
 }
 
 /// 3593: a window function outside of a select list and ORDER BY.

@@ -366,6 +366,14 @@ impl SqlError {
         )
     }
 
+    /// 1367: a number that no double holds.
+    pub fn illegal_double(digits: &str) -> Self {
+        Self::new(
+            codes::ILLEGAL_VALUE_FOR_TYPE,
+            format!("Illegal double '{digits}' value found during parsing"),
+        )
+    }
+
     /// 3586: a bound of a window's frame that is no distance.
     pub fn illegal_frame() -> Self {
         Self::new(
