@@ -83,6 +83,8 @@ pub struct PlannerContext {
 /// A plan that is ready to run, once.
 pub struct PhysicalQuery {
     pub plan: Arc<dyn ExecutionPlan>,
+    /// It costs little, and comes in one stream: to start it on another thread would take longer than the plan.
+    pub is_small: bool,
     /// Estimated rows of the result.
     pub rows: f64,
     /// MySQL's EXPLAIN of exactly this plan.

@@ -8,6 +8,9 @@
 //!   QueryStream::next()  <------  CHANNEL_BATCHES batches  <------  plan's root stream  <-- operators <-- scans
 //! ```
 //!
+//! A plan of few rows runs on the calling thread instead ([`QueryRuntime::run_here`]). To start it on a worker, and to
+//! wait for that one, would take longer than the plan.
+//!
 //! The channel is the back-pressure. When it is full the root stream is not polled any more. So every scan below is
 //! parked as a plain value (a cursor with its last key, no page guard), and the worker threads are free for other
 //! statements. Dropping the iterator aborts the plan. So does a [kill](mod@until_stopped), whatever its tasks wait for.
@@ -21,11 +24,13 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `metered` | tasks that count for the memory of their statement |
+//! | `query_stream` | the rows of a running plan, for a blocking reader |
 //! | [`spill_files`] | the files that operators spill to |
 //! | [`thread_placement`] | the CPUs and the priority of threads |
 //! | `until_stopped` | the end of a plan whose statement shall stop |
 
 mod metered;
+mod query_stream;
 pub(crate) mod spill_files;
 pub mod thread_placement;
 mod until_stopped;
@@ -36,7 +41,6 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use datafusion_common::DataFusionError;
 use datafusion_common::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion_execution::TaskContext;
@@ -55,6 +59,7 @@ use crate::error::ExecError;
 use crate::memory_pool::{Admission, OfStatement, QueryMemory, StatementPool};
 use crate::operator::checked_rows::{self, CheckedRows};
 use crate::runtime::metered::{Metered, meter_tasks};
+pub use crate::runtime::query_stream::QueryStream;
 use crate::runtime::spill_files::SpillFiles;
 use crate::runtime::thread_placement::ThreadPlacement;
 use crate::runtime::until_stopped::until_stopped;
@@ -254,36 +259,15 @@ impl QueryRuntime {
         pool.map_or(0, |pool| pool.take_row_bytes())
     }
 
-    /// Runs `plan` on the calling thread to its end: for one over a few rows in memory, whose start on another thread
-    /// would take longer than the plan.
+    /// As [`Self::run`], on the calling thread: the plan goes on whenever the next batch is asked for. It is for a plan
+    /// of few rows, whose start on another thread would take longer than the plan.
     pub fn run_here(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         task: Arc<TaskContext>,
-        cancel: &CancelFlag,
-    ) -> Result<Vec<RecordBatch>, ExecError> {
-        let all = async {
-            let mut batches = Vec::new();
-            let mut stream = execute_stream(plan, task)?;
-            while let Some(batch) = stream.next().await {
-                batches.push(batch.map_err(unwrap_panic)?);
-                if cancel.is_cancelled() {
-                    return Err(ExecError::Cancelled);
-                }
-            }
-            Ok(batches)
-        };
-        let workers = self
-            .workers
-            .as_ref()
-            .expect("the runtime is shut down only by drop");
-        let all = AssertUnwindSafe(until_stopped(all, cancel));
-        match workers.block_on(all.catch_unwind()) {
-            Ok(outcome) => outcome,
-            Err(panic) => Err(ExecError::Panic {
-                message: panic_message(&*panic),
-            }),
-        }
+        cancel: CancelFlag,
+    ) -> QueryStream {
+        QueryStream::here(self.workers().handle().clone(), (plan, task), cancel)
     }
 
     /// Starts `plan` and returns its rows as they come. A plan runs once: build a new one for a second run.
@@ -319,17 +303,13 @@ impl QueryRuntime {
             // The reader may be gone; then the failure is dropped.
             let _ = sender.send(Err(failure)).await;
         };
-        let workers = self
-            .workers
-            .as_ref()
-            .expect("the runtime is shut down only by drop");
-        let task = workers.spawn(Metered::new(driver.boxed()));
-        QueryStream {
-            schema,
-            receiver,
-            task,
-            finished: false,
-        }
+        let task = self.workers().spawn(Metered::new(driver.boxed()));
+        QueryStream::of_workers(schema, receiver, task)
+    }
+
+    fn workers(&self) -> &tokio::runtime::Runtime {
+        let workers = self.workers.as_ref();
+        workers.expect("the runtime is shut down only by drop")
     }
 }
 
@@ -404,45 +384,5 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
         text.clone()
     } else {
         "(no message)".to_string()
-    }
-}
-
-/// The rows of a running plan, for a blocking reader. Dropping it aborts the plan.
-pub struct QueryStream {
-    schema: SchemaRef,
-    receiver: mpsc::Receiver<Result<RecordBatch, ExecError>>,
-    task: tokio::task::JoinHandle<()>,
-    finished: bool,
-}
-
-impl QueryStream {
-    pub fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    /// Waits until a plan that has failed is gone, with the memory that it held.
-    pub fn settle(mut self) {
-        self.task.abort();
-        sheaf_storage::sync::waiting(|| while self.receiver.blocking_recv().is_some() {});
-    }
-}
-
-impl Iterator for QueryStream {
-    type Item = Result<RecordBatch, ExecError>;
-
-    /// Waits for the next batch; batches are never empty. After an error the stream has ended.
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.finished {
-            return None;
-        }
-        let item = sheaf_storage::sync::waiting(|| self.receiver.blocking_recv());
-        self.finished = !matches!(item, Some(Ok(_)));
-        item
-    }
-}
-
-impl Drop for QueryStream {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

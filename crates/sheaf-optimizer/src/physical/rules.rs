@@ -38,12 +38,13 @@ use sheaf_exec::functions::limits::ResultLimits;
 use crate::PlannerContext;
 use crate::physical::properties::meet_requirements;
 
-/// Applies them once.
+/// Applies them once. Rows are divided between so many workers where operators have them divided.
 pub fn apply(
     plan: Arc<dyn ExecutionPlan>,
+    workers: usize,
     options: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = meet_requirements(plan, options)?;
+    let plan = meet_requirements(plan, workers, options)?;
     let mut plan = push_projections(plan, options)?;
     let found = Found::of(&plan);
     if found.has_requirements {

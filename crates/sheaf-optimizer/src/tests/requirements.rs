@@ -61,9 +61,8 @@ fn grouped(plan: Plan, mode: AggregateMode) -> Plan {
 
 fn met(plan: Plan) -> Plan {
     let mut options = ConfigOptions::default();
-    options.execution.target_partitions = WORKERS;
     options.optimizer.enable_round_robin_repartition = false;
-    meet_requirements(plan, &options).unwrap()
+    meet_requirements(plan, WORKERS, &options).unwrap()
 }
 
 /// The operators of a plan, one a line, without what they say of themselves.

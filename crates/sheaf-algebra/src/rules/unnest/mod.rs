@@ -57,6 +57,7 @@ use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::operator::scan_exec::access_error;
 
 use found_by_index::{found_by_index, has_limit, is_cut};
+use mark::antijoins_of_rows;
 
 use super::push_down_predicates::below_dependent_joins;
 use crate::column::{ColumnId, Columns};
@@ -144,6 +145,12 @@ impl Unnesting<'_> {
             DependentKind::Single(_) => return internal_err!("a single join is no other"),
         };
         if is_independent {
+            if kind == JoinKind::Anti
+                && let Some(may_be) = &join.condition
+                && let Some(relation) = antijoins_of_rows(&join.left, &join.right, may_be)
+            {
+                return Ok(relation);
+            }
             return Ok(join.left.join(kind, *join.right, join.condition));
         }
         let mut join = match self.expanded(join, &outer) {

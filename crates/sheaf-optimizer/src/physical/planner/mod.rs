@@ -36,10 +36,10 @@ use datafusion_expr::physical_planning_context::{
 };
 use datafusion_expr::{EmptyRelation, Expr, LogicalPlan, TableSource};
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
-use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_physical_plan::scalar_subquery::ScalarSubqueryLink;
+use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::Budget;
 use sheaf_exec::json_table::Expand;
 use sheaf_exec::operator::bounded_expr::bounded;
@@ -66,6 +66,10 @@ use wish::through_schema;
 pub(crate) use ordered_rows::{bounded_sort_keys, relied_on};
 pub(crate) use planned::Planned;
 pub(crate) use wish::replace_columns;
+
+/// A plan that costs less than so many microseconds is not divided between workers: to start them, and to wait for them,
+/// takes some hundred.
+const SMALL_COST_US: f64 = 2_000.0;
 
 /// Chooses access paths, join order and join methods, and builds the operators.
 pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
@@ -106,7 +110,13 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let cost_us = planned.cost_us;
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
-    let plan = rules::apply(planned.plan, context.task.session_config().options())?;
+    let is_small = cost_us < SMALL_COST_US && is_one_stream(&planned.plan);
+    let workers = match is_small {
+        true => 1,
+        false => context.task.session_config().target_partitions(),
+    };
+    let options = context.task.session_config().options();
+    let plan = rules::apply(planned.plan, workers, options)?;
     let saves_memory = context.settings.is_thrifty()
         || context.settings.sorts_in_one_stream
         || planner.sorts_long_texts;
@@ -126,8 +136,10 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     context
         .trace
         .outcome("final_plan", || crate::explain::plan_summary(&explain));
+    let is_small = is_small && is_one_stream(&plan);
     Ok(PhysicalQuery {
         plan,
+        is_small,
         rows,
         explain,
         conflicting_hints: planner.conflicting_hints,
@@ -356,6 +368,12 @@ impl Planner<'_> {
             None => expr,
         })
     }
+}
+
+/// Whether all operators of a plan deliver their rows in one stream.
+fn is_one_stream(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.output_partitioning().partition_count() == 1
+        && plan.children().into_iter().all(is_one_stream)
 }
 
 /// Whether an alias of this names a table, not a query. A LIMIT of the query around it may have come down to the table.

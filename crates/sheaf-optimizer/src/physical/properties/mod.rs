@@ -54,12 +54,13 @@ use datafusion_physical_plan::{
 use sheaf_exec::operator::common_tables_exec::CommonTablesExec;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 
-/// The plan with what its operators require; see the module's comment.
+/// The plan with what its operators require; see the module's comment. Rows are divided between so many workers.
 pub(crate) fn meet_requirements(
     plan: Arc<dyn ExecutionPlan>,
+    workers: usize,
     options: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let requirements = Requirements { options };
+    let requirements = Requirements { workers, options };
     let mut met = requirements.meet(&plan, true)?;
     if met.keeps_order {
         // Nothing has asked for it.
@@ -122,6 +123,7 @@ impl Met {
 }
 
 struct Requirements<'o> {
+    workers: usize,
     options: &'o ConfigOptions,
 }
 
@@ -205,10 +207,6 @@ impl Requirements<'_> {
         self.divide_alike(plan, &required, inputs)
     }
 
-    fn workers(&self) -> usize {
-        self.options.execution.target_partitions
-    }
-
     /// Whether inputs that have to be divided by keys are: if one comes in several streams, or may have many rows.
     fn is_divided_by_keys(
         &self,
@@ -230,7 +228,7 @@ impl Requirements<'_> {
     }
 
     fn may_have_many_rows(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-        if self.workers() == 1 {
+        if self.workers == 1 {
             return Ok(false);
         }
         let known = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())?;
@@ -260,7 +258,7 @@ impl Requirements<'_> {
             ChildSatisfactionOptions::new().with_allow_subset(by_fewer_keys),
         )?;
         let is_satisfied = satisfaction.is_satisfied();
-        Ok(!is_satisfied || !by_fewer_keys && self.workers() > streams)
+        Ok(!is_satisfied || !by_fewer_keys && self.workers > streams)
     }
 
     fn exchanged(
@@ -270,7 +268,7 @@ impl Requirements<'_> {
         keep_order: bool,
     ) -> Result<Met> {
         let partitioning =
-            Distribution::KeyPartitioned(keys.to_vec()).create_partitioning(self.workers());
+            Distribution::KeyPartitioned(keys.to_vec()).create_partitioning(self.workers);
         let exchange_of = |plan: &Arc<dyn ExecutionPlan>| {
             let exchange = RepartitionExec::try_new(Arc::clone(plan), partitioning.clone())?;
             Ok::<_, DataFusionError>(match keep_order {
@@ -313,7 +311,7 @@ impl Requirements<'_> {
                 };
                 let input = &mut inputs[position];
                 let partitioning = input.plan.output_partitioning();
-                let is_right = matches!(partitioning, Partitioning::Hash(_, streams) if *streams == self.workers());
+                let is_right = matches!(partitioning, Partitioning::Hash(_, streams) if *streams == self.workers);
                 let options = ChildSatisfactionOptions::new();
                 let satisfaction =
                     required.child_satisfaction(position, input.plan.as_ref(), options)?;

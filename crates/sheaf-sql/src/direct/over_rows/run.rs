@@ -160,7 +160,8 @@ impl Session {
             Work::Operators(plan) => {
                 let plan = over(plan, rows)?;
                 let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
-                Ok(self.workers.runtime()?.run_here(plan, task, &cancel)?)
+                let batches = self.workers.runtime()?.run_here(plan, task, cancel);
+                Ok(batches.collect::<std::result::Result<_, _>>()?)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Runs plans on the session's workers, and hands over their batches.
+//! Runs plans on the session's workers, and hands over their batches. Small plans run on the session's own thread.
 //!
 //! Estimates of what operators keep are often low. So a plan that runs out of memory before its first rows come is
 //! replaced once, by one that takes less: it has small batches, and sorts that spill.
@@ -68,11 +68,12 @@ impl<'s> Runner<'s> {
                 true => Some(self.admit(&planned.task)?),
                 false => None,
             };
-            let mut stream = self.workers.runtime()?.run(
-                plan,
-                Arc::clone(&planned.task),
-                self.handle.cancel_flag().clone(),
-            );
+            let runtime = self.workers.runtime()?;
+            let (task, cancel) = (Arc::clone(&planned.task), self.handle.cancel_flag().clone());
+            let mut stream = match planned.physical.is_small {
+                true => runtime.run_here(plan, task, cancel),
+                false => runtime.run(plan, task, cancel),
+            };
             let failed = loop {
                 match stream.next() {
                     None => return Ok(planned.physical),
