@@ -11,6 +11,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::index_uses::IndexUses;
+
 /// One counter. Additions are relaxed: counters order nothing.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -69,6 +71,8 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub struct SessionCounters {
             $($(#[$doc])* pub $field: Counter,)*
+            /// How often each index was used.
+            pub index_uses: IndexUses,
         }
 
         impl SessionCounters {
@@ -80,22 +84,29 @@ macro_rules! counters {
             /// Moves all counts into `total` and leaves zeros, as FLUSH STATUS does.
             pub fn fold_into(&self, total: &SessionCounters) {
                 $(total.$field.add(self.$field.take());)*
+                self.index_uses.fold_into(&total.index_uses);
             }
 
             /// Adds the counts to `total` and keeps them.
             pub fn add_to(&self, total: &SessionCounters) {
                 $(total.$field.add(self.$field.get());)*
+                self.index_uses.add_to(&total.index_uses);
             }
 
             /// Sets all counters to 0.
             pub fn reset(&self) {
                 $(self.$field.take();)*
+                self.index_uses.clear();
             }
         }
     };
 }
 
 counters! {
+    /// Temporary tables of statements that memory had no room for.
+    created_tmp_disk_tables => "Created_tmp_disk_tables",
+    /// Temporary tables of statements: of groups, of different rows, of queries in FROM.
+    created_tmp_tables => "Created_tmp_tables",
     /// Statements committed.
     handler_commit => "Handler_commit",
     /// Rows deleted.
@@ -137,4 +148,12 @@ counters! {
     sheaf_index_jumps => "Sheaf_index_jumps",
     /// Plans that spent what another one was estimated to cost, and were replaced by it.
     sheaf_plan_switches => "Sheaf_plan_switches",
+    /// Parts of sorted rows that were written to disk and merged.
+    sort_merge_passes => "Sort_merge_passes",
+    /// Sorts of rows that keys have found.
+    sort_range => "Sort_range",
+    /// Rows that were sorted.
+    sort_rows => "Sort_rows",
+    /// Sorts of statements that have read a whole table or index.
+    sort_scan => "Sort_scan",
 }

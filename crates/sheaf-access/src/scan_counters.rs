@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::Direction;
+use sheaf_storage::{Direction, TreeId};
 
 use crate::budget::Meter;
 use crate::counters::{ScanMetrics, SessionCounters};
@@ -27,12 +27,18 @@ pub(crate) struct ScanCounters {
     /// Metrics that are in the session's counters already.
     flushed: ScanMetrics,
     session: Arc<SessionCounters>,
+    /// The indexes that find the rows.
+    indexes: Vec<TreeId>,
     /// Of a scan with a budget.
     meter: Option<Meter>,
 }
 
 impl ScanCounters {
-    pub(crate) fn new(session: Arc<SessionCounters>) -> Self {
+    /// `indexes` are those that find the rows.
+    pub(crate) fn new(
+        session: Arc<SessionCounters>,
+        indexes: impl IntoIterator<Item = TreeId>,
+    ) -> Self {
         Self {
             metrics: ScanMetrics::default(),
             read_key: 0,
@@ -48,6 +54,7 @@ impl ScanCounters {
             rows_read: 0,
             flushed: ScanMetrics::default(),
             session,
+            indexes: indexes.into_iter().collect(),
             meter: None,
         }
     }
@@ -108,6 +115,9 @@ impl ScanCounters {
             .handler_icp_match
             .add(metrics.icp_match - flushed.icp_match);
         session.sheaf_index_jumps.add(metrics.jumps - flushed.jumps);
+        for index in &self.indexes {
+            session.index_uses.add_fetched(*index, self.rows_read);
+        }
         self.flushed = self.metrics;
         let session = Arc::clone(&self.session);
         for (counter, count) in [

@@ -88,7 +88,7 @@ impl IndexRef {
     }
 
     /// The tree of this index.
-    pub(crate) fn tree(self, table: &Table) -> &Arc<Tree> {
+    pub fn tree(self, table: &Table) -> &Arc<Tree> {
         match self {
             IndexRef::Clustered => &table.clustered,
             IndexRef::Secondary(position) => &table.secondary[position],

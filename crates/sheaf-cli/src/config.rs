@@ -19,8 +19,8 @@ pub struct ConfigArguments {
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Read a configuration file and the environment as `sheaf serve` does, and print each option with its value and
-    /// where it is said. Says each fault, and fails if there is one. Values of system variables are tested at the
-    /// start.
+    /// where it is said. Says each fault, and fails if there is one. What depends on the machine, such as whether a
+    /// directory can be written, is tested at the start.
     Check {
         /// The file; without it, that of SHEAF_CONFIG, or the environment alone.
         file: Option<PathBuf>,
@@ -45,6 +45,12 @@ pub fn run(arguments: &ConfigArguments) -> Result<ExitCode, Box<dyn Error>> {
                 is_right = false;
                 eprintln!("{faults}");
             }
+        }
+    }
+    if is_right {
+        for fault in serve::faults(&said) {
+            is_right = false;
+            eprintln!("{fault}");
         }
     }
     if !is_right {

@@ -73,7 +73,12 @@ pub struct Said {
 }
 
 impl Said {
-    fn flag(&self) -> OsString {
+    /// It sets a system variable.
+    pub fn is_variable(&self) -> bool {
+        self.name == SET
+    }
+
+    pub fn flag(&self) -> OsString {
         let mut flag = OsString::from(format!("--{}", self.name));
         if let Some(value) = &self.value {
             flag.push("=");

@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use sheaf_memory::keep_within;
 use sheaf_server::{MetricsServer, Server, ServerOptions, TlsOptions};
-use sheaf_sql::{Engine, EngineOptions};
-use sheaf_storage::{DATA_FILE, StorageOptions, SyncLog};
+use sheaf_sql::{Engine, EngineOptions, MIN_MEMORY_BYTES, faults_of_globals};
+use sheaf_storage::{DATA_FILE, FILL_FACTORS, StorageOptions, SyncLog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::configuration::{self, Assignment};
+use crate::configuration::{self, Assignment, Said};
 use crate::size::{format_size, parse_size};
 use sheaf_archive::open_archive;
 
@@ -57,13 +57,13 @@ pub struct ServeArguments {
     #[arg(long)]
     allow_open_accounts: bool,
     /// What the whole process may use, such as 512M or 8G.
-    #[arg(long, value_parser = parse_size, default_value = "512M")]
+    #[arg(long, value_parser = parse_memory, default_value = "512M")]
     memory: usize,
     /// The buffer pool's share of the memory; by default the engine decides.
     #[arg(long, value_parser = parse_size)]
     pool: Option<usize>,
     /// Clients that may be connected at the same time.
-    #[arg(long, default_value_t = 151)]
+    #[arg(long, default_value_t = 151, value_parser = parse_count)]
     max_connections: usize,
     /// Digests of statements that performance_schema counts; 0 turns that off.
     #[arg(long, default_value_t = EngineOptions::default().digests, value_name = "DIGESTS")]
@@ -90,6 +90,20 @@ enum Tls {
 }
 
 impl ServeArguments {
+    fn engine_options(&self, storage: StorageOptions) -> EngineOptions {
+        EngineOptions {
+            memory_bytes: self.memory,
+            pool_bytes: self.pool,
+            max_connections: self.max_connections,
+            digests: self.performance_schema_digests_size,
+            require_secure_transport: self.require_secure_transport,
+            secure_file_priv: self.secure_file_priv.clone(),
+            port: self.listen.port(),
+            storage,
+            ..EngineOptions::default()
+        }
+    }
+
     /// The certificate for clients, and one line about it. The database's directory is there.
     fn tls_options(&self) -> std::io::Result<Option<TlsOptions>> {
         let given = self.tls_cert.clone().zip(self.tls_key.clone());
@@ -115,7 +129,7 @@ struct StorageArguments {
     #[arg(long, value_parser = parse_sync_log, default_value = "on", value_name = "on|interval|off")]
     sync_log: SyncLog,
     /// Seconds that recovery after a crash should take at most; shorter means more writing.
-    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 10.0, value_parser = parse_seconds, value_name = "SECONDS")]
     recovery_time_goal: f64,
     /// The log is kept about this short by checkpoints.
     #[arg(long, value_parser = parse_size, default_value = "1G")]
@@ -124,7 +138,7 @@ struct StorageArguments {
     #[arg(long, value_name = "DIR-or-URL")]
     archive_to: Option<String>,
     /// Seconds that log waits for the archive at most.
-    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 10.0, value_parser = parse_seconds, value_name = "SECONDS")]
     archive_interval: f64,
     /// Log that may wait for the archive; beyond it nothing can be changed until the archive has caught up.
     #[arg(long, value_parser = parse_size, default_value = "8G")]
@@ -146,7 +160,7 @@ struct StorageArguments {
     #[arg(long, default_value_t = StorageOptions::default().max_row_locks)]
     max_row_locks: usize,
     /// How full bulk loads and index builds fill pages, 0.5 to 1.
-    #[arg(long, default_value_t = StorageOptions::default().fill_factor)]
+    #[arg(long, default_value_t = StorageOptions::default().fill_factor, value_parser = parse_fill_factor)]
     fill_factor: f32,
 }
 
@@ -157,10 +171,17 @@ impl StorageArguments {
             tracing::info!("the log is archived to {place}");
         }
         Ok(StorageOptions {
+            archive,
+            ..self.options_without_archive()?
+        })
+    }
+
+    /// Nothing is opened.
+    fn options_without_archive(&self) -> Result<StorageOptions, Box<dyn Error>> {
+        Ok(StorageOptions {
             sync_log: self.sync_log,
             recovery_time_goal: Duration::try_from_secs_f64(self.recovery_time_goal)?,
             log_limit_bytes: self.log_limit as u64,
-            archive,
             archive_interval: Duration::try_from_secs_f64(self.archive_interval)?,
             archive_lag_limit_bytes: self.archive_lag_limit as u64,
             max_transaction_log_bytes: self.max_transaction_log,
@@ -187,20 +208,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
     keep_within(arguments.memory);
     let storage = arguments.storage.options()?;
     let is_new = !is_database(&arguments.data_dir);
-    let engine = Engine::open(
-        &arguments.data_dir,
-        EngineOptions {
-            memory_bytes: arguments.memory,
-            pool_bytes: arguments.pool,
-            max_connections: arguments.max_connections,
-            digests: arguments.performance_schema_digests_size,
-            require_secure_transport: arguments.require_secure_transport,
-            secure_file_priv: arguments.secure_file_priv.clone(),
-            port: arguments.listen.port(),
-            storage,
-            ..EngineOptions::default()
-        },
-    )?;
+    let engine = Engine::open(&arguments.data_dir, arguments.engine_options(storage))?;
     let outcome = serve(&engine, &arguments, is_new);
     if outcome.is_err() {
         // The fault is reported; the database is left as it was.
@@ -240,17 +248,50 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sets system variables, and says in the log what SET warns of.
+/// Sets system variables, all or none, and says in the log what SET warns of.
 fn set_variables(engine: &Arc<Engine>, variables: &[Assignment]) -> Result<(), Box<dyn Error>> {
-    for Assignment { name, value } in variables {
-        let warnings = engine
-            .set_global(name, value)
-            .map_err(|error| format!("{name} = {value}: {error}"))?;
-        for warning in warnings {
-            tracing::warn!("{name} = {value}: {warning}");
-        }
+    let warnings = engine
+        .set_globals(&pairs(variables))
+        .map_err(|faults| faults.join("\n"))?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
     }
     Ok(())
+}
+
+fn pairs(variables: &[Assignment]) -> Vec<(&str, &str)> {
+    variables
+        .iter()
+        .map(|one| (one.name.as_str(), one.value.as_str()))
+        .collect()
+}
+
+/// What is wrong with options that are right one by one, and with the system variables, as the engine would say when it
+/// is opened.
+pub fn faults(said: &[Said]) -> Vec<String> {
+    // The directory may be said on the command line.
+    let directory = std::iter::once("--data-dir=.".into());
+    let flags = directory.chain(said.iter().map(Said::flag));
+    let options = options().no_binary_name(true);
+    let parsed = options
+        .try_get_matches_from(flags)
+        .and_then(|matches| ServeArguments::from_arg_matches(&matches));
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut faults = Vec::new();
+    let options = arguments.storage.options_without_archive();
+    let checked = options.and_then(|options| Ok(arguments.engine_options(options).check()?));
+    if let Err(error) = checked {
+        faults.push(error.to_string());
+    }
+    let sources: Vec<&Said> = said.iter().filter(|one| one.is_variable()).collect();
+    for (place, fault) in faults_of_globals(&pairs(&arguments.set)) {
+        let source = sources.get(place).map(|one| one.source.to_string());
+        faults.push(format!("{}: {fault}", source.unwrap_or_default()));
+    }
+    faults
 }
 
 /// An administrator without a password must not be reachable from other machines by mistake.
@@ -358,7 +399,8 @@ fn say_what_is_next(address: Option<SocketAddr>) {
     );
 }
 
-/// Sets the system variables of the file again. A fault is said, and the server goes on with what it has.
+/// Sets the system variables of the file again. Where there is a fault it is said, none is set, and the server goes on
+/// with what it has.
 fn set_variables_again(engine: &Arc<Engine>, file: &Path) {
     let outcome = configuration::variables_of_file(&options(), file)
         .map_err(Into::into)
@@ -368,13 +410,52 @@ fn set_variables_again(engine: &Arc<Engine>, file: &Path) {
             file = %file.display(),
             "set the system variables of the configuration again; options need a new start"
         ),
-        Err(error) => tracing::error!("the configuration was not taken from here on: {error}"),
+        Err(error) => tracing::error!("nothing of the configuration was taken: {error}"),
     }
 }
 
 /// The options of `sheaf serve`, as a command.
 pub fn options() -> clap::Command {
     ServeArguments::augment_args(clap::Command::new("serve"))
+}
+
+fn parse_memory(text: &str) -> Result<usize, String> {
+    match parse_size(text)? {
+        bytes if bytes >= MIN_MEMORY_BYTES => Ok(bytes),
+        _ => Err(format!(
+            "'{text}' is less than {}, which the server needs at least",
+            format_size(MIN_MEMORY_BYTES)
+        )),
+    }
+}
+
+/// A number from 1.
+fn parse_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("'{text}' is not a number from 1")),
+        Ok(count) => Ok(count),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    seconds
+        .filter(|seconds| Duration::try_from_secs_f64(*seconds).is_ok())
+        .ok_or_else(|| format!("'{text}' is not a number of seconds"))
+}
+
+fn parse_fill_factor(text: &str) -> Result<f32, String> {
+    let factor: Option<f32> = text.parse().ok();
+    factor
+        .filter(|factor| FILL_FACTORS.contains(factor))
+        .ok_or_else(|| {
+            let bounds = FILL_FACTORS;
+            format!(
+                "'{text}' does not lie between {} and {}",
+                bounds.start(),
+                bounds.end()
+            )
+        })
 }
 
 /// A folder that is there, or nothing.

@@ -24,7 +24,8 @@ mod virtual_database;
 
 pub use catalog_views::information_schema;
 pub use engine::metrics::Metric;
-pub use engine::{Engine, EngineOptions};
+pub use engine::start_variables::faults_of_globals;
+pub use engine::{Engine, EngineOptions, MIN_MEMORY_BYTES};
 pub use error::SqlError;
 pub use query::batch_builder::BatchBuilder;
 pub use query::cell_reader::{CellReader, cell_readers};

@@ -61,9 +61,12 @@ pub use page_store::EndTransaction;
 pub use pool::passing_pages::KeptShare;
 pub use pool::prefetch::PrefetchSummary;
 pub use random::Random;
-pub use storage::{Storage, StorageOptions};
+pub use storage::{FILL_FACTORS, Storage, StorageOptions};
 pub use temp_file::{TempFile, TempFileError, TempFileReader, TempSpace};
-pub use transaction::row_lock::{Interrupt, LOCK_BYTES, LockMode, LockWait, RangeLock};
+pub use transaction::lock_wait::{count_lock_wait, thread_lock_wait_ns};
+pub use transaction::row_lock::{
+    Interrupt, LOCK_BYTES, LockMode, LockWait, RangeLock, ShownLock, ShownLocks, ShownTarget,
+};
 pub use transaction::snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use transaction::{LockedRow, PendingCommit, Transaction, TransactionId, Unsettled};
 pub use tree::{

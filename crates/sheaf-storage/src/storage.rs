@@ -34,6 +34,7 @@ use crate::space::orphaned_pages::PagesWithoutTree;
 use crate::sync::{self, Mutex};
 use crate::temp_file::TempSpace;
 use crate::transaction::Transaction;
+use crate::transaction::row_lock::ShownLocks;
 use crate::transaction::snapshot::ReadView;
 use crate::transaction::spill_file::SpillFile;
 use crate::transaction::system::TransactionSystem;
@@ -51,7 +52,7 @@ const ARCHIVE_STEP_INTERVAL: Duration = Duration::from_millis(500);
 const TEMP_FOLDER: &str = "temp";
 
 /// Bounds of [`StorageOptions::fill_factor`].
-const FILL_FACTORS: std::ops::RangeInclusive<f32> = 0.5..=1.0;
+pub const FILL_FACTORS: std::ops::RangeInclusive<f32> = 0.5..=1.0;
 
 /// What can be chosen when a data directory is opened.
 #[derive(Clone, Debug)]
@@ -118,6 +119,35 @@ impl Default for StorageOptions {
             archive_lag_limit_bytes: 8 << 30,
             background_writer: true,
         }
+    }
+}
+
+impl StorageOptions {
+    /// Whether a storage can be opened with these.
+    ///
+    /// # Errors
+    /// `BadOption`
+    pub fn check(&self) -> Result<()> {
+        if !FILL_FACTORS.contains(&self.fill_factor) {
+            let reason = format!("{} does not lie in {FILL_FACTORS:?}", self.fill_factor);
+            return Err(StorageError::BadOption {
+                option: "fill_factor",
+                reason,
+            });
+        }
+        if self.log_segment_bytes < MIN_SEGMENT_BYTES
+            || !self.log_segment_bytes.is_multiple_of(MIN_SEGMENT_BYTES)
+        {
+            let reason = format!(
+                "{} is not a multiple of {MIN_SEGMENT_BYTES}",
+                self.log_segment_bytes
+            );
+            return Err(StorageError::BadOption {
+                option: "log_segment_bytes",
+                reason,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -262,25 +292,7 @@ impl Storage {
         temp_dir: PathBuf,
         lock: Option<File>,
     ) -> Result<Arc<Storage>> {
-        if !FILL_FACTORS.contains(&options.fill_factor) {
-            let reason = format!("{} does not lie in {FILL_FACTORS:?}", options.fill_factor);
-            return Err(StorageError::BadOption {
-                option: "fill_factor",
-                reason,
-            });
-        }
-        if options.log_segment_bytes < MIN_SEGMENT_BYTES
-            || !options.log_segment_bytes.is_multiple_of(MIN_SEGMENT_BYTES)
-        {
-            let reason = format!(
-                "{} is not a multiple of {MIN_SEGMENT_BYTES}",
-                options.log_segment_bytes
-            );
-            return Err(StorageError::BadOption {
-                option: "log_segment_bytes",
-                reason,
-            });
-        }
+        options.check()?;
         options.sync_log.warn();
         let files = Files::open(disk, &options)?;
         let log_file = Log::file(&files.disk, files.log, options.log_segment_bytes);
@@ -512,6 +524,11 @@ impl Storage {
     /// `TooManySnapshots`.
     pub fn read_view(&self) -> Result<ReadView> {
         ReadView::take(&self.store.transactions.snapshots, None)
+    }
+
+    /// At most so many explicit locks of all transactions, and which keeps whom waiting.
+    pub fn shown_locks(&self, limit: usize) -> ShownLocks {
+        self.store.transactions.row_locks.shown(limit)
     }
 
     /// A caller has been told to stop its work: if it waits for a lock, it notices at once.

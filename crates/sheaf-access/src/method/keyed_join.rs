@@ -153,11 +153,12 @@ impl KeyedLookup {
                 cancel,
             )?)),
         };
+        let index = spec.index.tree(&spec.table).id();
         Ok(Self {
             spec,
             walk,
             inner,
-            tally: ScanCounters::new(counters),
+            tally: ScanCounters::new(counters, [index]),
             runs: 0,
             running: false,
             sharing: None,

@@ -47,7 +47,14 @@ impl Scan {
         counters: Arc<SessionCounters>,
         cancel: CancelFlag,
     ) -> Result<Self> {
-        let mut tally = ScanCounters::new(counters);
+        let tree_of = |index: IndexRef| index.tree(&spec.table).id();
+        let mut tally = match &spec.merge {
+            Some(merge) => {
+                let inputs = merge.inputs.iter();
+                ScanCounters::new(counters, inputs.map(|input| tree_of(input.index)))
+            }
+            None => ScanCounters::new(counters, [tree_of(spec.index)]),
+        };
         let method = match (&spec.merge, spec.index) {
             (Some(merge), _) => {
                 Method::Merge(Box::new(IndexMerge::new(&spec, merge, cancel, &mut tally)?))

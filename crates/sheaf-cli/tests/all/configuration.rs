@@ -55,9 +55,15 @@ fn a_server_takes_its_options_from_a_file_and_reads_it_again() {
     assert!((seconds - 3.0).abs() < f64::EPSILON);
     assert!(mode.contains("ANSI"), "{mode}");
 
-    // A fault keeps what is there, a file without one is taken.
-    write(&file, "[variables]\nlong_query_time = []\n");
-    send(SIGHUP, &child);
+    // A fault keeps all that is there, a file without one is taken.
+    for faulty in [
+        "[variables]\nlong_query_time = []\n",
+        "[variables]\nlong_query_time = 99\nwait_timeout = \"long\"\n",
+        "[variables]\nlong_query_time = 99\nport = 7\n",
+    ] {
+        write(&file, faulty);
+        send(SIGHUP, &child);
+    }
     write(&file, "[variables]\nlong_query_time = 4\n");
     send(SIGHUP, &child);
     wait_until("the file is read again", || {
@@ -107,6 +113,36 @@ fn a_server_does_not_start_with_a_fault_in_its_configuration() {
     );
     let said = serve(&file);
     assert!(said.contains("no_such_variable"), "{said}");
+}
+
+#[test]
+fn config_check_knows_the_limits_of_the_engine() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("sheaf.toml");
+    for (text, wanted) in [
+        ("fill_factor = 0.2\n", ":1: fill_factor: '0.2' does not lie"),
+        ("fill_factor = nan\n", ":1: fill_factor: 'nan' does not lie"),
+        ("memory = 1\n", ":1: memory: '1' is less than 16 MiB"),
+        ("memory = \"64M\"\npool = \"63M\"\n", "leaves too little"),
+        ("max_connections = 0\n", ":1: max_connections: '0' is not"),
+        (
+            "recovery_time_goal = nan\n",
+            ":1: recovery_time_goal: 'nan'",
+        ),
+        ("archive_interval = -1\n", ":1: archive_interval: '-1'"),
+        ("[variables]\nno_such = 1\n", ":2: no_such = 1: "),
+        ("[variables]\nautocommit = 7\n", ":2: autocommit = 7: "),
+        ("[variables]\nport = 7\n", ":2: port = 7: "),
+    ] {
+        write(&file, text);
+        let said = failed(sheaf().args(["config", "check"]).arg(&file));
+        assert!(said.contains(wanted), "{text}: {said}");
+        let data = directory.path().join("data");
+        let mut serve = sheaf();
+        serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
+        serve.arg(&data).arg("--config").arg(&file);
+        failed(&mut serve);
+    }
 }
 
 #[test]

@@ -485,3 +485,117 @@ fn variables_say_what_is_so() {
     let shown = query_text(&mut connection, "SHOW VARIABLES LIKE 'read_only'");
     assert_eq!(shown, ["read_only\tON"]);
 }
+
+#[test]
+fn a_configuration_is_taken_as_a_whole_or_not_at_all() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    let shown = "SELECT @@global.long_query_time, @@global.wait_timeout, @@global.slow_query_log";
+    let before = query_text(&mut connection, shown);
+    let faults = server.engine().set_globals(&[
+        ("long_query_time", "99"),
+        ("port", "7"),
+        ("wait_timeout", "long"),
+        ("no_such", "1"),
+    ]);
+    let faults = faults.expect_err("three faults");
+    let names: Vec<&str> = faults
+        .iter()
+        .filter_map(|fault| fault.split(' ').next())
+        .collect();
+    assert_eq!(names, ["port", "wait_timeout", "no_such"]);
+    // What is tested last, when all values are known.
+    let faults = server.engine().set_globals(&[
+        ("wait_timeout", "7"),
+        ("slow_query_log", "ON"),
+        ("slow_query_log_file", "sheaf.log"),
+    ]);
+    assert!(faults.is_err());
+    assert_eq!(query_text(&mut connection, shown), before);
+    let warnings = server
+        .engine()
+        .set_globals(&[("long_query_time", "0.5"), ("wait_timeout", "0")]);
+    assert_eq!(warnings.map(|warnings| warnings.len()), Ok(1));
+    assert_eq!(query_text(&mut connection, shown), ["0.5\t1\t0"]);
+}
+
+#[test]
+fn persisted_variables_are_set_again_at_the_next_start() {
+    const KEPT: &str = "SELECT * FROM performance_schema.persisted_variables";
+    let mut server = TestServer::start();
+    let mut connection = server.connect();
+    run(
+        &mut connection,
+        &[
+            "SET PERSIST long_query_time = 2.5, sort_buffer_size = 40000",
+            "SET PERSIST_ONLY max_connections = 77",
+            "SET @@persist.sql_mode = 'ANSI', SESSION sort_buffer_size = 50000",
+        ],
+    );
+    let shown = "SELECT @@global.long_query_time, @@global.sort_buffer_size, @@global.max_connections, \
+         @@global.sql_mode LIKE '%ANSI%'";
+    assert_eq!(query_text(&mut connection, shown), ["2.5\t40000\t151\t1"]);
+    for (statement, expected) in [
+        ("SET PERSIST nosuch = 1", 1193),
+        ("SET PERSIST timestamp = 1", 1228),
+        ("SET PERSIST port = 1", 1238),
+        ("SET PERSIST_ONLY port = 1", 1238),
+        ("SET PERSIST wait_timeout = 'long'", 1232),
+        ("SET PERSIST_ONLY autocommit = 7", 1231),
+        ("RESET PERSIST nosuch", 3615),
+        ("RESET MASTER", 1235),
+        // Nothing of it is kept.
+        ("SET PERSIST wait_timeout = 7, @@global.port = 1", 1238),
+    ] {
+        assert_eq!(code(&mut connection, statement), expected, "{statement}");
+    }
+    drop(connection);
+    server.restart();
+    let mut connection = server.connect();
+    assert_eq!(query_text(&mut connection, shown), ["2.5\t40000\t77\t1"]);
+    let names = "SELECT VARIABLE_NAME FROM performance_schema.persisted_variables ORDER BY 1";
+    assert_eq!(
+        query_text(&mut connection, names),
+        [
+            "long_query_time",
+            "max_connections",
+            "sort_buffer_size",
+            "sql_mode"
+        ]
+    );
+    // The configuration does not count before it.
+    let taken = server.engine().set_globals(&[("long_query_time", "9")]);
+    assert_eq!(taken.map(|warnings| warnings.len()), Ok(1));
+    assert_eq!(query_text(&mut connection, shown), ["2.5\t40000\t77\t1"]);
+    assert_eq!(
+        warnings(&mut connection, "RESET PERSIST IF EXISTS nosuch"),
+        ["Warning 3615"]
+    );
+    run(
+        &mut connection,
+        &[
+            "RESET PERSIST sort_buffer_size",
+            "RESET PERSIST IF EXISTS sql_mode",
+        ],
+    );
+    assert_eq!(
+        query_text(&mut connection, KEPT),
+        ["long_query_time\t2.500000", "max_connections\t77"]
+    );
+    run(&mut connection, &["CREATE USER app", "RESET PERSIST"]);
+    assert_eq!(query_text(&mut connection, KEPT), [""; 0]);
+    let mut app = mysql::Conn::new(server.options().user(Some("app"))).expect("a connection");
+    for statement in ["SET PERSIST wait_timeout = 7", "RESET PERSIST"] {
+        assert_eq!(code(&mut app, statement), 1227, "{statement}");
+    }
+    drop((connection, app));
+    server.restart();
+    let mut connection = server.connect();
+    assert_eq!(
+        query_text(
+            &mut connection,
+            "SELECT @@global.sort_buffer_size, @@max_connections"
+        ),
+        ["262144\t151"]
+    );
+}

@@ -322,6 +322,7 @@ impl StatementParser<'_> {
             "SHOW" => self.show(),
             "FLUSH" => self.flush(),
             "KILL" => self.kill(),
+            "RESET" => self.reset(),
             "SHUTDOWN" => {
                 self.tokens.advance_token();
                 Ok(Statement::Shutdown)
@@ -371,8 +372,8 @@ impl StatementParser<'_> {
             "GRANT" => self.grant(),
             "REVOKE" => self.revoke(),
             "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
-            "HANDLER" | "XA" | "CHANGE" | "PURGE" | "RESET" | "STOP" | "CACHE" | "IMPORT"
-            | "CLONE" | "SIGNAL" | "RESIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" | "RESTART" => {
+            "HANDLER" | "XA" | "CHANGE" | "PURGE" | "STOP" | "CACHE" | "IMPORT" | "CLONE"
+            | "SIGNAL" | "RESIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" | "RESTART" => {
                 self.unsupported(&first)
             }
             _ => self.unexpected("a statement"),

@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::statement::{Assignment, Scope, SetValue};
+use super::statement::{Assignment, Persist, Scope, SetValue};
 use super::{ParseResult, Statement, StatementParser};
 
 impl StatementParser<'_> {
@@ -35,12 +35,12 @@ impl StatementParser<'_> {
             return self.set_default_role();
         }
         // As in MySQL, a scope word holds for the assignments after it that have none.
-        let mut scope = Scope::Default;
+        let mut scope = (Scope::Default, Persist::No);
         let assignments = self.list(|parser| parser.assignment(&mut scope))?;
         Ok(Statement::Set(assignments))
     }
 
-    fn assignment(&mut self, scope: &mut Scope) -> ParseResult<Assignment> {
+    fn assignment(&mut self, scope: &mut (Scope, Persist)) -> ParseResult<Assignment> {
         if self.accept("NAMES") {
             if self.accept("DEFAULT") {
                 return Ok(Assignment::Names {
@@ -71,8 +71,10 @@ impl StatementParser<'_> {
         let has_scope = word.is_some();
         if let Some(word) = word {
             *scope = match word {
-                "SESSION" | "LOCAL" => Scope::Session,
-                _ => Scope::Global,
+                "SESSION" | "LOCAL" => (Scope::Session, Persist::No),
+                "GLOBAL" => (Scope::Global, Persist::No),
+                "PERSIST" => (Scope::Global, Persist::AndSet),
+                _ => (Scope::Global, Persist::Only),
             };
         }
         let Token::Word(word) = &self.tokens.peek_token_ref().token else {
@@ -90,10 +92,11 @@ impl StatementParser<'_> {
                 value: Box::new(self.expression()?),
             });
         }
-        let (scope, name) = self.system_variable(*scope)?;
+        let ((scope, persist), name) = self.system_variable(*scope)?;
         self.assignment_operator()?;
         Ok(Assignment::System {
             scope,
+            persist,
             name,
             value: self.set_value()?,
         })
@@ -108,17 +111,22 @@ impl StatementParser<'_> {
     }
 
     /// `name`, `@@name`, `@@global.name`; the name in lower case.
-    fn system_variable(&mut self, scope: Scope) -> ParseResult<(Scope, String)> {
+    fn system_variable(
+        &mut self,
+        scope: (Scope, Persist),
+    ) -> ParseResult<((Scope, Persist), String)> {
         let mut scope = scope;
         let mut name = self.identifier()?;
         if let Some(rest) = name.strip_prefix("@@") {
             name = rest.to_string();
             let explicit = match name.to_ascii_lowercase().as_str() {
-                "global" | "persist" | "persist_only" => Some(Scope::Global),
-                "session" | "local" => Some(Scope::Session),
+                "global" => Some((Scope::Global, Persist::No)),
+                "persist" => Some((Scope::Global, Persist::AndSet)),
+                "persist_only" => Some((Scope::Global, Persist::Only)),
+                "session" | "local" => Some((Scope::Session, Persist::No)),
                 _ => None,
             };
-            scope = Scope::Default;
+            scope = (Scope::Default, Persist::No);
             if let Some(explicit) = explicit {
                 self.expect_token(&Token::Period)?;
                 scope = explicit;
@@ -126,6 +134,19 @@ impl StatementParser<'_> {
             }
         }
         Ok((scope, name.to_ascii_lowercase()))
+    }
+
+    /// RESET, of which there is RESET PERSIST.
+    pub(super) fn reset(&mut self) -> ParseResult<Statement> {
+        if !self.accept("RESET PERSIST") {
+            return self.unsupported("RESET");
+        }
+        let if_exists = self.accept("IF EXISTS");
+        let name = match if_exists || !self.at_end() {
+            true => Some(self.identifier()?.to_ascii_lowercase()),
+            false => None,
+        };
+        Ok(Statement::ResetPersist { name, if_exists })
     }
 
     pub(super) fn set_value(&mut self) -> ParseResult<SetValue> {

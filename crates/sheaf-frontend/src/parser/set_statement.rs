@@ -5,7 +5,7 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::statement::{Assignment, Scope};
+use super::statement::{Assignment, Persist, Scope};
 use super::{ParseResult, StatementParser};
 
 /// Takes SET STATEMENT and its assignments out of a statement, FOR included; empty if there are none. A SET STATEMENT
@@ -58,6 +58,7 @@ impl StatementParser<'_> {
                 parser.assignment_operator()?;
                 Ok(Assignment::System {
                     scope: Scope::Session,
+                    persist: Persist::No,
                     name: name.to_ascii_lowercase(),
                     value: parser.set_value()?,
                 })

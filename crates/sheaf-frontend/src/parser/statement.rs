@@ -136,6 +136,11 @@ pub enum Statement {
         /// The file of the slow query log is opened again.
         slow_log: bool,
     },
+    /// RESET PERSIST; a name: of one variable.
+    ResetPersist {
+        name: Option<String>,
+        if_exists: bool,
+    },
     /// SHUTDOWN: the server ends.
     Shutdown,
     Kill {
@@ -559,10 +564,21 @@ pub enum Scope {
     Global,
 }
 
+/// Whether an assignment is kept for the next start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persist {
+    No,
+    /// SET PERSIST: it holds from now on.
+    AndSet,
+    /// SET PERSIST_ONLY: it holds from the next start on.
+    Only,
+}
+
 #[derive(Clone, Debug)]
 pub enum Assignment {
     System {
         scope: Scope,
+        persist: Persist,
         name: String,
         value: SetValue,
     },

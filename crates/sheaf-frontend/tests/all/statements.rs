@@ -192,7 +192,9 @@ fn set_keeps_scope_and_value() {
         .iter()
         .map(|assignment| match assignment {
             Assignment::User { name, value } => format!("@{name}={value}"),
-            Assignment::System { scope, name, value } => format!(
+            Assignment::System {
+                scope, name, value, ..
+            } => format!(
                 "{scope:?} {name}={}",
                 match value {
                     SetValue::Default => "DEFAULT".into(),

@@ -5,6 +5,7 @@
 //! | [`show`] | SHOW |
 //! | [`information_schema`] | tables whose rows are made when a query names them |
 //! | [`system_tables`] | those of the database `mysql` |
+//! | [`virtual_table`] | a table whose rows are made when a query names it |
 //! | [`catalog_text`] | properties of columns as both print them |
 
 pub(crate) mod catalog_text;
@@ -12,3 +13,4 @@ pub mod information_schema;
 pub(crate) mod performance_schema;
 pub(crate) mod show;
 mod system_tables;
+pub(crate) mod virtual_table;

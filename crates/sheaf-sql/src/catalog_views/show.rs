@@ -352,7 +352,11 @@ impl Session {
         let mut names: Vec<(String, &str)> = Vec::new();
         if database.eq_ignore_ascii_case(performance_schema::NAME) {
             let tables = performance_schema::table_names();
-            names.extend(tables.map(|name| (name.to_string(), "BASE TABLE")));
+            names.extend(
+                tables
+                    .into_iter()
+                    .map(|name| (name.to_string(), "BASE TABLE")),
+            );
         } else if is_virtual_database(database) {
             let virtual_tables = information_schema::table_names().into_iter();
             names.extend(virtual_tables.map(|name| (name.to_string(), "SYSTEM VIEW")));

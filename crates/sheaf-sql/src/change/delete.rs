@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_access::IndexUse;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_tables};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{ChangeSet, Privileges, Table};
@@ -184,6 +185,11 @@ pub(crate) fn delete_rows(
             match locked.delete(transaction.changes(), position, key) {
                 Ok(true) => {
                     deleted += 1;
+                    let one = IndexUse {
+                        deleted: 1,
+                        ..IndexUse::default()
+                    };
+                    handle.counters.index_uses.add(table.clustered.id(), one);
                     transaction.row_is_changed(table, key, is_new);
                 }
                 // A row that a join finds again is gone already.

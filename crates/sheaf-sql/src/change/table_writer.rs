@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sheaf_access::IndexUse;
 use sheaf_storage::{LockMode, LockWait};
 use sheaf_table::table::generated_value;
 use sheaf_table::{
@@ -768,6 +769,13 @@ impl Session {
             }
         }
         let counters = &self.handle.counters;
+        let uses = IndexUse {
+            fetched: 0,
+            inserted: written.rows,
+            updated: written.updated,
+            deleted: written.deleted,
+        };
+        counters.index_uses.add(writer.table.clustered.id(), uses);
         counters.handler_write.add(written.rows);
         counters.handler_update.add(written.updated);
         counters.handler_delete.add(written.deleted);

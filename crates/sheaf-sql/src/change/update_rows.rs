@@ -8,8 +8,9 @@
 //!
 //! A row that is not what the statement's view shows ends all of it: the statement begins again.
 
+use sheaf_access::IndexUse;
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::{ChangeSet, RowToChange};
+use sheaf_table::{ChangeSet, RowToChange, Table};
 use sheaf_types::Value;
 
 use crate::change::change_query::{is_ignorable, key_of, position_of};
@@ -51,6 +52,7 @@ struct Change {
 
 /// Writes rows.
 struct Writer<'a> {
+    handle: &'a SessionHandle,
     locked: &'a ChangeSet,
     rules: Rules,
     updated: Updated,
@@ -70,6 +72,7 @@ pub(crate) fn update_rows(
 ) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
     let are_in_row_only: Vec<bool> = targets.iter().map(Target::is_in_row_only).collect();
     let mut writer = Writer {
+        handle,
         locked,
         rules,
         updated: Updated::default(),
@@ -97,6 +100,7 @@ pub(crate) fn update_rows(
                 if target.amend(changed, view, row, given, rules, warnings)? {
                     writer.updated.matched += 1;
                     writer.updated.changed += 1;
+                    note_updated(handle, &target.table);
                     continue;
                 }
             }
@@ -152,6 +156,15 @@ pub(crate) fn update_rows(
     handle.counters.handler_update.add(updated.changed);
     updated.found = usize::try_from(number).unwrap_or(usize::MAX);
     Ok(Some((updated, (number > 0).then_some(found))))
+}
+
+/// Counts an update at the clustered index of the table.
+fn note_updated(handle: &SessionHandle, table: &Table) {
+    let one = IndexUse {
+        updated: 1,
+        ..IndexUse::default()
+    };
+    handle.counters.index_uses.add(table.clustered.id(), one);
 }
 
 impl Writer<'_> {
@@ -217,6 +230,7 @@ impl Writer<'_> {
         {
             Ok(()) => {
                 self.updated.changed += 1;
+                note_updated(self.handle, &target.table);
                 transaction.row_is_changed(&target.table, key, change.is_new);
             }
             Err(error) if self.rules.ignore && is_ignorable(&error) => {

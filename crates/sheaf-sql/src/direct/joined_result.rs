@@ -21,6 +21,7 @@ use super::names::Names;
 use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey};
 use super::row::Item;
 use crate::error::Result;
+use crate::events::thread_work::{self, Work};
 use crate::session::result::{Cell, CellRow, ResultSink};
 
 /// What the select list consists of; tables by their places in the order in which they are read.
@@ -377,6 +378,7 @@ impl Groups<'_> {
             order.append(&FoundRow { join, view, rows }, &mut key)?;
             sorted.push((key, group));
         }
+        thread_work::note(Work::sort_of(sorted.len()));
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(sorted.into_iter().map(|(_, group)| group).collect())
     }
@@ -453,6 +455,7 @@ impl Join {
         match (found, &self.shown) {
             (Found::Rows(mut rows), Shown::Columns(items)) => {
                 if self.order.is_some() {
+                    thread_work::note(Work::sort_of(rows.rows.len()));
                     rows.sort();
                 }
                 self.send_rows(&rows, items, view, window, sink)
@@ -513,6 +516,7 @@ impl Join {
         window: Window,
         sink: &mut dyn ResultSink,
     ) -> Result<u64> {
+        thread_work::note(Work::temporary_table());
         let groups = groups.in_order(self, view)?;
         let totals = groups.iter().flat_map(|group| &group.totals);
         totals.into_iter().try_for_each(Total::check)?;

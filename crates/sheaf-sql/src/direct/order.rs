@@ -164,6 +164,10 @@ impl Sorter {
         Ok(used <= MAX_SORTED_BYTES)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Brings the rows in order; of rows that DISTINCT takes for equal, which are those with both keys equal, the first
     /// stays.
     pub(super) fn sort(&mut self, is_distinct: bool) {

@@ -297,7 +297,7 @@ impl RowReader<'_> {
             true => first.add(counts.positioned),
             false => counters.handler_read_key.add(counts.positioned),
         }
-        counters.rows_read.add(counts.rows);
+        self.note_read(counts.rows);
         counters.handler_icp_attempts.add(counts.tested_entries);
         counters.handler_icp_match.add(counts.passed_entries);
         outcome?;
@@ -367,7 +367,7 @@ impl RowReader<'_> {
             }
         }
         self.counters.handler_read_key.add(counts.rows);
-        self.counters.rows_read.add(counts.rows);
+        self.note_read(counts.rows);
         Ok(!counts.is_given_up)
     }
 
@@ -420,9 +420,15 @@ impl RowReader<'_> {
 
     /// Counts lookups of keys that another than [`Self::for_each`] has done.
     pub(super) fn note_points(&self, keys: u64, rows: u64) {
-        let counters = self.counters;
-        counters.handler_read_key.add(keys);
-        counters.rows_read.add(rows);
+        self.counters.handler_read_key.add(keys);
+        self.note_read(rows);
+    }
+
+    /// Counts rows that the index has found.
+    fn note_read(&self, rows: u64) {
+        let index = self.access.index.tree(self.table).id();
+        self.counters.rows_read.add(rows);
+        self.counters.index_uses.add_fetched(index, rows);
     }
 
     /// The number of rows under the keys, from the entries of the index alone. The access has no tests.
@@ -446,7 +452,7 @@ impl RowReader<'_> {
         if let Keys::Ranges(_) = access.keys {
             counters.handler_read_next.add(rows);
         }
-        counters.rows_read.add(rows);
+        self.note_read(rows);
         Ok(rows)
     }
 

@@ -22,17 +22,21 @@
 //! | [`rewrite_rules`] | query rewrite rules in a table |
 //! | [`open_accounts`] | accounts without a password that administer the server |
 //! | [`start_variables`] | system variables of a configuration |
+//! | [`persisted_variables`] | those of SET PERSIST |
 //! | [`backup`] | BACKUP TO |
+//! | [`counted`] | what performance_schema shows of all sessions |
 //! | [`metrics`] | status variables with what they mean, for monitoring |
 
 pub(crate) mod backup;
+mod counted;
 pub(crate) mod maintenance;
 pub(crate) mod maintenance_thread;
 pub(crate) mod metrics;
 mod open_accounts;
 pub(crate) mod optimizer_costs;
+pub(crate) mod persisted_variables;
 pub(crate) mod rewrite_rules;
-mod start_variables;
+pub(crate) mod start_variables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,10 +58,9 @@ use sheaf_table::{AccountName, Catalog, CatalogLimits, Privileges, UserLocks};
 use crate::accounts::{DigestCache, global_at_start};
 use crate::direct::SharedPlans;
 use crate::engine::maintenance_thread::Maintenance;
+use crate::engine::persisted_variables::PersistedVariables;
 use crate::engine::rewrite_rules::RewriteRegistry;
 use crate::error::{Result, SqlError};
-use crate::events::digest_name::DigestName;
-use crate::events::digest_sums::DigestSums;
 use crate::events::digest_table::DigestTable;
 use crate::events::slow_log::SlowLog;
 use crate::resource_groups::ActiveGroups;
@@ -158,6 +161,18 @@ pub struct MemorySplit {
 }
 
 impl EngineOptions {
+    /// Whether an engine can be opened with these.
+    ///
+    /// # Errors
+    /// 1041 if there is too little memory, 1231 if nobody could connect, and those of the storage's options.
+    pub fn check(&self) -> Result<()> {
+        self.memory_split()?;
+        if self.max_connections == 0 {
+            return Err(SqlError::wrong_value_for_variable("max_connections", "0"));
+        }
+        Ok(self.storage.check()?)
+    }
+
     /// Splits the memory. Error 1041 if there is too little of it.
     pub fn memory_split(&self) -> Result<MemorySplit> {
         let pool_bytes = self
@@ -215,11 +230,14 @@ fn session_bytes(memory_bytes: usize) -> usize {
 pub struct Engine {
     options: EngineOptions,
     memory: MemorySplit,
+    /// Where the database is.
+    directory: PathBuf,
     storage: Arc<Storage>,
     catalog: Arc<Catalog>,
     runtime: Arc<QueryRuntime>,
     started: Instant,
     globals: RwLock<Variables>,
+    persisted: Mutex<PersistedVariables>,
     /// A [`ServerReadOnly`], as the global variables say.
     read_only: AtomicU8,
     sessions: Mutex<BTreeMap<u64, Arc<SessionHandle>>>,
@@ -264,6 +282,7 @@ pub struct Engine {
 impl Engine {
     /// Opens the database in a directory, creating it when it is absent.
     pub fn open(path: &Path, options: EngineOptions) -> Result<Arc<Engine>> {
+        options.check()?;
         let memory = options.memory_split()?;
         let storage = Storage::open(
             path,
@@ -286,6 +305,7 @@ impl Engine {
         path: &Path,
         options: EngineOptions,
     ) -> Result<Arc<Engine>> {
+        options.check()?;
         let memory = options.memory_split()?;
         // Before any thread is moved.
         tracing::debug!(cpus = %thread_placement::cpus_of_process(), "opening");
@@ -305,6 +325,7 @@ impl Engine {
         let engine = Arc::new(Engine {
             options,
             memory,
+            directory: path.to_path_buf(),
             storage,
             catalog,
             runtime,
@@ -312,6 +333,7 @@ impl Engine {
             digest_table: DigestTable::new(globals.digests_size(), globals.max_digest_length()),
             slow_log: SlowLog::default(),
             globals: RwLock::new(globals),
+            persisted: Mutex::new(persisted_variables::read_file(path)?),
             read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),
             sessions: Mutex::new(BTreeMap::new()),
             places_taken: AtomicUsize::new(0),
@@ -339,6 +361,7 @@ impl Engine {
             closed: AtomicBool::new(false),
         });
         engine.reload_costs()?;
+        engine.set_persisted()?;
         Ok(engine)
     }
 
@@ -420,6 +443,11 @@ impl Engine {
 
     pub fn memory(&self) -> MemorySplit {
         self.memory
+    }
+
+    /// Where the database is.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     pub fn storage(&self) -> &Arc<Storage> {
@@ -670,20 +698,6 @@ impl Engine {
         found.unwrap_or_default()
     }
 
-    /// What was counted of statements by digest, by all sessions.
-    pub(crate) fn digests_of_statements(&self) -> Vec<(Option<Arc<DigestName>>, DigestSums)> {
-        let sessions = self.sessions();
-        let sums = sessions.iter().map(|session| &*session.digests);
-        self.digest_table.rows(sums)
-    }
-
-    /// Forgets it.
-    pub(crate) fn clear_digests(&self) {
-        let sessions = self.sessions();
-        let sums = sessions.iter().map(|session| &*session.digests);
-        self.digest_table.clear(sums);
-    }
-
     /// FLUSH STATUS: the session's counts go to the global ones.
     pub(crate) fn flush_status(&self, handle: &SessionHandle) {
         handle.counters.fold_into(&self.handler_total);
@@ -857,5 +871,27 @@ mod tests {
     fn a_pool_that_leaves_nothing_is_refused() {
         assert_eq!(split(64, Some(63)).map_err(|error| error.code), Err(1041));
         assert_eq!(split(4, None).map_err(|error| error.code), Err(1041));
+    }
+
+    #[test]
+    fn options_that_no_engine_runs_with_are_refused() {
+        let code = |options: EngineOptions| options.check().map_err(|error| error.code);
+        assert_eq!(code(EngineOptions::default()), Ok(()));
+        let without_clients = EngineOptions {
+            max_connections: 0,
+            ..EngineOptions::default()
+        };
+        assert_eq!(code(without_clients), Err(1231));
+        for fill_factor in [0.1, 1.5, f32::NAN] {
+            let storage = StorageOptions {
+                fill_factor,
+                ..StorageOptions::default()
+            };
+            let options = EngineOptions {
+                storage,
+                ..EngineOptions::default()
+            };
+            assert!(options.check().is_err(), "{fill_factor}");
+        }
     }
 }

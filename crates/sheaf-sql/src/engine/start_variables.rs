@@ -1,30 +1,63 @@
 //! System variables that a server's configuration sets, when it starts and when the file is read again.
+//!
+//! All of them are tested first, as SET GLOBAL tests them. Then either all are set or none: a server never runs with a
+//! part of what its file says.
 
 use std::sync::Arc;
-
-use sheaf_types::text::quoting::quoted_string;
 
 use super::Engine;
 use crate::error::{Result, SqlError};
 use crate::session::SessionInfo;
+use crate::variables::{self, Variables};
 
 impl Engine {
-    /// Sets a system variable as `SET GLOBAL` does; a value of digits is a number. Returns what the statement warns of.
+    /// Sets system variables as `SET GLOBAL` does, by names and values. Those that SET PERSIST has kept stay as they
+    /// are. Returns what the assignments warn of.
     ///
     /// # Errors
-    /// Those of `SET GLOBAL`, and 1193 for a name with other characters than letters, digits and `_`.
-    pub fn set_global(self: &Arc<Self>, name: &str, value: &str) -> Result<Vec<String>> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if !name.chars().all(is_name) {
-            return Err(SqlError::unknown_system_variable(name));
-        }
-        let mut session = self.session(SessionInfo::default())?;
-        let value = match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => value.to_string(),
-            _ => quoted_string(value),
+    /// What is wrong with them, one text for each fault. Nothing was set then.
+    pub fn set_globals(
+        self: &Arc<Self>,
+        assignments: &[(&str, &str)],
+    ) -> std::result::Result<Vec<String>, Vec<String>> {
+        let (persisted, others): (Vec<_>, Vec<_>) = assignments
+            .iter()
+            .copied()
+            .partition(|(name, _)| self.is_persisted(name));
+        let mut session = self
+            .session(SessionInfo::default())
+            .map_err(|error| vec![error.to_string()])?;
+        let mut warnings = session.assign_configured(&others)?;
+        let is_not_taken = |(name, value): (&str, &str)| {
+            format!(
+                "{name} = {value}: not taken, SET PERSIST has another value for it; RESET PERSIST {name} forgets that"
+            )
         };
-        session.run_own(&format!("SET GLOBAL {name} = {value}"))?;
-        let warnings = session.warnings.kept().iter();
-        Ok(warnings.map(|warning| warning.message.clone()).collect())
+        warnings.extend(persisted.into_iter().map(is_not_taken));
+        Ok(warnings)
     }
+}
+
+/// What is wrong with system variables that a configuration is to set, as far as that is known without a server.
+/// Each with the place of its assignment.
+pub fn faults_of_globals(assignments: &[(&str, &str)]) -> Vec<(usize, String)> {
+    let mut globals = Variables::default();
+    let mut fault_of = |name: &str, value: &str| -> Result<()> {
+        let new = variables::of_configuration(name, value)?;
+        let mut session = globals.clone();
+        variables::assign_global(&mut session, &mut globals, name, &new)
+    };
+    assignments
+        .iter()
+        .enumerate()
+        .filter_map(|(place, (name, value))| {
+            let error = fault_of(name, value).err()?;
+            Some((place, said_of(name, value, &error)))
+        })
+        .collect()
+}
+
+/// A fault, with what it is about.
+pub(crate) fn said_of(name: &str, value: &str, error: &SqlError) -> String {
+    format!("{name} = {value}: {error}")
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::StatementEvent;
 use super::latency_histogram::LatencyHistogram;
+use super::thread_work::Work;
 
 /// A sample is replaced by any other statement when it is older than this, and by a slower one before that
 /// (`performance_schema_max_digest_sample_age`).
@@ -16,6 +17,7 @@ pub(crate) struct DigestSums {
     pub(crate) sum_nanos: u64,
     pub(crate) min_nanos: u64,
     pub(crate) max_nanos: u64,
+    pub(crate) lock_nanos: u64,
     pub(crate) errors: u64,
     pub(crate) warnings: u64,
     pub(crate) rows_affected: u64,
@@ -23,6 +25,9 @@ pub(crate) struct DigestSums {
     pub(crate) rows_examined: u64,
     /// Statements that have read a whole table or index.
     pub(crate) scans: u64,
+    pub(crate) work: Work,
+    /// Sorts of statements that have read a whole table or index.
+    pub(crate) sorts_of_scans: u64,
     /// Microseconds since 1970 UTC.
     pub(crate) first_seen: i64,
     pub(crate) last_seen: i64,
@@ -52,12 +57,18 @@ impl DigestSums {
         self.max_nanos = self.max_nanos.max(nanos);
         self.sum_nanos = self.sum_nanos.saturating_add(nanos);
         self.count += 1;
+        let lock_nanos = u64::try_from(event.lock_wait.as_nanos()).unwrap_or(u64::MAX);
+        self.lock_nanos = self.lock_nanos.saturating_add(lock_nanos);
         self.errors += u64::from(event.error != 0);
         self.warnings += event.warnings;
         self.rows_affected += event.rows_affected;
         self.rows_sent += event.rows_sent;
         self.rows_examined += event.rows_examined;
         self.scans += u64::from(event.has_scanned);
+        self.work.add(event.work);
+        if event.has_scanned {
+            self.sorts_of_scans += event.work.sorts;
+        }
         let seen = event.began_micros;
         if is_first {
             self.first_seen = seen;
@@ -82,6 +93,7 @@ impl DigestSums {
             return;
         }
         self.count += other.count;
+        self.lock_nanos = self.lock_nanos.saturating_add(other.lock_nanos);
         self.sum_nanos = self.sum_nanos.saturating_add(other.sum_nanos);
         self.min_nanos = self.min_nanos.min(other.min_nanos);
         self.max_nanos = self.max_nanos.max(other.max_nanos);
@@ -91,6 +103,8 @@ impl DigestSums {
         self.rows_sent += other.rows_sent;
         self.rows_examined += other.rows_examined;
         self.scans += other.scans;
+        self.work.add(other.work);
+        self.sorts_of_scans += other.sorts_of_scans;
         self.first_seen = self.first_seen.min(other.first_seen);
         self.last_seen = self.last_seen.max(other.last_seen);
         self.times.merge(&other.times);

@@ -11,6 +11,7 @@ use sheaf_frontend::digest::Digest;
 
 use super::digest_name::{DigestName, Key};
 use super::digest_sums::DigestSums;
+use super::latency_histogram::LatencyHistogram;
 use super::local_sums::LocalSums;
 
 /// Sessions that have different digests mostly use different shards.
@@ -147,6 +148,17 @@ impl DigestTable {
         let all = all.into_values().map(|(name, sums)| (Some(name), sums));
         let all = all.chain([(None, rest)]);
         all.filter(|(_, sums)| sums.count > 0).collect()
+    }
+
+    /// Forgets how long statements took, and nothing else.
+    pub(crate) fn clear_times<'s>(&self, sessions: impl Iterator<Item = &'s LocalSums>) {
+        for shard in &self.shards {
+            for (_, sums) in lock(shard).values_mut() {
+                sums.times = LatencyHistogram::default();
+            }
+        }
+        lock(&self.rest).times = LatencyHistogram::default();
+        sessions.for_each(LocalSums::clear_times);
     }
 
     /// Forgets everything, also what sessions have not handed over yet.

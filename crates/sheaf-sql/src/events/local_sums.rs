@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::StatementEvent;
 use super::digest_name::DigestName;
 use super::digest_sums::DigestSums;
+use super::latency_histogram::LatencyHistogram;
 
 /// See the module's comment.
 #[derive(Default)]
@@ -32,6 +33,12 @@ impl LocalSums {
     pub(super) fn clear(&self) {
         for slot in self.lock().iter_mut() {
             slot.sums = DigestSums::default();
+        }
+    }
+
+    pub(super) fn clear_times(&self) {
+        for slot in self.lock().iter_mut() {
+            slot.sums.times = LatencyHistogram::default();
         }
     }
 

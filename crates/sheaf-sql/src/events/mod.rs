@@ -16,6 +16,7 @@
 //! | [`local_sums`] | those of a session |
 //! | [`digest_table`] | the digests that are known, and the sums that sessions have handed over |
 //! | [`session_digests`] | how a session finds the sums of a statement that comes again |
+//! | [`thread_work`] | what the running statement had to sort and to keep |
 //! | [`slow_log`] | the entries of the slow query log, and the thread that writes them |
 //! | [`log_file`] | where its file may lie, and how it is opened |
 //! | [`lost_entries`] | entries that were not written, and when that is said |
@@ -29,8 +30,11 @@ pub(crate) mod log_file;
 mod lost_entries;
 pub(crate) mod session_digests;
 pub(crate) mod slow_log;
+pub(crate) mod thread_work;
 
 use std::time::Duration;
+
+use thread_work::Work;
 
 /// What is measured of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub(crate) struct StatementEvent {
     /// Its start, microseconds since 1970 UTC.
     pub(crate) began_micros: i64,
     pub(crate) elapsed: Duration,
+    /// What it has waited for locks of rows and tables.
+    pub(crate) lock_wait: Duration,
     /// The number of the error that it failed with; 0: it did not.
     pub(crate) error: u16,
     /// It was killed.
@@ -50,4 +56,5 @@ pub(crate) struct StatementEvent {
     pub(crate) rows_examined: u64,
     /// It has read a whole table or index.
     pub(crate) has_scanned: bool,
+    pub(crate) work: Work,
 }

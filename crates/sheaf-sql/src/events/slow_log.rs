@@ -49,6 +49,7 @@ impl Entry<'_> {
     /// As it stands in the file.
     pub(crate) fn text(&self) -> String {
         let event = self.event;
+        let work = event.work;
         let ended = event.began_micros + event.elapsed.as_micros() as i64;
         let schema = self.schema.unwrap_or_default();
         let is = |flag| if flag { "Yes" } else { "No" };
@@ -59,9 +60,11 @@ impl Entry<'_> {
             "# Time: {time}\n\
              # User@Host: {user}[{user}] @ {host} [{address}]  Id: {session:5}\n\
              # Schema: {schema}  Last_errno: {error}  Killed: {killed}\n\
-             # Query_time: {elapsed:.6}  Lock_time: 0.000000  Rows_sent: {sent}  Rows_examined: {examined}  \
+             # Query_time: {elapsed:.6}  Lock_time: {locked:.6}  Rows_sent: {sent}  Rows_examined: {examined}  \
              Rows_affected: {affected}  Bytes_sent: {bytes}  Thread_id: {session}\n\
-             # Full_scan: {scan}\n",
+             # Tmp_tables: {tables}  Tmp_disk_tables: {files}\n\
+             # Full_scan: {scan}  Tmp_table: {has_tables}  Tmp_table_on_disk: {has_files}\n\
+             # Filesort: {has_sorted}  Filesort_on_disk: {has_merged}  Merge_passes: {merges}  Sort_rows: {sorted}\n",
             time = utc_text(ended),
             user = one_line(self.user),
             host = one_line(host_name(self.host)),
@@ -70,11 +73,20 @@ impl Entry<'_> {
             error = event.error,
             killed = u8::from(event.is_killed),
             elapsed = event.elapsed.as_secs_f64(),
+            locked = event.lock_wait.as_secs_f64(),
             sent = event.rows_sent,
             examined = event.rows_examined,
             affected = event.rows_affected,
             bytes = event.bytes_sent,
+            tables = work.temporary_tables,
+            files = work.temporary_files,
             scan = is(event.has_scanned),
+            has_tables = is(work.temporary_tables > 0),
+            has_files = is(work.temporary_files > 0),
+            has_sorted = is(work.sorts > 0),
+            has_merged = is(work.merge_passes > 0),
+            merges = work.merge_passes,
+            sorted = work.sorted_rows,
             schema = one_line(schema),
         );
         if !schema.is_empty() {
@@ -320,6 +332,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::events::thread_work::Work;
 
     fn entry(event: &StatementEvent) -> Entry<'_> {
         Entry {
@@ -343,6 +356,12 @@ mod tests {
             rows_examined: 7,
             bytes_sent: 99,
             has_scanned: true,
+            lock_wait: Duration::from_micros(2500),
+            work: Work {
+                merge_passes: 3,
+                temporary_tables: 1,
+                ..Work::sort_of(9)
+            },
             ..StatementEvent::default()
         };
         assert_eq!(
@@ -350,9 +369,11 @@ mod tests {
             "# Time: 1970-01-01T00:00:02.500000Z\n\
              # User@Host: app[app] @ 10.0.0.7 [10.0.0.7]  Id:    12\n\
              # Schema: shop  Last_errno: 1317  Killed: 1\n\
-             # Query_time: 1.500000  Lock_time: 0.000000  Rows_sent: 1  Rows_examined: 7  Rows_affected: 0  \
+             # Query_time: 1.500000  Lock_time: 0.002500  Rows_sent: 1  Rows_examined: 7  Rows_affected: 0  \
              Bytes_sent: 99  Thread_id: 12\n\
-             # Full_scan: Yes\n\
+             # Tmp_tables: 1  Tmp_disk_tables: 0\n\
+             # Full_scan: Yes  Tmp_table: Yes  Tmp_table_on_disk: No\n\
+             # Filesort: Yes  Filesort_on_disk: Yes  Merge_passes: 3  Sort_rows: 9\n\
              use shop;\n\
              SET timestamp=1;\n\
              select 1;\n"
@@ -426,7 +447,10 @@ mod tests {
         output.write("second\n", start + OPEN_AGAIN / 2);
         output.write("third\n", start + OPEN_AGAIN);
         let text = std::fs::read_to_string(inner.join("a-slow.log")).expect("a file");
-        assert_eq!((text.as_str(), lost.load(Ordering::Relaxed)), ("third\n", 2));
+        assert_eq!(
+            (text.as_str(), lost.load(Ordering::Relaxed)),
+            ("third\n", 2)
+        );
     }
 
     #[test]

@@ -50,6 +50,7 @@ use crate::error::{Result, SqlError};
 use crate::isolation::remembered_locks::StatementLocks;
 use crate::parser::statement::TransactionEnd;
 use crate::session::Session;
+use crate::session::handle::ShownTransaction;
 use crate::session::result::ResultSink;
 use crate::variables::{Isolation, NextTransaction, ServerReadOnly, Variables};
 
@@ -73,6 +74,7 @@ struct KeptTables {
 /// The open transaction of a session.
 pub(crate) struct SessionTransaction {
     transaction: Transaction,
+    _shown: ShownTransaction,
     tables: KeptTables,
     savepoints: Vec<(String, usize)>,
     isolation: Isolation,
@@ -679,7 +681,9 @@ impl Session {
         let handle = Arc::clone(&self.handle);
         transaction.on_pinned_log(Box::new(move || handle.kill()));
         transaction.keep_reasons(isolation == Isolation::Serializable);
+        let began = self.statement.start_micros;
         SessionTransaction {
+            _shown: self.handle.show_transaction(transaction.number(), began),
             transaction,
             tables: KeptTables::default(),
             savepoints: Vec::new(),

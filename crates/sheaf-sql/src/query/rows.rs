@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, StringViewArray,
-    TimestampMicrosecondArray, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    StringViewArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
@@ -30,6 +30,7 @@ pub enum Cells {
     Name,
     Unsigned,
     Signed,
+    Double,
     /// Points in time on the session's clock: microseconds, signed.
     Moment,
 }
@@ -56,6 +57,7 @@ pub enum Cell {
     Text(String),
     Unsigned(u64),
     Signed(i64),
+    Double(f64),
 }
 
 impl From<&str> for Cell {
@@ -95,6 +97,7 @@ impl Cell {
             Cell::Text(text) => text.clone(),
             Cell::Unsigned(number) => number.to_string(),
             Cell::Signed(number) => number.to_string(),
+            Cell::Double(number) => number.to_string(),
         }
     }
 }
@@ -150,6 +153,7 @@ impl Rows {
             Cells::Name => (text_type, name_type().descriptor()),
             Cells::Unsigned => (DataType::UInt64, "bigint unsigned".to_string()),
             Cells::Signed => (DataType::Int64, "bigint".to_string()),
+            Cells::Double => (DataType::Float64, "double".to_string()),
             Cells::Moment => (
                 DataType::Timestamp(TimeUnit::Microsecond, None),
                 "timestamp(6)".to_string(),
@@ -207,6 +211,12 @@ impl Rows {
                     Cells::Unsigned => {
                         Arc::new(UInt64Array::from_iter(column.map(|cell| match cell {
                             Cell::Unsigned(number) => Some(*number),
+                            _ => None,
+                        })))
+                    }
+                    Cells::Double => {
+                        Arc::new(Float64Array::from_iter(column.map(|cell| match cell {
+                            Cell::Double(number) => Some(*number),
                             _ => None,
                         })))
                     }

@@ -11,13 +11,14 @@
 //! Statements look at the flag between batches, before each row that they change, and every [`ROWS_PER_CANCEL_CHECK`]
 //! rows that they lock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_memory::StatementMemory;
 use sheaf_optimizer::PhysicalQuery;
+use sheaf_storage::TransactionId;
 use sheaf_table::AccountName;
 
 use crate::error::Result;
@@ -77,6 +78,10 @@ pub struct SessionHandle {
     account: Mutex<Option<AccountName>>,
     /// The plan that the session is running.
     plan: Mutex<Option<Arc<PhysicalQuery>>>,
+    /// The number of its open transaction; 0: it has none.
+    transaction: AtomicU64,
+    /// When that began, microseconds since 1970 UTC.
+    transaction_began: AtomicI64,
     /// The resource group that the session is in; `None`: the default one.
     group: Mutex<Option<Arc<ActiveGroup>>>,
     /// Grows when the group is assigned.
@@ -116,6 +121,8 @@ impl SessionHandle {
             has_place: AtomicBool::new(false),
             account: Mutex::new(None),
             plan: Mutex::new(None),
+            transaction: AtomicU64::new(0),
+            transaction_began: AtomicI64::new(0),
             group: Mutex::new(None),
             group_version: AtomicU64::new(0),
             counters: Arc::new(SessionCounters::default()),
@@ -232,6 +239,29 @@ impl SessionHandle {
     /// The plan that the session is running, if it runs one.
     pub(crate) fn running_plan(&self) -> Option<Arc<PhysicalQuery>> {
         lock(&self.plan).clone()
+    }
+
+    /// Shows a transaction to other sessions until the guard is dropped.
+    pub(crate) fn show_transaction(
+        self: &Arc<Self>,
+        transaction: TransactionId,
+        began_micros: i64,
+    ) -> ShownTransaction {
+        self.transaction_began
+            .store(began_micros, Ordering::Relaxed);
+        self.transaction.store(transaction.0, Ordering::Release);
+        ShownTransaction(Arc::clone(self))
+    }
+
+    /// The open transaction, and when it began.
+    pub(crate) fn open_transaction(&self) -> Option<(TransactionId, i64)> {
+        match self.transaction.load(Ordering::Acquire) {
+            0 => None,
+            number => {
+                let began = self.transaction_began.load(Ordering::Relaxed);
+                Some((TransactionId(number), began))
+            }
+        }
     }
 
     /// Puts the session into a resource group, from its next statement on.
@@ -351,6 +381,16 @@ pub(crate) struct ShownPlan(Arc<SessionHandle>);
 impl Drop for ShownPlan {
     fn drop(&mut self) {
         lock(&self.0.plan).take();
+    }
+}
+
+/// A transaction is open; see [`SessionHandle::show_transaction`].
+#[must_use]
+pub(crate) struct ShownTransaction(Arc<SessionHandle>);
+
+impl Drop for ShownTransaction {
+    fn drop(&mut self) {
+        self.0.transaction.store(0, Ordering::Release);
     }
 }
 

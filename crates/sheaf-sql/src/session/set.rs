@@ -5,9 +5,11 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::number::decimal_to_double;
 
+use crate::engine::persisted_variables::Persisted;
+use crate::engine::start_variables::said_of;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::parser::statement::{Assignment, Scope, SetValue};
+use crate::parser::statement::{Assignment, Persist, Scope, SetValue};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::variables::{
@@ -39,6 +41,8 @@ struct GlobalAssignments {
     /// The global variables as they would be.
     draft: Variables,
     assigned: Vec<(String, NewValue)>,
+    /// What is kept for the next start, by name.
+    persisted: Vec<(&'static str, String)>,
 }
 
 impl GlobalAssignments {
@@ -46,6 +50,7 @@ impl GlobalAssignments {
         GlobalAssignments {
             draft: globals,
             assigned: Vec::new(),
+            persisted: Vec::new(),
         }
     }
 }
@@ -54,6 +59,7 @@ impl GlobalAssignments {
 enum Assigned {
     System {
         scope: Scope,
+        persist: Persist,
         name: String,
         value: NewValue,
     },
@@ -118,8 +124,14 @@ impl Session {
             text,
         } = assignment;
         Ok(match assignment {
-            Assignment::System { scope, name, value } => Assigned::System {
+            Assignment::System {
                 scope,
+                persist,
+                name,
+                value,
+            } => Assigned::System {
+                scope,
+                persist,
                 name,
                 value: match value {
                     SetValue::Default => NewValue::Default,
@@ -165,8 +177,26 @@ impl Session {
         user_variables: &mut Vec<(String, Option<Value>)>,
     ) -> Result<()> {
         match assigned {
-            Assigned::System { scope, name, value } => {
-                self.assign_system(scope, &name, value, globals)
+            Assigned::System {
+                persist: Persist::Only,
+                name,
+                value,
+                ..
+            } => self.keep_for_next_start(&name, value, globals),
+            Assigned::System {
+                scope,
+                persist,
+                name,
+                value,
+            } => {
+                self.assign_system(scope, &name, value, globals)?;
+                match persist {
+                    Persist::No => Ok(()),
+                    Persist::AndSet | Persist::Only => {
+                        globals.persisted.push(globals.draft.name_and_text(&name)?);
+                        Ok(())
+                    }
+                }
             }
             Assigned::User { name, value } => {
                 let before = self.user_variables.set(&name, value)?;
@@ -253,6 +283,98 @@ impl Session {
         Ok(())
     }
 
+    /// SET PERSIST_ONLY: the value is tested as if it were set.
+    fn keep_for_next_start(
+        &mut self,
+        name: &str,
+        new: NewValue,
+        globals: &mut GlobalAssignments,
+    ) -> Result<()> {
+        if variables::is_read_only(name)? {
+            return Err(SqlError::new(
+                codes::INCORRECT_GLOBAL_LOCAL_VAR,
+                format!("Variable '{name}' is a non persistent read only variable"),
+            ));
+        }
+        let mut unset = GlobalAssignments::new(globals.draft.clone());
+        self.assign_system(Scope::Global, name, new, &mut unset)?;
+        unset.draft.check_slow_log(name)?;
+        globals.persisted.push(unset.draft.name_and_text(name)?);
+        Ok(())
+    }
+
+    /// Assigns global variables as a configuration says: all of them, or none. Returns what the assignments warn of, or
+    /// what is wrong with them.
+    pub(crate) fn assign_configured(
+        &mut self,
+        assignments: &[(&str, &str)],
+    ) -> std::result::Result<Vec<String>, Vec<String>> {
+        let mut globals = GlobalAssignments::new(self.engine.globals());
+        let (mut warnings, mut faults) = (Vec::new(), Vec::new());
+        for (name, value) in assignments {
+            let name = name.to_ascii_lowercase();
+            self.clear_warnings();
+            let assigned = variables::of_configuration(&name, value)
+                .and_then(|new| self.assign_system(Scope::Global, &name, new, &mut globals));
+            if let Err(error) = assigned {
+                faults.push(said_of(&name, value, &error));
+            }
+            let kept = self.warnings.kept().iter();
+            warnings.extend(kept.map(|warning| format!("{name} = {value}: {}", warning.message)));
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        match self.assign_globals(globals) {
+            Ok(()) => Ok(warnings),
+            Err(error) => Err(vec![error.to_string()]),
+        }
+    }
+
+    /// RESET PERSIST: forgets what is kept of a variable, or of all.
+    pub(crate) fn reset_persist(
+        &mut self,
+        name: Option<&str>,
+        if_exists: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let is_absent = self.engine.change_persisted(|persisted| {
+            let Some(name) = name else {
+                persisted.clear();
+                return Ok(None);
+            };
+            let found = persisted.remove(variables::known_name(name).unwrap_or(name));
+            let absent = format!("Variable {name} does not exist in persisted config file");
+            match found {
+                Some(_) => Ok(None),
+                None if if_exists => Ok(Some(absent)),
+                None => Err(SqlError::new(codes::VAR_DOES_NOT_EXIST, absent)),
+            }
+        })?;
+        if let Some(message) = is_absent {
+            self.warnings.warn(codes::VAR_DOES_NOT_EXIST, message);
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Keeps values for the next start.
+    fn persist(&self, values: Vec<(&'static str, String)>) -> Result<()> {
+        let account = self.client.account_name();
+        let set_micros = u64::try_from(self.statement.start_micros).unwrap_or(0);
+        self.engine.change_persisted(|persisted| {
+            for (name, value) in values {
+                let one = Persisted {
+                    value,
+                    user: account.user.clone(),
+                    host: account.host.clone(),
+                    set_micros,
+                };
+                persisted.insert(name.to_string(), one);
+            }
+            Ok(())
+        })
+    }
+
     /// A value that the engine has memory for.
     fn within_memory(&self, name: &str, new: NewValue) -> (NewValue, Option<Truncated>) {
         let most = self.engine.most_connections() as i128;
@@ -271,8 +393,12 @@ impl Session {
     /// Assigns what was checked before. Other sessions have not seen anything of it, and what they have assigned
     /// meanwhile stays.
     fn assign_globals(&mut self, globals: GlobalAssignments) -> Result<()> {
-        let GlobalAssignments { draft, assigned } = globals;
-        if assigned.is_empty() {
+        let GlobalAssignments {
+            draft,
+            assigned,
+            persisted,
+        } = globals;
+        if assigned.is_empty() && persisted.is_empty() {
             return Ok(());
         }
         // What may fail comes before the others.
@@ -283,10 +409,18 @@ impl Session {
             .iter()
             .rev()
             .find_map(|(name, _)| variables::chosen_sync_log(&draft, name));
+        let storage = self.engine.storage();
+        let sync_log_before = storage.sync_log();
         if let Some(sync_log) = sync_log
-            && sync_log != self.engine.storage().sync_log()
+            && sync_log != sync_log_before
         {
-            self.engine.storage().set_sync_log(sync_log)?;
+            storage.set_sync_log(sync_log)?;
+        }
+        if let Err(error) = self.persist(persisted) {
+            if storage.sync_log() != sync_log_before {
+                storage.set_sync_log(sync_log_before)?;
+            }
+            return Err(error);
         }
         let session = &mut self.variables;
         self.engine.change_globals(|globals| -> Result<()> {

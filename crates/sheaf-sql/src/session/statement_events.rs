@@ -5,10 +5,12 @@
 //! does.
 
 use std::io::Read;
+use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use sheaf_frontend::digest::{Digest, Reading, with_parameters};
+use sheaf_storage::thread_lock_wait_ns;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
@@ -18,6 +20,7 @@ use super::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::error::Result;
 use crate::events::StatementEvent;
 use crate::events::slow_log::Entry;
+use crate::events::thread_work::{self, Work};
 
 /// The start of a statement that a sample keeps, in bytes (`performance_schema_max_sql_text_length`).
 const MAX_SAMPLE_BYTES: usize = 1024;
@@ -26,6 +29,7 @@ const MAX_SAMPLE_BYTES: usize = 1024;
 struct Before {
     rows_examined: u64,
     scans: u64,
+    lock_wait_ns: u64,
 }
 
 /// Counts what goes to a sink.
@@ -96,6 +100,8 @@ impl Session {
         self.statement.named = None;
         let slot = self.digest_slot(sent);
         let before = self.before();
+        // What was noted for none that is measured.
+        thread_work::take();
         let bytes_before = sink.written_bytes();
         let mut counted = Counted {
             sink,
@@ -119,7 +125,10 @@ impl Session {
             bytes_sent,
             rows_examined: now.rows_examined.saturating_sub(before.rows_examined),
             has_scanned: now.scans > before.scans,
+            lock_wait: Duration::from_nanos(now.lock_wait_ns.saturating_sub(before.lock_wait_ns)),
+            work: thread_work::take(),
         };
+        self.count_work(&event);
         let named = self.statement.named.take();
         let (slot, text, parameters) = match &named {
             None => (slot, sent.text, sent.parameters),
@@ -149,6 +158,22 @@ impl Session {
         self.note_event(slot, &event, (&text, &[]));
     }
 
+    /// Adds what a statement had to sort and to keep to the session's status counters.
+    fn count_work(&self, event: &StatementEvent) {
+        let (work, counters) = (event.work, &self.handle.counters);
+        if work == Work::default() {
+            return;
+        }
+        match event.has_scanned {
+            true => counters.sort_scan.add(work.sorts),
+            false => counters.sort_range.add(work.sorts),
+        }
+        counters.sort_rows.add(work.sorted_rows);
+        counters.sort_merge_passes.add(work.merge_passes);
+        counters.created_tmp_tables.add(work.temporary_tables);
+        counters.created_tmp_disk_tables.add(work.temporary_files);
+    }
+
     fn before(&self) -> Before {
         let counters = &self.handle.counters;
         let scans = [
@@ -159,6 +184,7 @@ impl Session {
         Before {
             rows_examined: counters.rows_read.get(),
             scans: scans.iter().map(|counter| counter.get()).sum(),
+            lock_wait_ns: thread_lock_wait_ns(),
         }
     }
 

@@ -210,6 +210,9 @@ impl Session {
                 }
                 self.ok(sink, 0, String::new())
             }
+            Statement::ResetPersist { name, if_exists } => {
+                self.reset_persist(name.as_deref(), if_exists, sink)
+            }
             Statement::Shutdown => {
                 self.engine.request_shutdown()?;
                 self.ok(sink, 0, String::new())

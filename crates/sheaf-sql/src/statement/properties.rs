@@ -500,6 +500,9 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         Statement::Flush { .. } => {
             Properties::of_session(Command::Flush, Requirement::OneOf(Privileges::RELOAD))
         }
+        Statement::ResetPersist { .. } => {
+            Properties::of_session(None, Requirement::OneOf(TO_SET_GLOBALS))
+        }
         Statement::Shutdown => {
             Properties::of_session(Command::Shutdown, Requirement::OneOf(Privileges::SHUTDOWN))
         }

@@ -9,6 +9,7 @@
 //! The engine holds the global values. A session starts with a shared copy of them; when it changes a value it gets one
 //! of its own, which keeps what differs from the defaults.
 
+mod assign;
 mod flags;
 mod isolation;
 mod monitoring;
@@ -36,6 +37,8 @@ use sheaf_types::temporal::TimeZone;
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
+pub use assign::assign;
+pub(crate) use assign::{assign_global, is_read_only, known_name, of_configuration};
 pub(crate) use isolation::{Isolation, NextTransaction};
 pub(crate) use restricted::{RESTRICTED, TO_SET_GLOBALS};
 use settings::Settings;
@@ -486,6 +489,13 @@ impl Variables {
         all
     }
 
+    /// The name of a variable as the table has it, and its value as SHOW VARIABLES prints it. Error 1193.
+    pub(crate) fn name_and_text(&self, name: &str) -> Result<(&'static str, String)> {
+        let position = position(name)?;
+        let text = self.values.at(position).to_string();
+        Ok((DEFINITIONS[position].name, text))
+    }
+
     fn assign(&mut self, position: usize, value: VariableValue) {
         if *self.values.at(position) == value {
             return;
@@ -514,82 +524,6 @@ impl Variables {
 
     fn boolean(&self, name: &str) -> bool {
         matches!(self.get(name), Ok(VariableValue::Bool(true)))
-    }
-}
-
-/// Assigns to a session's or the global variables, as the scope of the SET and of the variable say.
-///
-/// # Errors
-/// 1193, 1228, 1229, 1231, 1232, 1238.
-pub fn assign(
-    session: &mut Variables,
-    global: &mut Variables,
-    scope: Scope,
-    name: &str,
-    new: &NewValue,
-) -> Result<Option<Truncated>> {
-    let position = position(name)?;
-    let definition = &DEFINITIONS[position];
-    let to_global = match (scope, definition.lives) {
-        (_, Lives::ReadOnly) => return Err(SqlError::read_only_variable(definition.name)),
-        (Scope::Global, Lives::Session) => return Err(SqlError::local_variable(definition.name)),
-        (Scope::Default | Scope::Session, Lives::Global) => {
-            return Err(SqlError::global_variable(definition.name));
-        }
-        (Scope::Global, _) => true,
-        (Scope::Default | Scope::Session, _) => false,
-    };
-    let target = if to_global {
-        &mut *global
-    } else {
-        &mut *session
-    };
-    if *new == NewValue::Default {
-        // A session's default is the global value; the global default is the compiled one.
-        let value = if to_global || definition.lives == Lives::Session {
-            definition.default_value()
-        } else {
-            global.values.at(position).clone()
-        };
-        let target = if to_global { global } else { session };
-        target.assign(position, value);
-        follow(target, definition.name);
-        follow_read_only(target, definition.name);
-        return Ok(None);
-    }
-    let (value, truncated) = definition.convert(new, target.values.at(position))?;
-    unheeded::check(definition, &value)?;
-    target.assign(position, value);
-    follow(target, definition.name);
-    follow_read_only(target, definition.name);
-    Ok(truncated)
-}
-
-/// Where not even privileges allow to write, their lack does not either.
-fn follow_read_only(variables: &mut Variables, changed: &str) {
-    if changed == "super_read_only" && variables.boolean("super_read_only") {
-        variables.set_internally("read_only", VariableValue::Bool(true));
-    } else if changed == "read_only" && !variables.boolean("read_only") {
-        variables.set_internally("super_read_only", VariableValue::Bool(false));
-    }
-}
-
-/// The character set of a connection and its collation follow each other, as do a database's.
-fn follow(variables: &mut Variables, changed: &str) {
-    for (set, collation_name) in [
-        ("character_set_connection", "collation_connection"),
-        ("character_set_database", "collation_database"),
-        ("character_set_server", "collation_server"),
-    ] {
-        if changed == set {
-            let default = default_collation(variables.text(set)).to_string();
-            variables.set_internally(collation_name, VariableValue::Text(default));
-        } else if changed == collation_name
-            && let Ok((_, name)) = collation(variables.text(collation_name))
-        {
-            let character_set = character_set_of(name).to_string();
-            variables.set_internally(set, VariableValue::Text(character_set));
-        }
     }
 }
 

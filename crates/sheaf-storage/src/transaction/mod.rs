@@ -25,8 +25,10 @@
 //! | [`undo_stack`] | the changes of a transaction that were not undone |
 //! | `locks` | what a transaction locks: rows, gaps, ranges and prefixes |
 //! | [`row_lock`] | which transaction waits for which |
+//! | [`lock_wait`] | how long a thread has waited for locks |
 //! | [`spill_file`] | versions and undo that memory has no room for |
 
+pub(crate) mod lock_wait;
 mod locks;
 pub(crate) mod row_lock;
 pub(crate) mod snapshot;
@@ -149,6 +151,11 @@ impl Transaction {
     /// The transaction's number, if it has changed something.
     pub fn id(&self) -> Option<TransactionId> {
         self.permit.is_some().then(|| self.status.id())
+    }
+
+    /// The transaction's number, by which its locks are known.
+    pub fn number(&self) -> TransactionId {
+        self.status.id()
     }
 
     /// Whether others may wait until it ends: it has locked something, or changed it.

@@ -5,12 +5,25 @@
 //! | file | tables |
 //! |---|---|
 //! | [`statements`] | statements by digest |
+//! | [`threads`] | sessions |
+//! | [`locks`] | locks of rows, and who waits for whom |
+//! | [`resources`] | files and memory |
+//! | [`absent`] | what Sheaf does not have or does not measure: empty |
+//! | [`table_io`] | what was read through indexes and changed in tables |
+//! | [`persisted`] | system variables that SET PERSIST has kept |
 //!
 //! Status counters and variables have their tables here, too, as MySQL 8 has. Reading them takes no privilege. For all
 //! others that is SELECT.
 
+mod absent;
+pub(super) mod locks;
+mod persisted;
+mod resources;
 mod statements;
+pub(super) mod table_io;
+mod threads;
 
+use crate::catalog_views::virtual_table::{VirtualTable, nothing};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;
 use crate::query::rows::{Cells, Rows};
@@ -20,10 +33,121 @@ pub(crate) use crate::virtual_database::PERFORMANCE_SCHEMA as NAME;
 use crate::virtual_database::{FOR_EVERYBODY, is_for_everybody};
 
 const DIGESTS: &str = "events_statements_summary_by_digest";
+const HISTOGRAMS: &str = "events_statements_histogram_by_digest";
+const HISTOGRAM: &str = "events_statements_histogram_global";
+const BY_INDEX: &str = "table_io_waits_summary_by_index_usage";
+const BY_TABLE: &str = "table_io_waits_summary_by_table";
+
+/// The tables that take a privilege.
+pub(crate) const TABLES: [VirtualTable; 17] = [
+    VirtualTable {
+        name: "data_lock_waits",
+        columns: locks::wait_columns,
+        fill: locks::waits,
+    },
+    VirtualTable {
+        name: "data_locks",
+        columns: locks::lock_columns,
+        fill: locks::locks,
+    },
+    VirtualTable {
+        name: HISTOGRAMS,
+        columns: statements::histogram_columns_by_digest,
+        fill: statements::histograms_by_digest,
+    },
+    VirtualTable {
+        name: HISTOGRAM,
+        columns: statements::histogram_columns,
+        fill: statements::histogram_of_all,
+    },
+    VirtualTable {
+        name: DIGESTS,
+        columns: statements::digest_columns,
+        fill: statements::by_digest,
+    },
+    VirtualTable {
+        name: "events_waits_summary_global_by_event_name",
+        columns: absent::waits,
+        fill: nothing,
+    },
+    VirtualTable {
+        name: "file_summary_by_event_name",
+        columns: resources::event_columns,
+        fill: resources::files_by_event,
+    },
+    VirtualTable {
+        name: "file_summary_by_instance",
+        columns: resources::file_columns,
+        fill: resources::files_by_name,
+    },
+    VirtualTable {
+        name: "memory_summary_global_by_event_name",
+        columns: resources::memory_columns,
+        fill: resources::memory,
+    },
+    VirtualTable {
+        name: "persisted_variables",
+        columns: persisted::columns,
+        fill: persisted::variables,
+    },
+    VirtualTable {
+        name: "replication_applier_status_by_worker",
+        columns: absent::applier_workers,
+        fill: nothing,
+    },
+    VirtualTable {
+        name: "replication_group_member_stats",
+        columns: absent::group_member_statistics,
+        fill: nothing,
+    },
+    VirtualTable {
+        name: "replication_group_members",
+        columns: absent::group_members,
+        fill: nothing,
+    },
+    VirtualTable {
+        name: BY_INDEX,
+        columns: table_io::index_columns,
+        fill: table_io::by_index,
+    },
+    VirtualTable {
+        name: BY_TABLE,
+        columns: table_io::table_columns,
+        fill: table_io::by_table,
+    },
+    VirtualTable {
+        name: "table_lock_waits_summary_by_table",
+        columns: absent::table_locks,
+        fill: nothing,
+    },
+    VirtualTable {
+        name: "threads",
+        columns: threads::columns,
+        fill: threads::threads,
+    },
+];
 
 /// The names of all tables, sorted.
-pub(crate) fn table_names() -> impl Iterator<Item = &'static str> {
-    [DIGESTS].into_iter().chain(FOR_EVERYBODY)
+pub(crate) fn table_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    names.extend(FOR_EVERYBODY);
+    names.sort_unstable();
+    names
+}
+
+/// The columns of a table, as it is without rows.
+///
+/// # Errors
+/// 1146 for an unknown table.
+pub(crate) fn shape_of(table: &str) -> Result<Rows> {
+    let is_for_everybody = FOR_EVERYBODY
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(table));
+    match VirtualTable::named(&TABLES, table) {
+        Some(found) => Ok(found.shape()),
+        None if is_for_everybody => Ok(name_values(Vec::new())),
+        None => Err(SqlError::no_such_table(NAME, table)),
+    }
 }
 
 /// The rows of a table as of now.
@@ -31,9 +155,11 @@ pub(crate) fn table_names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// 1146 for an unknown table.
 pub(crate) fn rows_of(table: &str, session: &Session) -> Result<Rows> {
+    if let Some(found) = VirtualTable::named(&TABLES, table) {
+        return found.rows(session);
+    }
     let globals = || session.engine.globals().all(true);
     Ok(match table.to_ascii_lowercase().as_str() {
-        DIGESTS => statements::by_digest(session),
         "global_status" => name_values(session.status_entries(true)),
         "global_variables" => name_values(globals()),
         "session_status" => name_values(session.status_entries(false)),
@@ -67,24 +193,21 @@ impl Session {
         if !database.eq_ignore_ascii_case(NAME) {
             return Ok(false);
         }
-        if table.eq_ignore_ascii_case(DIGESTS) {
-            self.engine.clear_digests();
-            return self.ok(sink, 0, String::new()).map(|()| true);
+        let lower = table.to_ascii_lowercase();
+        match lower.as_str() {
+            DIGESTS => self.engine.clear_digests(),
+            HISTOGRAMS | HISTOGRAM => self.engine.clear_histograms(),
+            BY_INDEX | BY_TABLE => self.engine.clear_index_uses(),
+            _ => return Err(self.no_truncation(&database, &table)),
         }
-        match is_for_everybody(&database, &table) {
-            true => Err(self.client.denied_table(&table, "DROP")),
-            false => Err(SqlError::no_such_table(NAME, &table)),
-        }
+        self.ok(sink, 0, String::new()).map(|()| true)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_sorted() {
-        let names: Vec<&str> = table_names().collect();
-        assert!(names.is_sorted());
+    fn no_truncation(&self, database: &str, table: &str) -> SqlError {
+        let is_known = VirtualTable::named(&TABLES, table).is_some();
+        match is_known || is_for_everybody(database, table) {
+            true => self.client.denied_table(table, "DROP"),
+            false => SqlError::no_such_table(NAME, table),
+        }
     }
 }

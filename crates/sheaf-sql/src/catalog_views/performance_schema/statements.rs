@@ -1,6 +1,9 @@
-//! Statements by digest.
+//! Statements by digest, and how long they took.
 
+use crate::catalog_views::virtual_table::{Columns, owned};
+use crate::error::Result;
 use crate::events::digest_sums::DigestSums;
+use crate::events::latency_histogram::{Bucket, LatencyHistogram};
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::session::Session;
 
@@ -53,9 +56,12 @@ const COLUMNS: [(&str, Cells); 39] = [
 /// Timers count picoseconds.
 const PICOS_PER_NANO: u64 = 1000;
 
+pub(super) fn digest_columns() -> Columns {
+    owned(&COLUMNS)
+}
+
 /// `events_statements_summary_by_digest`.
-pub(super) fn by_digest(session: &Session) -> Rows {
-    let mut rows = Rows::new(COLUMNS);
+pub(super) fn by_digest(session: &Session, rows: &mut Rows) -> Result<()> {
     for (name, sums) in session.engine.digests_of_statements() {
         let (mut schema, mut hash, mut text) = (Cell::Null, Cell::Null, Cell::Null);
         if let Some(name) = name {
@@ -67,7 +73,68 @@ pub(super) fn by_digest(session: &Session) -> Rows {
         row.extend(counted(&sums, session));
         rows.push(row);
     }
-    rows
+    Ok(())
+}
+
+const BUCKET_COLUMNS: [(&str, Cells); 6] = [
+    ("BUCKET_NUMBER", NUMBER),
+    ("BUCKET_TIMER_LOW", NUMBER),
+    ("BUCKET_TIMER_HIGH", NUMBER),
+    ("COUNT_BUCKET", NUMBER),
+    ("COUNT_BUCKET_AND_LOWER", NUMBER),
+    ("BUCKET_QUANTILE", Cells::Double),
+];
+
+fn bucket_cells((number, bucket): (usize, Bucket)) -> [Cell; 6] {
+    [
+        Cell::Unsigned(number as u64),
+        bucket.begin.into(),
+        bucket.end.into(),
+        bucket.count.into(),
+        bucket.count_and_lower.into(),
+        Cell::Double(bucket.quantile),
+    ]
+}
+
+pub(super) fn histogram_columns() -> Columns {
+    owned(&BUCKET_COLUMNS)
+}
+
+pub(super) fn histogram_columns_by_digest() -> Columns {
+    let mut columns = owned(&[("SCHEMA_NAME", Cells::Name), ("DIGEST", Cells::Text(64))]);
+    columns.extend(histogram_columns());
+    columns
+}
+
+/// `events_statements_histogram_by_digest`, without the buckets that were never hit: there are 450 of each digest.
+pub(super) fn histograms_by_digest(session: &Session, rows: &mut Rows) -> Result<()> {
+    for (name, sums) in session.engine.digests_of_statements() {
+        let (mut schema, mut hash) = (Cell::Null, Cell::Null);
+        if let Some(name) = name {
+            schema = name.schema.clone().into();
+            hash = name.digest.hex().into();
+        }
+        session.handle.cancel_flag().check()?;
+        let buckets = sums.times.all_buckets().enumerate();
+        for bucket in buckets.filter(|(_, bucket)| bucket.count > 0) {
+            let mut row = vec![schema.clone(), hash.clone()];
+            row.extend(bucket_cells(bucket));
+            rows.push(row);
+        }
+    }
+    Ok(())
+}
+
+/// `events_statements_histogram_global`.
+pub(super) fn histogram_of_all(session: &Session, rows: &mut Rows) -> Result<()> {
+    let mut all = LatencyHistogram::default();
+    for (_, sums) in session.engine.digests_of_statements() {
+        all.merge(&sums.times);
+    }
+    for bucket in all.all_buckets().enumerate() {
+        rows.push(bucket_cells(bucket).into());
+    }
+    Ok(())
 }
 
 /// The cells behind the names.
@@ -76,31 +143,33 @@ fn counted(sums: &DigestSums, session: &Session) -> Vec<Cell> {
     let moment = |micros: i64| Cell::Signed(zone.local(micros));
     let picos = |nanos: u64| Cell::Unsigned(nanos.saturating_mul(PICOS_PER_NANO));
     let not_measured = || Cell::Unsigned(0);
-    let quantile = |share: f64| picos(sums.times.quantile(share));
+    let quantile = |thousandths| Cell::Unsigned(sums.times.quantile(thousandths));
     vec![
         sums.count.into(),
         picos(sums.sum_nanos),
         picos(sums.min_nanos),
         picos(sums.sum_nanos / sums.count.max(1)),
         picos(sums.max_nanos),
-        not_measured(),
+        picos(sums.lock_nanos),
         sums.errors.into(),
         sums.warnings.into(),
         sums.rows_affected.into(),
         sums.rows_sent.into(),
         sums.rows_examined.into(),
-        not_measured(),
-        not_measured(),
+        sums.work.temporary_files.into(),
+        sums.work.temporary_tables.into(),
+        // Joins by how they read their tables.
         not_measured(),
         not_measured(),
         not_measured(),
         not_measured(),
         sums.scans.into(),
-        not_measured(),
-        not_measured(),
-        not_measured(),
-        not_measured(),
+        sums.work.merge_passes.into(),
+        (sums.work.sorts - sums.sorts_of_scans).into(),
+        sums.work.sorted_rows.into(),
+        sums.sorts_of_scans.into(),
         sums.scans.into(),
+        // No good index, processor time, memory, secondary engines.
         not_measured(),
         not_measured(),
         not_measured(),
@@ -108,9 +177,9 @@ fn counted(sums: &DigestSums, session: &Session) -> Vec<Cell> {
         not_measured(),
         moment(sums.first_seen),
         moment(sums.last_seen),
-        quantile(0.95),
-        quantile(0.99),
-        quantile(0.999),
+        quantile(950),
+        quantile(990),
+        quantile(999),
         sums.sample.text.clone().into(),
         moment(sums.sample.seen),
         picos(sums.sample.nanos),

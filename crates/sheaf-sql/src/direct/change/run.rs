@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 
+use sheaf_access::IndexUse;
 use sheaf_storage::{Direction, LockMode, ReadView};
 use sheaf_table::{ChangeSet, RowToChange, RowView, Table};
 use sheaf_types::Value;
@@ -223,6 +224,14 @@ impl Session {
             return Ok(false);
         };
         self.handle.counters.handler_update.add(changed);
+        let updated = IndexUse {
+            updated: changed,
+            ..IndexUse::default()
+        };
+        self.handle
+            .counters
+            .index_uses
+            .add(table.clustered.id(), updated);
         self.findings.warn(&mut self.warnings);
         let info = match sink.wants_info() {
             true => format!(
@@ -263,6 +272,14 @@ impl Session {
             return Ok(false);
         };
         self.handle.counters.handler_delete.add(changed);
+        let deleted = IndexUse {
+            deleted: changed,
+            ..IndexUse::default()
+        };
+        self.handle
+            .counters
+            .index_uses
+            .add(table.clustered.id(), deleted);
         self.ok(sink, changed, String::new())?;
         Ok(true)
     }

@@ -73,6 +73,7 @@ use crate::catalog_views::information_schema::{
 };
 use crate::definition::made_columns::column_type_of;
 use crate::error::Result;
+use crate::events::thread_work::{self, Work};
 use crate::parser::statement::Statement;
 use crate::query::rows::Cell as Shown;
 use crate::session::Session;
@@ -270,6 +271,7 @@ impl Derived {
                 Shown::Text(text) => ValueRef::Bytes(text.as_bytes()),
                 Shown::Unsigned(number) => ValueRef::UInt(*number),
                 Shown::Signed(number) => ValueRef::Int(*number),
+                Shown::Double(number) => ValueRef::Double(*number),
             };
             if !rows.push(self, value) {
                 return Ok(None);
@@ -347,6 +349,7 @@ impl Derived {
         if session.variables.sql_select_limit() != u64::MAX {
             return Ok(None);
         }
+        thread_work::note(Work::temporary_table());
         let mut rows = DerivedRows::default();
         for part in &self.parts {
             let mut values = Values::default();

@@ -11,6 +11,7 @@ use crate::direct::operand::{Compared, Place};
 use crate::direct::order::{MAX_SORTED_BYTES, SortKey};
 use crate::direct::subquery::Values;
 use crate::error::Result;
+use crate::events::thread_work::{self, Work};
 use crate::query::rows::value_at;
 
 /// The rows of a query, in memory.
@@ -91,6 +92,7 @@ impl DerivedRows {
             let key = derived.key_of_row(key, self.row(position))?;
             keyed.push((key, self.spans[position]));
         }
+        thread_work::note(Work::sort_of(keyed.len()));
         keyed.sort_by(|(one, _), (other, _)| one.cmp(other));
         self.spans = keyed.into_iter().map(|(_, span)| span).collect();
         Ok(())

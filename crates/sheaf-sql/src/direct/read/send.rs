@@ -14,6 +14,7 @@ use crate::direct::order::Sorter;
 use crate::direct::row::{Item, ResultRow, value_of};
 use crate::direct::select_list::ShownColumns;
 use crate::error::Result;
+use crate::events::thread_work::{self, Work};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink};
 
@@ -31,7 +32,11 @@ impl Session {
             return Ok(false);
         };
         if read.sorts() {
+            thread_work::note(Work::sort_of(rows.len()));
             rows.sort(read.distinct.is_some());
+        }
+        if read.distinct.is_some() {
+            thread_work::note(Work::temporary_table());
         }
         let mut output = Output {
             shape,

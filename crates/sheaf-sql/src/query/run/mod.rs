@@ -14,12 +14,14 @@
 //! | `bind.rs` | from the syntax tree to a logical plan, and what a client is told of its columns |
 //! | `plan.rs` | from the logical plan to operators, with the locks that it needs |
 //! | `limits.rs` | how much memory and time plans and their batches may take |
+//! | `plan_work.rs` | what a plan had to sort and to keep |
 //! | `runner.rs` | runs a plan, and another one if memory is short |
 //! | `select.rs` | SELECT for the client |
 
 mod bind;
 mod limits;
 mod plan;
+mod plan_work;
 mod runner;
 mod select;
 

@@ -15,6 +15,7 @@ use sheaf_exec::operator::kept_rows::keeps_rows;
 use sheaf_optimizer::{PhysicalQuery, PlannerContext, Trace, plan_physical, rows_of_batch};
 
 use super::limits::THRIFTY_BATCH_ROWS;
+use super::plan_work::PlanWork;
 use super::{PlannedQuery, ThriftyPlan};
 use crate::error::Result;
 use crate::parser::ParsedQuery;
@@ -61,6 +62,7 @@ impl<'s> Runner<'s> {
         self.workers.planning().pause();
         loop {
             let _running = self.handle.show_plan(&planned.physical);
+            let _work = PlanWork::begin(&planned.physical);
             let plan = Arc::clone(&planned.physical.plan);
             let reserved_before = planned.task.memory_pool().reserved();
             let is_big = planned.physical.cost_us >= BIG_COST_US && keeps_rows(&plan);

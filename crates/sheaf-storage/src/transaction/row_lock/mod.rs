@@ -65,8 +65,10 @@ use crate::key_range::KeyRange;
 use crate::page::TreeId;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex, MutexGuard};
+use crate::transaction::lock_wait::count_lock_wait;
 pub(crate) use crate::transaction::row_lock::lock_table::ESCALATION_ROWS;
 pub use crate::transaction::row_lock::lock_table::LOCK_BYTES;
+pub use crate::transaction::row_lock::lock_table::shown::{ShownLock, ShownLocks, ShownTarget};
 use crate::transaction::row_lock::lock_table::{LockTable, Purpose, Request, Wait, WantedKey};
 use crate::transaction::row_lock::range_table::Entered;
 pub(crate) use crate::transaction::row_lock::range_table::WantedChange;
@@ -326,6 +328,11 @@ impl RowLocks {
     /// Explicit locks held or waited for.
     pub(crate) fn count(&self) -> usize {
         self.table.lock().count()
+    }
+
+    /// At most so many locks, and which keeps whom waiting.
+    pub(crate) fn shown(&self, limit: usize) -> ShownLocks {
+        self.table.lock().shown(limit)
     }
 
     /// Locks for `own`, which holds no page latch. True if it did not have the lock in any mode before.
@@ -729,7 +736,10 @@ impl RowLocks {
                 // Others that wait for memory may go on now. They are told without the table.
                 drop(table);
                 sheaf_memory::waits_for_lock();
-                self.sleep(self.table.lock(), own, waiting, limit, done)
+                let began_ns = sync::monotonic_ns();
+                let slept = self.sleep(self.table.lock(), own, waiting, limit, done);
+                count_lock_wait(sync::monotonic_ns().saturating_sub(began_ns));
+                slept
             }
         };
         table.end_sleep(own.id());

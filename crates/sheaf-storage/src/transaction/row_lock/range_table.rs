@@ -15,12 +15,12 @@ use crate::transaction::snapshot::StatusCell;
 /// A transaction that has locked so many ranges of a tree locks all of it.
 pub(super) const MAX_RANGES_OF_TREE: usize = 512;
 
-struct LockedRange {
-    owner: Arc<StatusCell>,
-    range: KeyRange,
-    kind: RangeLock,
+pub(super) struct LockedRange {
+    pub(super) owner: Arc<StatusCell>,
+    pub(super) range: KeyRange,
+    pub(super) kind: RangeLock,
     /// The owner still waits for a transaction that was there first, and has read nothing of the range yet.
-    is_pending: bool,
+    pub(super) is_pending: bool,
 }
 
 impl LockedRange {
@@ -55,6 +55,16 @@ pub(super) enum Entered {
 pub(super) struct RangeTable(BTreeMap<TreeId, Vec<LockedRange>>);
 
 impl RangeTable {
+    /// All of them.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (TreeId, &LockedRange)> {
+        let of_tree = |(tree, ranges)| {
+            let (tree, ranges): (&TreeId, &Vec<LockedRange>) = (tree, ranges);
+            let tree = *tree;
+            ranges.iter().map(move |range| (tree, range))
+        };
+        self.0.iter().flat_map(of_tree)
+    }
+
     fn of_tree(&self, tree: TreeId) -> &[LockedRange] {
         self.0.get(&tree).map_or(&[], Vec::as_slice)
     }

@@ -73,9 +73,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sheaf_storage::StorageError;
 use sheaf_storage::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use sheaf_storage::sync::{Condvar, Mutex, thread_hint};
+use sheaf_storage::sync::{self, Condvar, Mutex, thread_hint};
+use sheaf_storage::{StorageError, count_lock_wait};
 
 use crate::error::{Result, TableError};
 
@@ -345,6 +345,7 @@ impl TableLock {
             take(&mut state);
             return Ok(());
         }
+        let began_ns = sync::monotonic_ns();
         let deadline = Instant::now().checked_add(request.wait);
         let longest = match request.interrupt {
             Some(_) => INTERRUPT_CHECK,
@@ -386,6 +387,7 @@ impl TableLock {
             }
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
+        count_lock_wait(sync::monotonic_ns().saturating_sub(began_ns));
         if let Some(own) = definer {
             state.forget(own);
             self.open(&state);

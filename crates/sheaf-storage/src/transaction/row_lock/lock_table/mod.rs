@@ -8,6 +8,7 @@
 //! other transaction has a conflicting lock or an uncommitted change in it. If one has, it goes on row by row and tries
 //! again later.
 
+pub(super) mod shown;
 mod wait_search;
 
 use std::collections::btree_map::Entry;
