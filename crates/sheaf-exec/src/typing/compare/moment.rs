@@ -3,9 +3,9 @@
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::Expr;
 use sheaf_types::temporal::{
-    DAY, MAX_TIME, MAX_TIME_NUMBER, PartialDate, days_from_civil, read_partial_date,
+    self, DAY, MAX_TIME, MAX_TIME_NUMBER, NotTemporal, NumberParts, PartialDate, days_from_civil,
+    read_partial_date,
 };
-use sheaf_types::{number, temporal};
 
 use super::operand::{integer_value, text_of};
 use super::place::Place;
@@ -84,6 +84,13 @@ pub(super) fn place_of_time(
     };
     let Some(text) = text_of(value, value_type) else {
         let number = integer_value(value);
+        if let Some(parts) = parts_of(value).filter(|_| number.is_none()) {
+            return Ok(match temporal::time_from_parts(parts) {
+                Ok(micros) => Some(at(micros)),
+                Err(NotTemporal::TooLong) => Some(beyond(parts.whole < 0)),
+                Err(_) => None,
+            });
+        }
         let time = number.and_then(temporal::time_of_number);
         let is_longer = |number: &i64| {
             i128::from(number.abs()) > MAX_TIME_NUMBER
@@ -116,19 +123,22 @@ pub(super) fn place_of_time(
     }))
 }
 
-/// The date that the whole part of a number spells, if it has no more digits than a date: what is behind the point is
-/// lost.
-fn date_of_fraction(value: &ScalarValue) -> Option<i64> {
-    const DATES_BELOW: f64 = 1e8;
-    let number = match value {
+/// A number with digits behind its point, which are those of a second.
+fn parts_of(value: &ScalarValue) -> Option<NumberParts> {
+    match value {
         ScalarValue::Decimal128(Some(unscaled), _, scale) => {
-            number::decimal_to_double(*unscaled, u8::try_from(*scale).ok()?)
+            let scale = u8::try_from(*scale).ok()?;
+            Some(NumberParts::of_decimal(*unscaled, scale))
         }
-        ScalarValue::Float64(Some(number)) => *number,
-        _ => return None,
-    };
-    let is_date = (1.0..DATES_BELOW).contains(&number);
-    temporal::datetime_of_number(number.trunc() as i64).filter(|_| is_date)
+        ScalarValue::Float64(Some(number)) => Some(NumberParts::of_double(*number)),
+        _ => None,
+    }
+}
+
+/// The point in time that such a number spells, to the microsecond, as CAST reads it. Below 1 it is none.
+fn moment_of_parts(value: &ScalarValue) -> Option<i64> {
+    let parts = parts_of(value).filter(|parts| parts.whole != 0)?;
+    Some(temporal::datetime_from_parts(parts).ok()?.0)
 }
 
 /// A literal as a point in time.
@@ -164,7 +174,7 @@ pub(super) fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<
         },
         _ => match integer_value(value) {
             Some(number) => temporal::datetime_of_number(number),
-            None => date_of_fraction(value),
+            None => moment_of_parts(value),
         },
     };
     moment.map_or(Moment::Unknown, Moment::At)
