@@ -133,16 +133,16 @@ impl Binder<'_> {
     ) -> Bound<Scalar> {
         let operand = with_row(operand);
         let width = width(&operand);
+        let operands = match operand.as_ref() {
+            Expr::Tuple(row) => self.values(row)?,
+            Expr::Subquery(row) if width != Some(1) => self.row_of_subquery(row, width)?,
+            operand => vec![self.value(operand)?],
+        };
         // MySQL does not know it either.
-        if width > 1 && query.limit_clause.is_some() {
+        if operands.len() > 1 && query.limit_clause.is_some() {
             let what = "LIMIT & IN/ALL/ANY/SOME subquery";
             return Err(SqlError::not_supported_yet(what));
         }
-        let operands = match operand.as_ref() {
-            Expr::Tuple(row) => self.values(row)?,
-            operand if width > 1 => self.row(operand, width)?,
-            operand => vec![self.value(operand)?],
-        };
         if let Some(literal) = only_literal(query)
             && let [operand] = operands.as_slice()
         {
@@ -169,15 +169,20 @@ impl Binder<'_> {
         self.mark(right, Some(condition))
     }
 
-    /// The only row of a query as values. Each is a subquery of its own.
-    pub(super) fn row_of_subquery(&mut self, query: &Query, columns: usize) -> Bound<Vec<Scalar>> {
-        let mut row = Vec::with_capacity(columns);
-        for at in 0..columns {
+    /// The only row of a query as values. Each is a subquery of its own. `columns`: so many there have to be, if that is
+    /// known.
+    pub(super) fn row_of_subquery(
+        &mut self,
+        query: &Query,
+        mut columns: Option<usize>,
+    ) -> Bound<Vec<Scalar>> {
+        let mut row = Vec::new();
+        while columns.is_none_or(|columns| row.len() < columns) {
             let (right, outputs) = self.subquery(query)?;
-            if outputs.len() != columns {
-                return Err(operand_columns(columns));
-            }
-            let output = &outputs[at];
+            let wanted = *columns.get_or_insert(outputs.len());
+            let Some(output) = outputs.get(row.len()).filter(|_| outputs.len() == wanted) else {
+                return Err(operand_columns(wanted));
+            };
             let column = Scalar::column(output.id, Arc::clone(&output.field));
             let right = right.project(vec![Item {
                 column: output.id,

@@ -16,7 +16,8 @@ use crate::packed_list::{Members, PackedList, unpacked};
 impl Binder<'_> {
     pub(super) fn in_list(&mut self, expr: &Expr, list: &[Expr]) -> Bound<Scalar> {
         let expr = with_row(expr);
-        let width = width(&expr);
+        // A query with a `*` may have more; then it is refused.
+        let width = width(&expr).unwrap_or(1);
         match PackedList::of(list) {
             Some(PackedList::Numbers(numbers)) => {
                 if width > 1 || matches!(expr.as_ref(), Expr::Tuple(_)) {

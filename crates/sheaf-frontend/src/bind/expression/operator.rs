@@ -55,6 +55,24 @@ impl Binder<'_> {
         Ok(operands)
     }
 
+    /// `left operator other`, of values that are no rows.
+    fn value_comparison(
+        &mut self,
+        (one, left): (&Expr, Scalar),
+        operator: Comparison,
+        other: &Expr,
+    ) -> Bound<Scalar> {
+        let right = self.value(other)?;
+        let (left, right) = self.integers_compared((one, left), (other, right))?;
+        let is_json = |side: &Scalar| side.sql_type() == SqlType::Json;
+        let (left, right) = match (is_json(&left), is_json(&right)) {
+            (true, false) => (left, self.value_in_json(right, other)?),
+            (false, true) => (self.value_in_json(left, one)?, right),
+            _ => (left, right),
+        };
+        self.comparison(operator, left, right)
+    }
+
     pub(super) fn binary_operator(
         &mut self,
         left: &Expr,
@@ -70,30 +88,31 @@ impl Binder<'_> {
                 }
                 (Expr::Tuple(row), Expr::Subquery(query)) => {
                     let row = self.values(row)?;
-                    let columns = self.row_of_subquery(query, row.len())?;
+                    let columns = self.row_of_subquery(query, Some(row.len()))?;
                     self.compare_rows(row, operator, columns)
                 }
                 (Expr::Subquery(query), Expr::Tuple(row)) => {
-                    let columns = self.row_of_subquery(query, row.len())?;
+                    let columns = self.row_of_subquery(query, Some(row.len()))?;
                     let row = self.values(row)?;
                     self.compare_rows(columns, operator, row)
                 }
                 (Expr::Tuple(row), _) | (_, Expr::Tuple(row)) => Err(operand_columns(row.len())),
-                (Expr::Subquery(one), Expr::Subquery(other)) if width(&left) > 1 => {
-                    let one = self.row_of_subquery(one, width(&left))?;
-                    let other = self.row_of_subquery(other, one.len())?;
-                    self.compare_rows(one, operator, other)
+                (Expr::Subquery(one), Expr::Subquery(other)) if width(&left) != Some(1) => {
+                    let mut row = self.row_of_subquery(one, width(&left))?;
+                    match row.pop() {
+                        Some(value) if row.is_empty() => {
+                            self.value_comparison((&left, value), operator, &right)
+                        }
+                        last => {
+                            row.extend(last);
+                            let other = self.row_of_subquery(other, Some(row.len()))?;
+                            self.compare_rows(row, operator, other)
+                        }
+                    }
                 }
                 (one, other) => {
-                    let (left, right) = (self.value(one)?, self.value(other)?);
-                    let (left, right) = self.integers_compared((one, left), (other, right))?;
-                    let is_json = |side: &Scalar| side.sql_type() == SqlType::Json;
-                    let (left, right) = match (is_json(&left), is_json(&right)) {
-                        (true, false) => (left, self.value_in_json(right, other)?),
-                        (false, true) => (self.value_in_json(left, one)?, right),
-                        _ => (left, right),
-                    };
-                    self.comparison(operator, left, right)
+                    let left = self.value(one)?;
+                    self.value_comparison((one, left), operator, other)
                 }
             };
         }

@@ -146,7 +146,7 @@ impl Binder<'_> {
     pub(in crate::bind) fn row(&mut self, expr: &Expr, width: usize) -> Bound<Vec<Scalar>> {
         match expr {
             Expr::Tuple(items) if items.len() == width && width > 0 => self.values(items),
-            Expr::Subquery(query) => self.row_of_subquery(query, width),
+            Expr::Subquery(query) => self.row_of_subquery(query, Some(width)),
             _ => Err(operand_columns(width)),
         }
     }
@@ -190,12 +190,12 @@ pub(super) fn taken_apart(left: &[Expr], right: &[Expr]) -> Bound<(Vec<Expr>, Ve
     Ok(apart)
 }
 
-/// How many values a row has, as it is written: 1 for what is none, and for a query with a `*`.
-pub(in crate::bind) fn width(expr: &Expr) -> usize {
+/// How many values a row has, as it is written: 1 for what is none. `None` for a query with a `*`.
+pub(in crate::bind) fn width(expr: &Expr) -> Option<usize> {
     match expr {
-        Expr::Tuple(items) => items.len(),
-        Expr::Subquery(query) => listed_columns(&query.body).unwrap_or(1),
-        _ => 1,
+        Expr::Tuple(items) => Some(items.len()),
+        Expr::Subquery(query) => listed_columns(&query.body),
+        _ => Some(1),
     }
 }
 
