@@ -106,17 +106,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         )
     }),
     Function::marker("coalesce", (1, VARIADIC), |operands| {
-        common_field(operands.fields)
+        common_field_in("coalesce", operands.fields)
     }),
     // The first value unless the two are equal.
     Function::marker("nullif", (2, 2), |operands| {
         common_field(&operands.fields[..1])
     }),
     Function::marker("greatest", (2, VARIADIC), |operands| {
-        common_field(operands.fields)
+        common_field_in("greatest", operands.fields)
     }),
     Function::marker("least", (2, VARIADIC), |operands| {
-        common_field(operands.fields)
+        common_field_in("least", operands.fields)
     }),
     // The first that is not NULL, of arguments of one type.
     Function::new(
@@ -208,7 +208,15 @@ pub fn case_values(arguments: usize) -> impl Iterator<Item = usize> {
 /// Numbers widen: integer, DECIMAL, double. Dates and points in time become a point in time. Anything else that differs
 /// is text, or bytes if a byte string is among them. A literal of bytes is none beside a text that is no literal. ENUMs
 /// are their labels, which are ordered as texts are.
+///
+/// # Errors
+/// 1267, 1270 and 1271 for texts of different collations.
 pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
+    common_field_in("case", fields)
+}
+
+/// The same, for errors that name another operation.
+pub fn common_field_in(operation: &str, fields: &[FieldRef]) -> Result<Field> {
     let known: Vec<&FieldRef> = fields
         .iter()
         .filter(|field| SqlType::of(field) != SqlType::Null)
@@ -284,7 +292,7 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     if same_type && same_coercibility && types.iter().all(is_plain) {
         return Ok(first.as_ref().clone());
     }
-    let (collation, coercibility) = result_collation(&types, "case")?;
+    let (collation, coercibility) = result_collation(&types, operation)?;
     Ok(field::collated_text(collation, coercibility))
 }
 
@@ -308,7 +316,7 @@ pub fn field_of_parts(fields: &[FieldRef]) -> Result<Field> {
         match bit_length(field) {
             Some(bits) => length = length.max(Some(bits)),
             None if field.data_type().is_null() => {}
-            None => return common_field(fields),
+            None => return common_field_in("UNION", fields),
         }
     }
     match length {
@@ -316,7 +324,7 @@ pub fn field_of_parts(fields: &[FieldRef]) -> Result<Field> {
             let ty = ColumnType::Bit { length };
             Ok(field::declared(arrow_type(&ty), &ty))
         }
-        None => common_field(fields),
+        None => common_field_in("UNION", fields),
     }
 }
 

@@ -105,6 +105,25 @@ impl EvaluationError {
         Self::new(codes::DIVISION_BY_ZERO, "Division by 0".to_string())
     }
 
+    /// 3854: a literal of bytes beside a text that is none. Of it, six bytes are shown.
+    pub fn not_convertible(bytes: &[u8]) -> EvaluationError {
+        const SHOWN_BYTES: usize = 6;
+        let mut shown = String::new();
+        for byte in bytes.iter().take(SHOWN_BYTES) {
+            match byte {
+                0x20..=0x7E => shown.push(char::from(*byte)),
+                byte => shown.push_str(&format!("\\x{byte:02X}")),
+            }
+        }
+        if bytes.len() > SHOWN_BYTES {
+            shown.push_str("...");
+        }
+        Self::new(
+            codes::CANNOT_CONVERT_STRING,
+            format!("Cannot convert string '{shown}' from binary to utf8mb4"),
+        )
+    }
+
     /// 1292: only a part of a text is the number that is wanted.
     pub fn truncated_text(type_name: &str, text: &str) -> EvaluationError {
         let shown = shown(text);

@@ -14,7 +14,7 @@ use super::{
     typed_literal,
 };
 use crate::functions::call;
-use crate::functions::control::{case_values, common_field, microseconds};
+use crate::functions::control::{case_values, common_field, common_field_in, microseconds};
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::{
     BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bit_length, collation_of,
@@ -274,7 +274,7 @@ pub(super) fn simple_case(
 }
 
 pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
-    let to = common_field(&fields_of(args.iter(), schema)?)?;
+    let to = common_field_in("coalesce", &fields_of(args.iter(), schema)?)?;
     let mut converted = Vec::with_capacity(args.len());
     for arg in args {
         let is_null = literal(&arg).is_some_and(ScalarValue::is_null);
@@ -365,8 +365,8 @@ pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Resu
 }
 
 /// What arguments of GREATEST and LEAST are compared as. Beside a date, texts and numbers are dates, too.
-fn extreme_field(fields: &[FieldRef]) -> Result<Field> {
-    let common = common_field(fields)?;
+fn extreme_field(name: &str, fields: &[FieldRef]) -> Result<Field> {
+    let common = common_field_in(name, fields)?;
     // No choice, but an operation on numbers: a FLOAT and an integer are compared as doubles.
     let mut types = fields.iter().map(|field| SqlType::of(field));
     let are_floats = types.all(|ty| matches!(ty, SqlType::Float | SqlType::Null));
@@ -414,7 +414,7 @@ pub(super) fn extreme(
     schema: &DFSchema,
     rule: Rule<'_>,
 ) -> Result<Expr> {
-    let to = extreme_field(&fields_of(args.iter(), schema)?)?;
+    let to = extreme_field(name, &fields_of(args.iter(), schema)?)?;
     let to = match SqlType::of(&to) {
         SqlType::DateTime { fsp } => {
             let digits = args.iter().map(|arg| fraction_digits(arg, schema));

@@ -2,59 +2,136 @@
 //!
 //! Text is UTF-8 throughout. Bytes become text by the character set that they are said to be of. A text that is
 //! converted to another character set has question marks in the places of the characters that this does not have, and
-//! is UTF-8 again. Its bytes are those of the other set only where a function asks for bytes right around it:
-//! `HEX(CONVERT(x USING koi8r))`, `CAST(CONVERT(x USING latin1) AS BINARY)`.
+//! is UTF-8 again. Its bytes are those of the other set only where a function asks for bytes around it:
+//! `HEX(CONVERT(x USING koi8r))`, `CAST(CONVERT(x USING latin1) AS BINARY)`. Functions between that make texts of texts
+//! keep the set, as in `HEX(UPPER(CONVERT(x USING koi8r)))`.
 
 use sheaf_types::error::codes;
 use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::text::hexadecimal::{bytes_of, digits_of};
-use sqlparser::ast::{DataType, Expr, Value as Literal};
+use sqlparser::ast::{
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value as Literal,
+};
 
 use crate::character_sets::{character_set, has_other_bytes};
 use crate::error::{Result, SqlError};
 use crate::syntax::{object_text, text};
 
 pub const BINARY: &str = "binary";
-/// Functions of one operand that look at its bytes.
-const OF_BYTES: [&str; 12] = [
-    "ascii",
-    "bit_length",
-    "crc32",
-    "hex",
-    "length",
-    "md5",
-    "octet_length",
-    "ord",
-    "sha",
-    "sha1",
-    "to_base64",
-    "$cast_binary",
-];
+/// The character set of a string that says none: that of the connection.
+const OF_CONNECTION: &str = "";
+
+/// How many of the first operands of a function are looked at as bytes.
+pub fn operands_of_bytes(function: &str) -> usize {
+    match function {
+        "ascii" | "bit_length" | "compress" | "crc32" | "hex" | "length" | "md5"
+        | "octet_length" | "ord" | "sha" | "sha1" | "sha2" | "to_base64" | "$cast_binary" => 1,
+        // The text, and the key.
+        "aes_decrypt" | "aes_encrypt" => 2,
+        _ => 0,
+    }
+}
 
 /// The character set of this name. Error 1115.
 pub fn known(name: &str) -> Result<&'static str> {
     character_set(name)
 }
 
-/// Whether a function looks at the bytes of its only operand.
-pub fn asks_for_bytes(function: &str) -> bool {
-    OF_BYTES.contains(&function)
-}
-
-/// The character set that an operand is converted to or is written in, if that is not UTF-8 and not `binary`.
-pub fn other_character_set(operand: &Expr) -> Option<&'static str> {
-    let name = match operand {
-        Expr::Nested(inner) => return other_character_set(inner),
+/// The character set that a text is in, as far as that is said, and whether it gives way to others. `None`: it is not
+/// known, as of a column.
+fn set_of_text(text: &Expr) -> Option<(&'static str, bool)> {
+    match text {
+        Expr::Nested(inner) => set_of_text(inner),
+        Expr::Collate { expr, .. } => set_of_text(expr).map(|(set, _)| (set, false)),
         Expr::Convert {
             data_type,
             charset: Some(charset),
             ..
-        } if !matches!(data_type, Some(DataType::JSON)) => object_text(charset),
-        Expr::Prefixed { prefix, .. } => prefix.value.strip_prefix('_')?.to_string(),
-        _ => return None,
-    };
-    let name = known(&name).ok()?;
-    has_other_bytes(name).then_some(name)
+        } if !matches!(data_type, Some(DataType::JSON)) => {
+            Some((known(&object_text(charset)).ok()?, false))
+        }
+        Expr::Prefixed { prefix, .. } => Some((known(prefix.value.strip_prefix('_')?).ok()?, true)),
+        Expr::Value(value) => match value.value {
+            Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_) => {
+                Some((OF_CONNECTION, true))
+            }
+            Literal::NationalStringLiteral(_) => Some(("utf8mb3", true)),
+            _ => None,
+        },
+        made => {
+            let is_number = |part: &Expr| matches!(part, Expr::Value(value) if matches!(value.value, Literal::Number(..) | Literal::Null));
+            let mut parts = parts_of_text(made);
+            parts.retain(|part| !is_number(part));
+            let (first, others) = parts.split_first()?;
+            let first = set_of_text(first)?;
+            others.iter().try_fold(first, |(set, yields), part| {
+                let (other, other_yields) = set_of_text(part)?;
+                match (yields, other_yields) {
+                    _ if set == other => Some((set, yields && other_yields)),
+                    (false, true) => Some((set, yields)),
+                    (true, false) => Some((other, other_yields)),
+                    _ => None,
+                }
+            })
+        }
+    }
+}
+
+/// The operands that a text is put together of, or chosen from.
+pub fn parts_of_text(operand: &Expr) -> Vec<&Expr> {
+    match operand {
+        Expr::Nested(inside) => vec![inside],
+        Expr::Trim { expr, .. } | Expr::Substring { expr, .. } => vec![expr],
+        Expr::Case {
+            conditions,
+            else_result,
+            ..
+        } => {
+            let results = conditions.iter().map(|branch| &branch.result);
+            results.chain(else_result.as_deref()).collect()
+        }
+        Expr::Function(Function {
+            name,
+            args: FunctionArguments::List(list),
+            ..
+        }) => {
+            let operands = list.args.iter().filter_map(|operand| match operand {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) => Some(operand),
+                _ => None,
+            });
+            let (first, most) = text_operands(&name.to_string().to_ascii_lowercase());
+            operands.skip(first).take(most).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Which operands of a function its text is made of: the first one, and how many there are at most.
+fn text_operands(function: &str) -> (usize, usize) {
+    match function {
+        "coalesce" | "concat" | "concat_ws" | "greatest" | "ifnull" | "least" => (0, usize::MAX),
+        "elt" | "export_set" | "if" | "make_set" => (1, usize::MAX),
+        "insert" | "lcase" | "left" | "lower" | "lpad" | "ltrim" | "mid" | "quote" | "repeat"
+        | "replace" | "reverse" | "right" | "rpad" | "rtrim" | "soundex" | "substr"
+        | "substring" | "substring_index" | "trim" | "ucase" | "upper" => (0, 1),
+        _ => (0, 0),
+    }
+}
+
+/// The character set that a text is said to be in, `binary` among them.
+pub fn said_character_set(text: &Expr) -> Option<&'static str> {
+    let (set, _) = set_of_text(text)?;
+    (set != OF_CONNECTION).then_some(set)
+}
+
+/// The character set that a text is said to be in, if that is not UTF-8 and not `binary`.
+pub fn other_character_set(text: &Expr) -> Option<&'static str> {
+    said_character_set(text).filter(|set| has_other_bytes(set))
+}
+
+/// Whether a text is a string that says no character set, or made of such strings.
+pub fn is_of_connection(text: &Expr) -> bool {
+    set_of_text(text).is_some_and(|(set, _)| set == OF_CONNECTION)
 }
 
 /// A literal behind an introducer, `_name`; `None` if it is no text and no bytes.

@@ -27,7 +27,7 @@ use super::arguments::{
     Arguments, invalid_group_function, take_arguments, unit_argument, wrong_argument_count,
 };
 use super::block::Clause;
-use super::character_set::asks_for_bytes;
+use super::character_set::operands_of_bytes;
 use super::scope::Found;
 use super::session::{group_concat_limit, takes_fraction_digits};
 use super::subquery::operand_columns;
@@ -141,13 +141,19 @@ impl Binder<'_> {
         }
         let arguments = match name.starts_with("json_") {
             true => self.json_operands(&arguments.values)?,
-            false => match &arguments.values[..] {
-                [operand] if asks_for_bytes(&name) => {
-                    let value = self.operand(operand)?;
-                    vec![self.in_its_character_set(value, operand)?]
+            false => {
+                let mut values = self.operands(&arguments.values)?;
+                if let ("ord", [operand], [value]) = (&*name, &*arguments.values, &*values)
+                    && let Some(code) = self.code_in_its_character_set(value, operand)?
+                {
+                    return Ok(code);
                 }
-                operands => self.operands(operands)?,
-            },
+                let operands = values.iter_mut().zip(&arguments.values);
+                for (value, operand) in operands.take(operands_of_bytes(&name)) {
+                    *value = self.in_its_character_set(value.clone(), operand)?;
+                }
+                values
+            }
         };
         Ok(self.typing().call_function(udf, arguments)?)
     }

@@ -6,6 +6,7 @@ use sheaf_types::temporal::{self, SECOND};
 use sqlparser::ast::Expr;
 
 use super::arguments::wrong_argument_count;
+use super::character_set::operands_of_bytes;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::query::SessionValues;
@@ -62,7 +63,13 @@ impl Binder<'_> {
         }
         let mode = block_encryption_mode(self.context.session);
         let mut arguments = vec![self.text(mode)?];
-        arguments.extend(self.values(values)?);
+        for (at, operand) in values.iter().enumerate() {
+            let value = self.value(operand)?;
+            arguments.push(match at < operands_of_bytes(name) {
+                true => self.in_its_character_set(value, operand)?,
+                false => value,
+            });
+        }
         self.call(cipher, arguments).map(Some)
     }
 }

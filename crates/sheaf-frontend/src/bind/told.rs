@@ -1,7 +1,7 @@
 //! Functions that tell of a value what is known before there is one: CHARSET, COLLATION, COERCIBILITY, GET_FORMAT.
 //!
 //! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`, and another
-//! character set right around the conversion to it. A text that comes from no column is of the connection's. What the
+//! character set around the conversion to it. A text that comes from no column is of the connection's. What the
 //! server says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET
 //! and COLLATION alone.
 
@@ -9,10 +9,10 @@ use sheaf_algebra::{ColumnSet, Scalar};
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::types::{Coercibility, collation_of};
 use sheaf_types::Collation;
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
+use sqlparser::ast::Expr;
 
 use super::arguments::wrong_argument_count;
-use super::character_set::{BINARY, other_character_set};
+use super::character_set::{BINARY, other_character_set, parts_of_text};
 use super::{Binder, Bound};
 use crate::character_sets::default_collation;
 use crate::error::SqlError;
@@ -162,47 +162,6 @@ impl Binder<'_> {
             chosen.push(self.text(format)?);
         }
         self.call("elt", chosen)
-    }
-}
-
-/// The operands that a text is put together of, or chosen from.
-fn parts_of_text(operand: &Expr) -> Vec<&Expr> {
-    match operand {
-        Expr::Nested(inside) => vec![inside],
-        Expr::Trim { expr, .. } | Expr::Substring { expr, .. } => vec![expr],
-        Expr::Case {
-            conditions,
-            else_result,
-            ..
-        } => {
-            let results = conditions.iter().map(|branch| &branch.result);
-            results.chain(else_result.as_deref()).collect()
-        }
-        Expr::Function(Function {
-            name,
-            args: FunctionArguments::List(list),
-            ..
-        }) => {
-            let operands = list.args.iter().filter_map(|operand| match operand {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) => Some(operand),
-                _ => None,
-            });
-            let (first, most) = text_operands(&name.to_string().to_ascii_lowercase());
-            operands.skip(first).take(most).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// Which operands of a function its text is made of: the first one, and how many there are at most.
-fn text_operands(function: &str) -> (usize, usize) {
-    match function {
-        "coalesce" | "concat" | "concat_ws" | "greatest" | "ifnull" | "least" => (0, usize::MAX),
-        "elt" | "export_set" | "if" | "make_set" => (1, usize::MAX),
-        "insert" | "lcase" | "left" | "lower" | "lpad" | "ltrim" | "mid" | "quote" | "repeat"
-        | "replace" | "reverse" | "right" | "rpad" | "rtrim" | "soundex" | "substr"
-        | "substring" | "substring_index" | "trim" | "ucase" | "upper" => (0, 1),
-        _ => (0, 0),
     }
 }
 

@@ -320,6 +320,7 @@ const TRANSPARENT: &[&str] = &[
     "$on_day",
     "$using",
     "$encoded",
+    "$number_of_bytes",
     "$collated",
 ];
 

@@ -24,12 +24,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let first = texts.get(row)?.chars().next();
             let mut buffer = [0; 4];
             let bytes = first.map_or(&[][..], |first| first.encode_utf8(&mut buffer).as_bytes());
-            Some(
-                bytes
-                    .iter()
-                    .fold(0, |code, byte| code << 8 | i64::from(*byte)),
-            )
+            Some(number_of(bytes))
         })
+    }),
+    // The bytes of one character.
+    Function::strict("$number_of_bytes", (1, 1), bigint, |call| {
+        let bytes = call.bytes(0)?;
+        ints(call, |row| Some(number_of(bytes.get(row)?)))
     }),
     Function::new("char", (1, VARIADIC), bytes_of_all, char_codes).never_null(),
     Function::strict("hex", (1, 1), text, hex).growing(),
@@ -45,6 +46,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .growing(),
     Function::new("from_base64", (1, 1), bytes_of_all, from_base64),
 ];
+
+/// The number that bytes spell, the first of them before all others.
+fn number_of(bytes: &[u8]) -> i64 {
+    bytes
+        .iter()
+        .fold(0, |code, byte| code << 8 | i64::from(*byte))
+}
 
 fn first_byte(call: &Call<'_>) -> Result<ArrayRef> {
     let bytes = call.bytes(0)?;

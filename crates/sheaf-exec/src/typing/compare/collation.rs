@@ -5,36 +5,45 @@ use datafusion_expr::{Expr, lit};
 use sheaf_types::Collation;
 
 use super::operand::Operand;
-use crate::functions::call;
 use crate::functions::types::{
     Coercibility, SqlType, common_collation, field,
     is_literal_of_bytes as is_literal_of_bytes_field,
 };
+use crate::functions::{EvaluationError, call};
 use crate::typing::{Rule, Texts, fold, is_literal_of_bytes, literal, type_of, typed_literal};
 
 /// The text that a literal of bytes is beside a text that is no literal: a column's collation is stronger than the
-/// literal's, which is that of bytes. So is it with parameters that come as bytes. `None` if it is no such literal, or
-/// no UTF-8.
-pub(super) fn text_beside(compared_with: &SqlType, other: &Expr, texts: &Texts) -> Option<Expr> {
+/// literal's, which is that of bytes. So is it with parameters that come as bytes. `None` if it is no such literal.
+///
+/// # Errors
+/// 3854 for a literal that is no UTF-8. A parameter that is none stays bytes.
+pub(super) fn text_beside(
+    compared_with: &SqlType,
+    other: &Expr,
+    texts: &Texts,
+) -> Result<Option<Expr>> {
     let collation = match compared_with {
         SqlType::Text {
             collation,
             coercibility: Coercibility::Explicit | Coercibility::Implicit,
         }
         | SqlType::Enum { collation } => collation,
-        _ => return None,
+        _ => return Ok(None),
     };
-    match literal(other) {
-        Some(ScalarValue::Binary(Some(bytes)))
-            if is_literal_of_bytes(other) || texts.are_parameters =>
-        {
-            let text = std::str::from_utf8(bytes).ok()?;
+    let is_literal = is_literal_of_bytes(other);
+    Ok(match literal(other) {
+        Some(ScalarValue::Binary(Some(bytes))) if is_literal || texts.are_parameters => {
+            let text = match std::str::from_utf8(bytes) {
+                Ok(text) => text,
+                Err(_) if texts.are_parameters => return Ok(None),
+                Err(_) => return Err(EvaluationError::not_convertible(bytes).into()),
+            };
             let field = field::collated_text(*collation, Coercibility::Coercible);
             let value = ScalarValue::Utf8View(Some(text.to_owned()));
             Some(typed_literal(value, &field))
         }
         _ => None,
-    }
+    })
 }
 
 /// Bytes of a query, say, that has them from literals: a text beside a stronger one, as a literal is.
@@ -62,7 +71,7 @@ pub(in crate::typing) fn texts_beside(
     {
         let ty = type_of(first, schema)?;
         for other in others {
-            if let Some(text) = text_beside(&ty, other, &rule) {
+            if let Some(text) = text_beside(&ty, other, &rule)? {
                 *other = text;
             }
         }

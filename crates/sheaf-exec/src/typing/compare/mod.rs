@@ -259,10 +259,10 @@ fn compare_sides(
             return compare_sides(op, left.expr, number, sides, found);
         }
     }
-    if let Some(text) = text_beside(&left.ty, &right.expr, &rule) {
+    if let Some(text) = text_beside(&left.ty, &right.expr, &rule)? {
         return compare_sides(op, left.expr, text, sides, found);
     }
-    if let Some(text) = text_beside(&right.ty, &left.expr, &rule) {
+    if let Some(text) = text_beside(&right.ty, &left.expr, &rule)? {
         return compare_sides(op, text, right.expr, sides, found);
     }
     if is_made_of_literals(&right) && is_strong_text(&left.ty) {

@@ -12,11 +12,14 @@ use sheaf_types::column_type::{MAX_DECIMAL_SCALE, MAX_FRACTION_DIGITS, Sign};
 use sheaf_types::number::FloatDigits;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr, Value as Literal};
 
-use crate::bind::character_set::{BINARY, known as known_character_set, other_character_set};
+use crate::bind::character_set::{
+    BINARY, is_of_connection, known as known_character_set, other_character_set, said_character_set,
+};
 use crate::bind::session::session_function;
 use crate::bind::{Binder, Bound, unsupported};
 use crate::character_sets::{character_set_of, collation, has_other_bytes};
 use crate::column_default::type_of_label;
+use crate::encoding::TextEncoding;
 use crate::error::SqlError;
 use crate::syntax::{bare, null, object_text};
 
@@ -61,18 +64,32 @@ impl Binder<'_> {
         }
     }
 
+    /// ORD of a text in a character set of several bytes a character: those of its first character as a number.
+    pub(in crate::bind) fn code_in_its_character_set(
+        &self,
+        value: &Scalar,
+        operand: &Expr,
+    ) -> Bound<Option<Scalar>> {
+        let set = self.other_character_set(value, operand);
+        let is_wide = |set: &str| TextEncoding::of_character_set(set).character_bytes() > 1;
+        let Some(set) = set.filter(|set| is_wide(set)) else {
+            return Ok(None);
+        };
+        let first = self.call("left", vec![value.clone(), self.integer(1)])?;
+        let bytes = self.call("$encoded", vec![first, self.text(set)?])?;
+        self.call("$number_of_bytes", vec![bytes]).map(Some)
+    }
+
     /// The character set that an operand is converted to or is written in, if that has other bytes than UTF-8. A string
     /// without an introducer, and a parameter that is one, are of the connection's.
     fn other_character_set(&self, value: &Scalar, operand: &Expr) -> Option<&'static str> {
-        let is_string = match bare(operand) {
-            Expr::Value(literal) => match literal.value {
-                Literal::SingleQuotedString(_) | Literal::DoubleQuotedString(_) => true,
-                Literal::Placeholder(_) => matches!(value.sql_type(), SqlType::Text { .. }),
-                _ => false,
-            },
+        let is_parameter = match bare(operand) {
+            Expr::Value(literal) if matches!(literal.value, Literal::Placeholder(_)) => {
+                matches!(value.sql_type(), SqlType::Text { .. })
+            }
             _ => false,
         };
-        match is_string {
+        match is_parameter || is_of_connection(bare(operand)) {
             true => {
                 let name = known_character_set(&self.connection_text("character_set_connection")?);
                 name.ok().filter(|name| has_other_bytes(name))
@@ -87,25 +104,43 @@ impl Binder<'_> {
         Some(value.to_string())
     }
 
-    /// The collation that COLLATE names. One of another character set is the nearest, as in a column: which set a
-    /// column has said is known no more.
+    /// The collation that COLLATE names for this value. One of another character set is the nearest, as in a column:
+    /// which set a column has said is known no more.
     ///
     /// # Errors
-    /// 1253 for a literal, or for what is converted, of yet another character set; 1273.
-    pub(super) fn named_in_collate(&self, operand: &Expr, name: &str) -> Bound<String> {
-        let known = collation(name).map(|(_, name)| name);
-        let set = known.as_ref().map(|name| character_set_of(name));
-        let Some(set) = set.ok().filter(|set| has_other_bytes(set)) else {
+    /// 1253 for what is known to be of yet another character set, or bytes; 1273.
+    pub(super) fn named_in_collate(
+        &self,
+        (operand, value): (&Expr, &Scalar),
+        name: &str,
+    ) -> Bound<String> {
+        let mismatch = |own: &str| Err(SqlError::collation_of_other_character_set(name, own));
+        let Ok((_, known)) = collation(name) else {
             return Ok(name.to_string());
         };
+        let set = character_set_of(known);
+        if let Some(said) = said_character_set(operand).filter(|said| *said != set) {
+            return mismatch(said);
+        }
+        // A parameter that comes as bytes is written as such digits.
+        let is_digits = matches!(
+            bare(operand),
+            Expr::Value(value) if matches!(value.value, Literal::HexStringLiteral(_))
+        );
+        if value.sql_type() == SqlType::Bytes && set != BINARY && !is_digits {
+            return mismatch(BINARY);
+        }
+        if !has_other_bytes(set) {
+            return Ok(name.to_string());
+        }
         let own = match (other_character_set(operand), bare(operand)) {
             (Some(own), _) => Some(own.to_string()),
             (None, Expr::Value(_)) => self.connection_text("character_set_connection"),
             (None, _) => None,
         };
         match own.filter(|own| own != set) {
-            Some(own) => Err(SqlError::collation_of_other_character_set(name, &own)),
-            None => Ok(Collation::nearest(known?).name().to_string()),
+            Some(own) => mismatch(&own),
+            None => Ok(Collation::nearest(known).name().to_string()),
         }
     }
 

@@ -408,7 +408,8 @@ impl Binder<'_> {
             }
             Expr::Collate { expr, collation } => {
                 let value = self.value(expr)?;
-                let collation = self.named_in_collate(expr, &object_text(collation))?;
+                let collation = object_text(collation);
+                let collation = self.named_in_collate((expr, &value), &collation)?;
                 let name = self.text(collation)?;
                 self.call("$collate", vec![value, name])
             }
