@@ -53,6 +53,8 @@
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
+//! | [`correlation`] | what such a subquery takes from the row around it |
+//! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
@@ -64,6 +66,7 @@ mod arithmetic;
 mod change;
 mod change_found;
 mod constants;
+mod correlation;
 mod derived;
 mod description;
 mod entry;
@@ -81,6 +84,7 @@ mod operand;
 mod order;
 mod over_rows;
 mod prepared;
+mod quantified;
 mod read;
 mod row;
 mod row_query;
@@ -508,8 +512,12 @@ impl Session {
         if let Some(query) = over_rows::OverRows::compile(self, (query, text), parameters) {
             return Some(Action::OverRows(Box::new(query)));
         }
-        let joined = derived::semijoin_as_join(query)?;
-        self.query_action(&joined, text, parameters)
+        let joined = derived::semijoin_as_join(query);
+        let joined = joined.and_then(|joined| self.query_action(&joined, text, parameters));
+        joined.or_else(|| {
+            let with_exists = quantified::with_exists(self, query)?;
+            self.query_action(&with_exists, text, parameters)
+        })
     }
 
     /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;

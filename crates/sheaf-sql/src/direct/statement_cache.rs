@@ -35,12 +35,17 @@ const MAX_STATEMENTS: usize = 64;
 /// The most memory that their plans may take, but for the last one.
 const MAX_PLANS_BYTES: usize = 4 << 20;
 
+/// A statement that had no direct plan with its literals either is compiled with them again after so many runs.
+const RUNS_WITHOUT_TRYING: u32 = 32;
+
 /// A session's statements by their text without literals.
 #[derive(Default)]
 pub(crate) struct StatementCache {
     /// What the statements were found out for.
     circumstances: Option<Circumstances>,
     known: BTreeMap<Arc<str>, Known>,
+    /// Those of them that have had no plan with their literals, and how often they have run since.
+    refused: BTreeMap<Arc<str>, u32>,
     /// The running statement; its memory serves the next one.
     taken: Taken,
 }
@@ -56,7 +61,19 @@ impl StatementCache {
         let circumstances = self.circumstances.as_ref();
         if !circumstances.is_some_and(|known| session.is_still_under(known)) {
             self.known.clear();
+            self.refused.clear();
             self.circumstances = Some(session.circumstances());
+        }
+    }
+
+    /// The running statement has no direct plan with its literals.
+    pub(crate) fn refuse_taken(&mut self) {
+        if self.refused.len() >= MAX_STATEMENTS {
+            self.refused.clear();
+        }
+        let text = self.known.get_key_value(self.taken.text.as_str());
+        if let Some((text, Known::NotDirect)) = text {
+            self.refused.insert(Arc::clone(text), 0);
         }
     }
 
@@ -113,9 +130,9 @@ impl Taken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cached {
     Done,
-    /// It has a plan, but not for its literals, or not for so many rows. Nothing has happened.
+    /// It has a plan, but not for its literals, or not for so many rows; or had none lately. Nothing has happened.
     Declined,
-    /// It has no plan without its literals. Nothing has happened.
+    /// It has no plan without its literals, and may have one with them. Nothing has happened.
     NotDirect,
 }
 
@@ -136,7 +153,12 @@ impl Session {
         // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
         let mut cache = std::mem::take(&mut self.statement_cache);
         cache.keep_current(self);
-        let StatementCache { known, taken, .. } = &mut cache;
+        let StatementCache {
+            known,
+            taken,
+            refused,
+            ..
+        } = &mut cache;
         let outcome = match self.plan_at_hand(known, &taken.text) {
             Ok(Some(plan)) if plan.parameters == taken.literals.len() => {
                 let given = (taken.literals.as_slice(), taken.spelled(sql));
@@ -146,7 +168,13 @@ impl Session {
                     false => Cached::Declined,
                 })
             }
-            Ok(_) => Ok(Cached::NotDirect),
+            Ok(_) => Ok(match refused.get_mut(taken.text.as_str()) {
+                Some(runs) if *runs < RUNS_WITHOUT_TRYING => {
+                    *runs += 1;
+                    Cached::Declined
+                }
+                _ => Cached::NotDirect,
+            }),
             Err(error) => Err(error),
         };
         self.statement_cache = cache;

@@ -34,11 +34,10 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::access::{MAX_LIST, Relation, list_in_place};
-use super::arithmetic::Arithmetic;
-use super::join::are_comparable;
+use super::access::{MAX_LIST, list_in_place};
+use super::correlation::FromRow;
+use super::expression::{Evaluator, Expressions};
 use super::names::{Names, column_of};
-use super::operand::Operand;
 use super::select_list::Spelled;
 use super::{Action, DirectPlan, needs_of};
 use crate::change::assigned::last_part;
@@ -62,6 +61,8 @@ pub(super) struct Subquery {
     pub(super) plan: DirectPlan,
     /// The columns of the row that are its parameters, with their tables' positions in the FROM.
     pub(super) outer: Vec<(usize, usize)>,
+    /// What is computed of them, the parameters behind them.
+    pub(super) computed: Option<Expressions>,
     pub(super) is_exists: bool,
     /// Something is computed of its value.
     is_operand: bool,
@@ -132,7 +133,7 @@ impl<'a> Subqueries<'a> {
                 limit_by: Vec::new(),
             });
         }
-        let mut outer = Vec::new();
+        let mut taken = FromRow::default();
         let ast::SetExpr::Select(select) = query.body.as_mut() else {
             return None;
         };
@@ -140,20 +141,30 @@ impl<'a> Subqueries<'a> {
         if is_exists && !select.projection.iter().all(computes_nothing) {
             return None;
         }
+        for part in &mut select.from {
+            self.correlate_query(&mut part.relation, &mut taken);
+            for join in &mut part.joins {
+                self.correlate_query(&mut join.relation, &mut taken);
+            }
+        }
+        let given = (self.text, self.parameters + taken.columns.len());
         let mut inner = Vec::new();
         for part in &select.from {
-            inner.push(Names::of_any_table(self.session, &part.relation)?);
+            inner.push(Names::of_part(self.session, &part.relation, given)?);
             for join in &part.joins {
-                inner.push(Names::of_any_table(self.session, &join.relation)?);
+                inner.push(Names::of_part(self.session, &join.relation, given)?);
             }
         }
         if let Some(selection) = &mut select.selection {
-            self.correlate(selection, &inner, &mut outer);
+            self.correlate(selection, &inner, &mut taken);
         }
         drop(inner);
+        let computed = taken.computed(&mut query, self.names, self.parameters)?;
+        let parameters =
+            self.parameters + taken.columns.len() + computed.as_ref().map_or(0, Expressions::len);
         let action = self
             .session
-            .query_action(&query, self.text, self.parameters + outer.len())?;
+            .query_action(&query, self.text, parameters)?;
         // Whatever runs for each row reads few rows each time.
         let reads_small = match &action {
             Action::Join(join) => join.reads_small(),
@@ -171,7 +182,7 @@ impl<'a> Subqueries<'a> {
         let plan = DirectPlan {
             needs,
             action,
-            parameters: self.parameters + outer.len(),
+            parameters,
             given: Vec::new(),
             subqueries: Vec::new(),
             list: Vec::new(),
@@ -180,111 +191,13 @@ impl<'a> Subqueries<'a> {
         let is_plain = plan.needs.iter().all(|need| need.locks.is_none());
         (is_plain && (is_exists || plan.result_columns() == 1)).then_some(Subquery {
             plan,
-            outer,
+            outer: taken.columns,
+            computed,
             is_exists,
             is_operand: self.computes.contains(&true),
             query,
             written,
         })
-    }
-
-    /// Puts parameters in the places of the row's columns that conjuncts compare with the subquery's own.
-    fn correlate(
-        &self,
-        conjunct: &mut ast::Expr,
-        inner: &[Names<'_>],
-        outer: &mut Vec<(usize, usize)>,
-    ) {
-        match conjunct {
-            ast::Expr::Nested(nested) => self.correlate(nested, inner, outer),
-            ast::Expr::BinaryOp {
-                left,
-                op: ast::BinaryOperator::And,
-                right,
-            } => {
-                self.correlate(left, inner, outer);
-                self.correlate(right, inner, outer);
-            }
-            ast::Expr::BinaryOp { left, op, right } if Relation::of(op).is_some() => {
-                let (own, other) = match column_of(inner, left) {
-                    Some(own) => (own, right),
-                    None => match column_of(inner, right) {
-                        Some(own) => (own, left),
-                        None => return,
-                    },
-                };
-                self.take_columns(other, (own, inner), outer);
-            }
-            ast::Expr::Between {
-                expr,
-                negated: false,
-                low,
-                high,
-            } => {
-                if let Some(own) = column_of(inner, expr) {
-                    self.take_columns(low, (own, inner), outer);
-                    self.take_columns(high, (own, inner), outer);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Puts parameters in the places of the row's columns in what a column of the subquery is compared with: it is such
-    /// a column, or whole numbers are computed of such.
-    fn take_columns(
-        &self,
-        compared: &mut ast::Expr,
-        (own, inner): ((usize, usize), &[Names<'_>]),
-        outer: &mut Vec<(usize, usize)>,
-    ) {
-        let column = |names: &[Names<'_>], (table, column): (usize, usize)| {
-            names[table].definition().columns[column].clone()
-        };
-        let of_row = |expr: &ast::Expr| match column_of(inner, expr) {
-            Some(_) => None,
-            None => column_of(self.names, expr),
-        };
-        let own = column(inner, own);
-        let is_taken = match of_row(compared) {
-            Some(of_row) => are_comparable(&own, &column(self.names, of_row)),
-            None => {
-                let mut is_whole = |expr: &ast::Expr| match of_row(expr) {
-                    Some(of_row) => column(self.names, of_row).ty.is_integer().then_some(()),
-                    None => Operand::of(expr).map(|_| ()),
-                };
-                own.ty.is_integer() && Arithmetic::of(compared, &mut is_whole).is_some()
-            }
-        };
-        if is_taken {
-            let mut columns = Taken {
-                first: self.parameters,
-                of_row: &of_row,
-                outer,
-            };
-            walk_expression(compared, &mut columns);
-        }
-    }
-}
-
-/// Puts parameters in the places of columns.
-struct Taken<'a> {
-    /// The first parameter that is one.
-    first: usize,
-    of_row: &'a dyn Fn(&ast::Expr) -> Option<(usize, usize)>,
-    outer: &'a mut Vec<(usize, usize)>,
-}
-
-impl ExpressionVisitor for Taken<'_> {
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if !matches!(expression, ast::Expr::Nested(_))
-            && let Some(of_row) = (self.of_row)(expression)
-        {
-            let place = format!("?{}", self.first + self.outer.len());
-            *expression = ast::Expr::value(ast::Value::Placeholder(place));
-            self.outer.push(of_row);
-        }
-        ControlFlow::Continue(())
     }
 }
 
@@ -536,6 +449,29 @@ impl Subquery {
             false => column.as_ref().clone(),
         };
         Some(field.with_name(name).with_nullable(true))
+    }
+
+    /// Adds what is computed of a row, `own` of whose values are what the subquery takes, to the parameters of its run.
+    /// False: it is no text.
+    pub(super) fn compute(
+        &self,
+        computed: &Evaluator,
+        (own, row): (&[usize], &[Value]),
+        given: &mut Vec<Value>,
+    ) -> Result<bool> {
+        let batch = computed.row(|table, column| {
+            let mut outer = self.outer.iter();
+            let place = outer.position(|known| *known == (table, column));
+            let value = place.and_then(|place| row.get(*own.get(place)?));
+            value.cloned().ok_or_else(|| SqlError::unknown("a column of a row"))
+        })?;
+        for item in 0..computed.len() {
+            match computed.value(item, &batch)? {
+                value @ (Value::Text(_) | Value::Null) => given.push(value),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Its value for a row that gives these parameters, as an array of one of this type. `None`: the vectorised path

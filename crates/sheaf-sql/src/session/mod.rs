@@ -345,7 +345,7 @@ impl Session {
                     return Ok(());
                 }
                 let statement = scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
-                session.parse_and_dispatch(statement, true, sink)
+                session.parse_and_dispatch(statement, (true, false), sink)
             });
         }
         if !may_be_rewritten && self.take_literals(sql) {
@@ -358,7 +358,8 @@ impl Session {
                 }
                 let statement = scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
                 // What a plan has declined once it would decline again, after as much work.
-                session.parse_and_dispatch(statement, cached == Cached::NotDirect, sink)
+                let may_be_direct = cached == Cached::NotDirect;
+                session.parse_and_dispatch(statement, (may_be_direct, true), sink)
             });
         }
         let text = scan::resolve_executable_comments(sql);
@@ -389,7 +390,7 @@ impl Session {
             let statement = rewritten.as_deref().unwrap_or(statement);
             let sent = Sent::text(statement, KnownBy::Nothing);
             self.run_measured(sent, sink, |session, sink| {
-                session.parse_and_dispatch(statement, true, sink)
+                session.parse_and_dispatch(statement, (true, false), sink)
             })?;
             rest = following;
         }
@@ -513,10 +514,11 @@ impl Session {
         error
     }
 
+    /// `is_taken`: the statement cache has its text without literals, and is told where that has no direct plan.
     fn parse_and_dispatch(
         &mut self,
         text: &str,
-        may_be_direct: bool,
+        (may_be_direct, is_taken): (bool, bool),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let planning = Arc::clone(self.workers.planning());
@@ -532,6 +534,9 @@ impl Session {
                     _ if !may_be_direct => None,
                     _ => planning.during(|| self.direct_plan(&statement, (text, 0))),
                 };
+                if plan.is_none() && may_be_direct && is_taken {
+                    self.statement_cache.refuse_taken();
+                }
                 // A long literal is copied into its array, and into what is computed from it.
                 cancel::check_room_for_value(2 * text.len())
                     .inspect_err(|_| self.clear_warnings())?;

@@ -89,6 +89,11 @@ pub(super) struct Expressions {
 }
 
 impl Expressions {
+    /// How many values they have.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     /// Whether they look at a column of a row.
     pub(super) fn read(&self, column: usize) -> bool {
         let mut columns = self.kinds.iter().flat_map(|kind| &kind.columns);

@@ -19,7 +19,7 @@ use crate::direct::joined_result::{Found, Window};
 use crate::direct::read::{MAX_LIMITED_ROWS, row_count};
 use crate::direct::row_query::{ComputedRows, Described};
 use crate::direct::select_list::Spelled;
-use crate::direct::subquery::joined;
+use crate::direct::subquery::{Subquery, joined};
 use crate::error::Result;
 use crate::parser::Parsed;
 use crate::query::row_evaluator::table_of;
@@ -174,7 +174,10 @@ impl Session {
         (rows, parameters): (&[Vec<Value>], &[Value]),
         open: &OpenTables<'_>,
     ) -> Result<Option<Vec<ArrayRef>>> {
-        if rows.len() * query.subqueries.len() > MAX_SUBQUERY_RUNS {
+        // One that takes nothing from the row runs once.
+        let is_of_row = |subquery: &&Subquery| !subquery.outer.is_empty();
+        let of_row = query.subqueries.iter().filter(is_of_row).count();
+        if rows.len() * of_row > MAX_SUBQUERY_RUNS {
             return Ok(None);
         }
         let fields = instance.schema.fields();
@@ -187,10 +190,28 @@ impl Session {
                 let (own, others) = outer.split_at(subquery.outer.len());
                 outer = others;
                 let ty = field.data_type();
+                let computed = match &subquery.computed {
+                    None => None,
+                    Some(expressions) => match self.evaluator(expressions, parameters) {
+                        None => return Ok(None),
+                        computed => computed,
+                    },
+                };
                 let mut values = Vec::with_capacity(rows.len());
                 for row in rows {
+                    if own.is_empty()
+                        && let Some(first) = values.first()
+                    {
+                        values.push(Arc::clone(first));
+                        continue;
+                    }
                     let mut given = parameters.to_vec();
                     given.extend(own.iter().map(|column| row[*column].clone()));
+                    if let Some(computed) = &computed
+                        && !subquery.compute(computed, (own, row), &mut given)?
+                    {
+                        return Ok(None);
+                    }
                     match subquery.array(self, &given, ty)? {
                         Some(value) => values.push(value),
                         None => return Ok(None),

@@ -1,0 +1,386 @@
+//! IN, ANY and ALL of a subquery, and an OR in EXISTS, as EXISTS that keys find rows for.
+//!
+//! ```text
+//!   x IN (SELECT y FROM t WHERE p)       EXISTS (SELECT 1 FROM t WHERE p AND x = y)
+//!                                        OR NULL AND (x IS NULL AND EXISTS (SELECT 1 FROM t WHERE p)
+//!                                                     OR EXISTS (SELECT 1 FROM t WHERE p AND y IS NULL))
+//!   x > ALL (SELECT y FROM t WHERE p)    NOT (the same with x <= y)
+//!   EXISTS (.. WHERE p AND (q OR r))     EXISTS (.. WHERE p AND q) OR EXISTS (.. WHERE p AND r)
+//! ```
+//!
+//! The second line is left out where x and y are never NULL, and where unknown means the same as false. What is compared
+//! are columns. Whether they are of one kind, as keys take them, is asked where the EXISTS is compiled.
+
+use std::ops::ControlFlow;
+
+use sheaf_frontend::walk::walk_outside_queries;
+use sqlparser::ast;
+
+use super::names::{Names, column_of};
+use super::read::{plain_query, plain_select};
+use crate::session::Session;
+
+/// So many parts of an OR become an EXISTS each.
+const MAX_PARTS: usize = 4;
+
+/// The query with EXISTS in such places; `None` if it has none.
+pub(super) fn with_exists(session: &Session, query: &ast::Query) -> Option<ast::Query> {
+    let plain = plain_query(query)?;
+    let groups = plain_select(plain.select)?.group_by;
+    // What is grouped by is to be the same expression as what is shown.
+    if !groups.is_empty() || !plain.locks.is_empty() {
+        return None;
+    }
+    let mut rewritten = query.clone();
+    let ast::SetExpr::Select(select) = rewritten.body.as_mut() else {
+        return None;
+    };
+    let from = select.from.clone();
+    let names = Tables::of(session, &from)?;
+    let mut is_changed = false;
+    for item in &mut select.projection {
+        if let ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } =
+            item
+        {
+            is_changed |= rewrite(session, &names, expr);
+        }
+    }
+    if let Some(condition) = &mut select.selection {
+        is_changed |= rewrite_condition(session, &names, condition);
+    }
+    let has_alias = |item: &ast::SelectItem| matches!(item, ast::SelectItem::ExprWithAlias { .. });
+    // A name there may be that of an item.
+    let names_columns = !select.projection.iter().any(has_alias);
+    if names_columns
+        && let Some(order_by) = &mut rewritten.order_by
+        && let ast::OrderByKind::Expressions(items) = &mut order_by.kind
+    {
+        for item in items {
+            is_changed |= rewrite(session, &names, &mut item.expr);
+        }
+    }
+    is_changed.then_some(rewritten)
+}
+
+/// Rewrites a condition whose rows go where it is unknown as where it is false.
+fn rewrite_condition(session: &Session, outer: &Tables<'_>, condition: &mut ast::Expr) -> bool {
+    match condition {
+        ast::Expr::Nested(inner) => rewrite_condition(session, outer, inner),
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::And,
+            right,
+        } => {
+            let of_left = rewrite_condition(session, outer, left);
+            rewrite_condition(session, outer, right) || of_left
+        }
+        _ => match exists_of(session, outer, condition, true) {
+            Some(exists) => {
+                *condition = exists;
+                true
+            }
+            None => rewrite(session, outer, condition),
+        },
+    }
+}
+
+fn rewrite(session: &Session, outer: &Tables<'_>, expr: &mut ast::Expr) -> bool {
+    let mut is_changed = false;
+    walk_outside_queries(expr, &mut |expr| {
+        if let Some(exists) = exists_of(session, outer, expr, false) {
+            *expr = exists;
+            is_changed = true;
+        }
+        ControlFlow::Continue(())
+    });
+    is_changed
+}
+
+/// The same as EXISTS; `None` if it is nothing of that, or has a part that is left to the vectorised path.
+/// `is_affirmed`: unknown means the same as false.
+fn exists_of(
+    session: &Session,
+    outer: &Tables<'_>,
+    expr: &ast::Expr,
+    is_affirmed: bool,
+) -> Option<ast::Expr> {
+    let any = |operand: &ast::Expr, op: &ast::BinaryOperator, query: &ast::Query, is_affirmed| {
+        Quantified::of(session, outer, (operand, query))?.exists(op, is_affirmed)
+    };
+    match expr {
+        ast::Expr::InSubquery {
+            expr,
+            subquery,
+            negated: false,
+        } => any(expr, &ast::BinaryOperator::Eq, subquery, is_affirmed),
+        ast::Expr::InSubquery {
+            expr,
+            subquery,
+            negated: true,
+        } => Some(not(any(expr, &ast::BinaryOperator::Eq, subquery, false)?)),
+        ast::Expr::AnyOp {
+            left,
+            compare_op,
+            right,
+            ..
+        } => any(left, compare_op, subquery_of(right)?, is_affirmed),
+        ast::Expr::AllOp {
+            left,
+            compare_op,
+            right,
+        } => Some(not(any(
+            left,
+            &negated(compare_op)?,
+            subquery_of(right)?,
+            false,
+        )?)),
+        ast::Expr::Exists { subquery, negated } => {
+            let parts = parts_of_exists(subquery)?;
+            Some(match negated {
+                true => not(parts),
+                false => parts,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn subquery_of(expr: &ast::Expr) -> Option<&ast::Query> {
+    match expr {
+        ast::Expr::Nested(inner) => subquery_of(inner),
+        ast::Expr::Subquery(query) => Some(query),
+        _ => None,
+    }
+}
+
+/// The comparison that is true where another one is false.
+fn negated(op: &ast::BinaryOperator) -> Option<ast::BinaryOperator> {
+    use ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    Some(match op {
+        Eq => NotEq,
+        NotEq => Eq,
+        Lt => GtEq,
+        LtEq => Gt,
+        Gt => LtEq,
+        GtEq => Lt,
+        _ => return None,
+    })
+}
+
+/// The tables of a FROM.
+struct Tables<'a> {
+    names: Vec<Names<'a>>,
+    /// Rows of some of them may be missing.
+    is_outer: bool,
+}
+
+impl<'a> Tables<'a> {
+    fn of(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<Tables<'a>> {
+        let mut names = Vec::new();
+        let mut is_outer = false;
+        for part in from {
+            names.push(Names::of_factor(session, &part.relation)?);
+            for join in &part.joins {
+                names.push(Names::of_factor(session, &join.relation)?);
+                is_outer |= !matches!(
+                    join.join_operator,
+                    ast::JoinOperator::Join(_)
+                        | ast::JoinOperator::Inner(_)
+                        | ast::JoinOperator::CrossJoin(_)
+                );
+            }
+        }
+        Some(Tables { names, is_outer })
+    }
+
+    /// A column by the names of its table and its own, and whether it may be NULL.
+    fn column(&self, expr: &ast::Expr) -> Option<(ast::Expr, bool)> {
+        let (table, column) = column_of(&self.names, expr)?;
+        let names = &self.names[table];
+        let column = &names.definition().columns[column];
+        let part = |name: &str| ast::Ident::with_quote('`', name);
+        let name = vec![part(names.alias), part(&column.name)];
+        let is_nullable = column.nullable || self.is_outer;
+        Some((ast::Expr::CompoundIdentifier(name), is_nullable))
+    }
+}
+
+/// A column that is compared with a column of the rows of a query.
+struct Quantified<'q> {
+    operand: (ast::Expr, bool),
+    column: (ast::Expr, bool),
+    query: &'q ast::Query,
+    select: &'q ast::Select,
+}
+
+impl<'q> Quantified<'q> {
+    fn of(
+        session: &Session,
+        outer: &Tables<'_>,
+        (operand, query): (&ast::Expr, &'q ast::Query),
+    ) -> Option<Quantified<'q>> {
+        let plain = plain_query(query)?;
+        let select = plain.select;
+        let is_whole = plain.limit_clause.is_none() && plain.locks.is_empty();
+        if !is_whole || !plain_select(select)?.group_by.is_empty() {
+            return None;
+        }
+        let [
+            ast::SelectItem::UnnamedExpr(column)
+            | ast::SelectItem::ExprWithAlias { expr: column, .. },
+        ] = select.projection.as_slice()
+        else {
+            return None;
+        };
+        let inner = Tables::of(session, &select.from)?;
+        let is_hidden = |names: &Names<'_>| {
+            let mut inner = inner.names.iter();
+            inner.any(|inner| inner.alias.eq_ignore_ascii_case(names.alias))
+        };
+        if outer.names.iter().any(is_hidden) {
+            return None;
+        }
+        Some(Quantified {
+            operand: outer.column(operand)?,
+            column: inner.column(column)?,
+            query,
+            select,
+        })
+    }
+
+    fn exists(&self, op: &ast::BinaryOperator, is_affirmed: bool) -> Option<ast::Expr> {
+        negated(op)?;
+        let (operand, operand_is_nullable) = &self.operand;
+        let (column, column_is_nullable) = &self.column;
+        let compared = ast::Expr::BinaryOp {
+            left: Box::new(operand.clone()),
+            op: op.clone(),
+            right: Box::new(column.clone()),
+        };
+        let found = self.rows(Some(compared));
+        let mut unknown = Vec::new();
+        if *operand_is_nullable && !is_affirmed {
+            let is_null = ast::Expr::IsNull(Box::new(operand.clone()));
+            unknown.push(both(is_null, self.rows(None)));
+        }
+        if *column_is_nullable && !is_affirmed {
+            let is_null = ast::Expr::IsNull(Box::new(column.clone()));
+            unknown.push(self.rows(Some(is_null)));
+        }
+        let Some(unknown) = unknown.into_iter().reduce(either) else {
+            return Some(found);
+        };
+        let null = ast::Expr::value(ast::Value::Null);
+        Some(either(found, both(null, unknown)))
+    }
+
+    /// Whether there are rows of the query that meet a condition, too.
+    fn rows(&self, condition: Option<ast::Expr>) -> ast::Expr {
+        let mut select = self.select.clone();
+        select.distinct = None;
+        let one = ast::Expr::value(ast::Value::Number("1".into(), false));
+        select.projection = vec![ast::SelectItem::ExprWithAlias {
+            expr: one,
+            alias: ast::Ident::with_quote('`', "1"),
+        }];
+        let conditions = select.selection.take().map(nested).into_iter();
+        select.selection = conditions.chain(condition).reduce(and);
+        exists(self.query, select)
+    }
+}
+
+/// EXISTS over an OR of conditions as an OR of EXISTS.
+fn parts_of_exists(query: &ast::Query) -> Option<ast::Expr> {
+    let plain = plain_query(query)?;
+    let selection = plain_select(plain.select)?.selection?;
+    let is_whole = plain.limit_clause.is_none() && plain.locks.is_empty();
+    let ast::GroupByExpr::Expressions(by, _) = &plain.select.group_by else {
+        return None;
+    };
+    if !is_whole || !by.is_empty() {
+        return None;
+    }
+    let mut conjuncts = Vec::new();
+    add_operands(selection, &ast::BinaryOperator::And, &mut conjuncts);
+    let parts_of = |conjunct: &ast::Expr| {
+        let mut parts = Vec::new();
+        add_operands(conjunct, &ast::BinaryOperator::Or, &mut parts);
+        parts.iter().map(|part| (*part).clone()).collect::<Vec<_>>()
+    };
+    let parts = conjuncts.iter().map(|conjunct| parts_of(conjunct));
+    let mut several = parts.enumerate().filter(|(_, parts)| parts.len() > 1);
+    let (at, parts) = several.next()?;
+    if parts.len() > MAX_PARTS || several.next().is_some() {
+        return None;
+    }
+    let parts = parts.into_iter().map(|part| {
+        let conditions = conjuncts.iter().enumerate().map(|(position, conjunct)| {
+            nested(match position == at {
+                true => part.clone(),
+                false => (*conjunct).clone(),
+            })
+        });
+        let mut select = plain.select.clone();
+        select.selection = conditions.reduce(and);
+        exists(query, select)
+    });
+    parts.reduce(either)
+}
+
+/// The operands of a chain of one operator.
+fn add_operands<'e>(
+    expr: &'e ast::Expr,
+    operator: &ast::BinaryOperator,
+    operands: &mut Vec<&'e ast::Expr>,
+) {
+    match expr {
+        ast::Expr::Nested(inner) => add_operands(inner, operator, operands),
+        ast::Expr::BinaryOp { left, op, right } if op == operator => {
+            add_operands(left, operator, operands);
+            add_operands(right, operator, operands);
+        }
+        expr => operands.push(expr),
+    }
+}
+
+fn exists(query: &ast::Query, select: ast::Select) -> ast::Expr {
+    ast::Expr::Exists {
+        subquery: Box::new(ast::Query {
+            body: Box::new(ast::SetExpr::Select(Box::new(select))),
+            order_by: None,
+            ..query.clone()
+        }),
+        negated: false,
+    }
+}
+
+fn nested(expr: ast::Expr) -> ast::Expr {
+    ast::Expr::Nested(Box::new(expr))
+}
+
+fn not(expr: ast::Expr) -> ast::Expr {
+    nested(ast::Expr::UnaryOp {
+        op: ast::UnaryOperator::Not,
+        expr: Box::new(nested(expr)),
+    })
+}
+
+fn and(left: ast::Expr, right: ast::Expr) -> ast::Expr {
+    ast::Expr::BinaryOp {
+        left: Box::new(left),
+        op: ast::BinaryOperator::And,
+        right: Box::new(right),
+    }
+}
+
+fn both(left: ast::Expr, right: ast::Expr) -> ast::Expr {
+    nested(and(left, right))
+}
+
+fn either(left: ast::Expr, right: ast::Expr) -> ast::Expr {
+    nested(ast::Expr::BinaryOp {
+        left: Box::new(left),
+        op: ast::BinaryOperator::Or,
+        right: Box::new(right),
+    })
+}
