@@ -147,6 +147,7 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-access",
         &[
             "arrow_types",
+            "index_uses",
             "counters",
             "error",
             "cancel",

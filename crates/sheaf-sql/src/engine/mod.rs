@@ -21,8 +21,7 @@
 //! | [`optimizer_costs`] | the tables `mysql.server_cost` and `mysql.engine_cost` |
 //! | [`rewrite_rules`] | query rewrite rules in a table |
 //! | [`open_accounts`] | accounts without a password that administer the server |
-//! | [`start_variables`] | system variables of a configuration |
-//! | [`persisted_variables`] | those of SET PERSIST |
+//! | [`start_variables`] | system variables of a configuration, and those of SET PERSIST |
 //! | [`backup`] | BACKUP TO |
 //! | [`counted`] | what performance_schema shows of all sessions |
 //! | [`metrics`] | status variables with what they mean, for monitoring |
@@ -34,7 +33,6 @@ pub(crate) mod maintenance_thread;
 pub(crate) mod metrics;
 mod open_accounts;
 pub(crate) mod optimizer_costs;
-pub(crate) mod persisted_variables;
 pub(crate) mod rewrite_rules;
 pub(crate) mod start_variables;
 
@@ -58,7 +56,6 @@ use sheaf_table::{AccountName, Catalog, CatalogLimits, Privileges, UserLocks};
 use crate::accounts::{DigestCache, global_at_start};
 use crate::direct::SharedPlans;
 use crate::engine::maintenance_thread::Maintenance;
-use crate::engine::persisted_variables::PersistedVariables;
 use crate::engine::rewrite_rules::RewriteRegistry;
 use crate::error::{Result, SqlError};
 use crate::events::digest_table::DigestTable;
@@ -68,6 +65,7 @@ use crate::session::handle::SessionHandle;
 use crate::session::statement_timer::StatementTimer;
 use crate::session::status::{Command, CommandCounters, ServerGauges};
 use crate::session::{Session, SessionInfo};
+use crate::variables::persisted::{self, PersistedVariables};
 use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
 
 /// The least memory that an engine works in.
@@ -333,7 +331,7 @@ impl Engine {
             digest_table: DigestTable::new(globals.digests_size(), globals.max_digest_length()),
             slow_log: SlowLog::default(),
             globals: RwLock::new(globals),
-            persisted: Mutex::new(persisted_variables::read_file(path)?),
+            persisted: Mutex::new(persisted::read_file(path)?),
             read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),
             sessions: Mutex::new(BTreeMap::new()),
             places_taken: AtomicUsize::new(0),

@@ -2,13 +2,18 @@
 //!
 //! All of them are tested first, as SET GLOBAL tests them. Then either all are set or none: a server never runs with a
 //! part of what its file says.
+//!
+//! What SET PERSIST has kept is set first, and stays.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use sheaf_types::error::codes;
 
 use super::Engine;
 use crate::error::{Result, SqlError};
 use crate::session::SessionInfo;
-use crate::variables::{self, Variables};
+use crate::variables::persisted::{self, Persisted, PersistedVariables};
+use crate::variables::{self, Variables, known_name, said_of};
 
 impl Engine {
     /// Sets system variables as `SET GLOBAL` does, by names and values. Those that SET PERSIST has kept stay as they
@@ -20,7 +25,7 @@ impl Engine {
         self: &Arc<Self>,
         assignments: &[(&str, &str)],
     ) -> std::result::Result<Vec<String>, Vec<String>> {
-        let (persisted, others): (Vec<_>, Vec<_>) = assignments
+        let (kept, others): (Vec<_>, Vec<_>) = assignments
             .iter()
             .copied()
             .partition(|(name, _)| self.is_persisted(name));
@@ -33,8 +38,69 @@ impl Engine {
                 "{name} = {value}: not taken, SET PERSIST has another value for it; RESET PERSIST {name} forgets that"
             )
         };
-        warnings.extend(persisted.into_iter().map(is_not_taken));
+        warnings.extend(kept.into_iter().map(is_not_taken));
         Ok(warnings)
+    }
+
+    fn lock_persisted(&self) -> MutexGuard<'_, PersistedVariables> {
+        self.persisted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What SET PERSIST has kept.
+    pub(crate) fn persisted_variables(&self) -> PersistedVariables {
+        self.lock_persisted().clone()
+    }
+
+    pub(super) fn is_persisted(&self, name: &str) -> bool {
+        let name = known_name(name).unwrap_or(name);
+        self.lock_persisted().contains_key(name)
+    }
+
+    /// Changes what is persisted.
+    ///
+    /// # Errors
+    /// 1026 if the file cannot be written, and those of `change`. Nothing has changed then.
+    pub(crate) fn change_persisted<T>(
+        &self,
+        change: impl FnOnce(&mut PersistedVariables) -> Result<T>,
+    ) -> Result<T> {
+        let mut persisted = self.lock_persisted();
+        let mut changed = persisted.clone();
+        let result = change(&mut changed)?;
+        if changed != *persisted {
+            persisted::write_file(&self.directory, &changed).map_err(|error| {
+                SqlError::new(
+                    codes::ERROR_ON_WRITE,
+                    format!("Error writing file '{}' ({error})", persisted::FILE),
+                )
+            })?;
+            *persisted = changed;
+        }
+        Ok(result)
+    }
+
+    /// Sets what is persisted, in the order in which it was set. A variable that cannot be set is told of in the error
+    /// log, and no reason not to start.
+    pub(super) fn set_persisted(self: &Arc<Self>) -> Result<()> {
+        let mut persisted: Vec<_> = self.persisted_variables().into_iter().collect();
+        if persisted.is_empty() {
+            return Ok(());
+        }
+        persisted.sort_by_key(|(_, one)| one.set_micros);
+        let mut session = self.session(SessionInfo::default())?;
+        for (name, Persisted { value, .. }) in persisted {
+            match session.assign_configured(&[(&name, &value)]) {
+                Ok(warnings) => warnings
+                    .iter()
+                    .for_each(|warning| tracing::warn!("persisted {warning}")),
+                Err(faults) => faults
+                    .iter()
+                    .for_each(|fault| tracing::error!("not set as persisted: {fault}")),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -55,9 +121,4 @@ pub fn faults_of_globals(assignments: &[(&str, &str)]) -> Vec<(usize, String)> {
             Some((place, said_of(name, value, &error)))
         })
         .collect()
-}
-
-/// A fault, with what it is about.
-pub(crate) fn said_of(name: &str, value: &str, error: &SqlError) -> String {
-    format!("{name} = {value}: {error}")
 }

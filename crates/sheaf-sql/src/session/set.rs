@@ -5,13 +5,12 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::number::decimal_to_double;
 
-use crate::engine::persisted_variables::Persisted;
-use crate::engine::start_variables::said_of;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Persist, Scope, SetValue};
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::variables::persisted::Persisted;
 use crate::variables::{
     self, Isolation, NewValue, NextTransaction, RESTRICTED, TO_SET_GLOBALS, Truncated,
     VariableValue, Variables,
@@ -317,7 +316,7 @@ impl Session {
             let assigned = variables::of_configuration(&name, value)
                 .and_then(|new| self.assign_system(Scope::Global, &name, new, &mut globals));
             if let Err(error) = assigned {
-                faults.push(said_of(&name, value, &error));
+                faults.push(variables::said_of(&name, value, &error));
             }
             let kept = self.warnings.kept().iter();
             warnings.extend(kept.map(|warning| format!("{name} = {value}: {}", warning.message)));

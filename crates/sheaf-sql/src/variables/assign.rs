@@ -128,3 +128,8 @@ fn follow(variables: &mut Variables, changed: &str) {
         }
     }
 }
+
+/// A fault of a configuration, with what it is about.
+pub(crate) fn said_of(name: &str, value: &str, error: &SqlError) -> String {
+    format!("{name} = {value}: {error}")
+}

@@ -13,6 +13,7 @@ mod assign;
 mod flags;
 mod isolation;
 mod monitoring;
+pub(crate) mod persisted;
 #[cfg(test)]
 mod reference;
 mod restricted;
@@ -38,7 +39,7 @@ use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
 pub use assign::assign;
-pub(crate) use assign::{assign_global, is_read_only, known_name, of_configuration};
+pub(crate) use assign::{assign_global, is_read_only, known_name, of_configuration, said_of};
 pub(crate) use isolation::{Isolation, NextTransaction};
 pub(crate) use restricted::{RESTRICTED, TO_SET_GLOBALS};
 use settings::Settings;

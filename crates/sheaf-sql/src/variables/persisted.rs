@@ -16,19 +16,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Arc, MutexGuard, PoisonError};
 
-use sheaf_types::error::codes;
 use sheaf_types::json::text::{push_quoted, read};
 use sheaf_types::json::{Json, View};
 
-use super::Engine;
 use crate::error::{Result, SqlError};
-use crate::session::SessionInfo;
-use crate::variables::known_name;
 
 /// The file, in the data directory.
-const FILE: &str = "mysqld-auto.cnf";
+pub(crate) const FILE: &str = "mysqld-auto.cnf";
 const NEW_FILE: &str = "mysqld-auto.cnf.new";
 /// A longer file is none of these.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -53,7 +48,7 @@ pub(crate) type PersistedVariables = BTreeMap<String, Persisted>;
 ///
 /// # Errors
 /// 1105: it cannot be read, or has another form.
-pub(super) fn read_file(directory: &Path) -> Result<PersistedVariables> {
+pub(crate) fn read_file(directory: &Path) -> Result<PersistedVariables> {
     let path = directory.join(FILE);
     let refused = |reason: &dyn std::fmt::Display| {
         SqlError::unknown(format!(
@@ -132,7 +127,8 @@ fn text_of(persisted: &PersistedVariables) -> String {
     text
 }
 
-fn write_file(directory: &Path, persisted: &PersistedVariables) -> io::Result<()> {
+/// Writes the file anew.
+pub(crate) fn write_file(directory: &Path, persisted: &PersistedVariables) -> io::Result<()> {
     let (path, new) = (directory.join(FILE), directory.join(NEW_FILE));
     let mut file = OpenOptions::new()
         .write(true)
@@ -144,69 +140,6 @@ fn write_file(directory: &Path, persisted: &PersistedVariables) -> io::Result<()
     file.sync_all()?;
     std::fs::rename(&new, &path)?;
     File::open(directory)?.sync_all()
-}
-
-impl Engine {
-    fn lock_persisted(&self) -> MutexGuard<'_, PersistedVariables> {
-        self.persisted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What SET PERSIST has kept.
-    pub(crate) fn persisted_variables(&self) -> PersistedVariables {
-        self.lock_persisted().clone()
-    }
-
-    pub(super) fn is_persisted(&self, name: &str) -> bool {
-        let name = known_name(name).unwrap_or(name);
-        self.lock_persisted().contains_key(name)
-    }
-
-    /// Changes what is persisted.
-    ///
-    /// # Errors
-    /// 1026 if the file cannot be written, and those of `change`. Nothing has changed then.
-    pub(crate) fn change_persisted<T>(
-        &self,
-        change: impl FnOnce(&mut PersistedVariables) -> Result<T>,
-    ) -> Result<T> {
-        let mut persisted = self.lock_persisted();
-        let mut changed = persisted.clone();
-        let result = change(&mut changed)?;
-        if changed != *persisted {
-            write_file(&self.directory, &changed).map_err(|error| {
-                SqlError::new(
-                    codes::ERROR_ON_WRITE,
-                    format!("Error writing file '{FILE}' ({error})"),
-                )
-            })?;
-            *persisted = changed;
-        }
-        Ok(result)
-    }
-
-    /// Sets what is persisted, in the order in which it was set. A variable that cannot be set is told of in the error
-    /// log, and no reason not to start.
-    pub(super) fn set_persisted(self: &Arc<Self>) -> Result<()> {
-        let mut persisted: Vec<_> = self.persisted_variables().into_iter().collect();
-        if persisted.is_empty() {
-            return Ok(());
-        }
-        persisted.sort_by_key(|(_, one)| one.set_micros);
-        let mut session = self.session(SessionInfo::default())?;
-        for (name, Persisted { value, .. }) in persisted {
-            match session.assign_configured(&[(&name, &value)]) {
-                Ok(warnings) => warnings
-                    .iter()
-                    .for_each(|warning| tracing::warn!("persisted {warning}")),
-                Err(faults) => faults
-                    .iter()
-                    .for_each(|fault| tracing::error!("not set as persisted: {fault}")),
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
