@@ -148,6 +148,7 @@ fn table_of(columns: Vec<Column>) -> TableDefinition {
         auto_increment_start: 1,
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        shape: None,
     }
 }
 

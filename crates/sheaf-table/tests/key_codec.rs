@@ -58,6 +58,7 @@ fn table(columns: &[(&str, bool, Option<u32>)]) -> (TableDefinition, KeyLayout) 
         auto_increment_start: 1,
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        shape: None,
     };
     let layout = KeyLayout::secondary(&definition, &definition.secondary[0]);
     (definition, layout)

@@ -115,6 +115,7 @@ fn index_on_all(columns: Vec<Column>) -> (TableDefinition, KeyLayout) {
         auto_increment_start: 1,
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        shape: None,
     };
     let layout = KeyLayout::secondary(&definition, &definition.secondary[0]);
     (definition, layout)

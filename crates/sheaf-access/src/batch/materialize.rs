@@ -24,7 +24,7 @@ use sheaf_types::labels::text_of_number;
 use sheaf_types::temporal::TimeZone;
 
 use crate::arrow_types::arrow_type;
-use crate::condition::columns::{ColumnSource, NumberKind, Place};
+use crate::condition::columns::{ColumnSource, NumberKind, Place, rows_of_segment};
 use crate::condition::fixed_width_loads::{
     load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide,
 };
@@ -456,6 +456,9 @@ impl ColumnBuilder {
         table: &TableSnapshot,
         rows: &[RowView<'_>],
     ) -> Result<()> {
+        let (segment, column) = self.source.segment;
+        let rows = rows_of_segment(rows, segment);
+        let rows = &*rows;
         match self.source.null_bit {
             Some((byte, mask)) if rows.iter().any(|row| row.bytes()[byte] & mask != 0) => {
                 rows.iter()
@@ -471,7 +474,6 @@ impl ColumnBuilder {
                 kind,
             } => append_row_numbers(&mut self.values, rows, offset, width, kind),
             _ => {
-                let column = self.source.column;
                 for row in rows {
                     if row.is_overflow(column) {
                         let length = row.long_bytes(column);

@@ -1,7 +1,9 @@
 //! Where a condition or a projection finds a column: in the rows, or in the entries of an index.
 
+use std::borrow::Cow;
+
 use arrow::datatypes::DataType;
-use sheaf_table::{KeyLayout, PartKind, Table};
+use sheaf_table::{KeyLayout, PartKind, RowView, Table};
 use sheaf_types::{ColumnType, temporal::TimeZone};
 
 use crate::arrow_types::{CLUSTERED_KEY_TYPE, arrow_type};
@@ -60,6 +62,8 @@ pub(crate) struct ColumnSource {
     pub(crate) place: Place,
     /// In rows: byte and mask of the NULL bit.
     pub(crate) null_bit: Option<(usize, u8)>,
+    /// In rows: the segment that it is in, from whose beginning place and NULL bit are counted, and its number there.
+    pub(crate) segment: (usize, usize),
 }
 
 impl ColumnSource {
@@ -76,8 +80,10 @@ impl ColumnSource {
                 time_zone: TimeZone::UTC,
                 place: Place::ClusteredKey,
                 null_bit: None,
+                segment: (0, column),
             });
         };
+        let mut segment = (0, column);
         let (place, null_bit) = match source {
             Source::Rows => {
                 let place = match table.row_layout.fixed(column) {
@@ -88,6 +94,7 @@ impl ColumnSource {
                     },
                     None => Place::RowString,
                 };
+                segment = table.row_layout.segment_of(column);
                 (place, table.row_layout.null_bit(column))
             }
             Source::Entries(position) => {
@@ -106,7 +113,19 @@ impl ColumnSource {
             time_zone: definition.time_zone,
             place,
             null_bit,
+            segment,
         })
+    }
+}
+
+/// The rows, or a later segment of each of them, for what looks at their bytes.
+pub(crate) fn rows_of_segment<'v, 'r>(
+    rows: &'v [RowView<'r>],
+    segment: usize,
+) -> Cow<'v, [RowView<'r>]> {
+    match segment {
+        0 => Cow::Borrowed(rows),
+        later => rows.iter().map(|row| row.segment(later)).collect(),
     }
 }
 

@@ -8,7 +8,9 @@
 use sheaf_table::{RowView, Table};
 use sheaf_types::{Collation, ColumnType, Value};
 
-use crate::condition::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
+use crate::condition::columns::{
+    ColumnSource, NumberKind, Place, Source, rows_of_segment, scale_of,
+};
 use crate::condition::encoded::{
     BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
 };
@@ -25,7 +27,8 @@ pub(crate) struct RowCondition {
 
 /// A test of one column. NULL passes only `IsNull`.
 struct RowTest {
-    column: usize,
+    /// The segment of the rows, and the column's number there.
+    segment: (usize, usize),
     null_bit: Option<(usize, u8)>,
     kind: TestKind,
 }
@@ -105,7 +108,7 @@ fn compile(table: &Table, condition: &EncodedCondition) -> Result<Tests<RowTest>
         EncodedCondition::IsNull { column } => Ok(match table.row_layout.null_bit(*column) {
             None => Tests::never(),
             null_bit => Tests::One(RowTest {
-                column: *column,
+                segment: table.row_layout.segment_of(*column),
                 null_bit,
                 kind: TestKind::IsNull,
             }),
@@ -121,7 +124,7 @@ fn merge(test: &mut RowTest, other: &RowTest) -> bool {
         return false;
     };
     match set.intersect(other_set) {
-        Some(both) if test.column == other.column => {
+        Some(both) if test.segment == other.segment => {
             *set = both;
             true
         }
@@ -246,7 +249,7 @@ fn column_test(table: &Table, column: usize, operand: Operand<'_>) -> Result<Tes
         }
     };
     Ok(Tests::One(RowTest {
-        column,
+        segment: source.segment,
         null_bit: source.null_bit,
         kind,
     }))
@@ -318,6 +321,9 @@ impl RowTest {
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
     ) -> Result<()> {
+        let (segment, column) = self.segment;
+        let rows = rows_of_segment(rows, segment);
+        let rows = &*rows;
         if let Some((byte, mask)) = self.null_bit {
             let null_passes = matches!(self.kind, TestKind::IsNull);
             retain(selection, |row| {
@@ -366,12 +372,7 @@ impl RowTest {
             }
             TestKind::Bytes { set, long_value } => {
                 try_retain(selection, |row| {
-                    Ok(set.contains(string_of(
-                        table,
-                        &rows[row as usize],
-                        self.column,
-                        long_value,
-                    )?))
+                    Ok(set.contains(string_of(table, &rows[row as usize], column, long_value)?))
                 })?;
             }
             TestKind::Text {
@@ -382,7 +383,7 @@ impl RowTest {
                 sort_key,
             } => {
                 try_retain(selection, |row| {
-                    let string = string_of(table, &rows[row as usize], self.column, long_value)?;
+                    let string = string_of(table, &rows[row as usize], column, long_value)?;
                     Ok(memo.verdict(string, |string| {
                         sort_key.clear();
                         collation.sort_key_into(&String::from_utf8_lossy(string), sort_key);

@@ -91,10 +91,7 @@ fn rows_are_changed_while_indexes_are_built() {
                 &mut admin,
                 "alter table t add unique by_number (number), add key by_name (name, owner), lock = none",
             );
-            run(
-                &mut admin,
-                "create index by_note on t (note(3))",
-            );
+            run(&mut admin, "create index by_note on t (note(3))");
             if round < 5 {
                 run(
                     &mut admin,
@@ -144,8 +141,7 @@ fn a_build_waits_for_an_old_transaction_and_nobody_waits_for_the_build() {
         run(&mut one, phase);
         let id = id_of(&two);
         std::thread::scope(|scope| {
-            let altering =
-                scope.spawn(|| error_of(&mut two, "create index i on t (b)"));
+            let altering = scope.spawn(|| error_of(&mut two, "create index i on t (b)"));
             wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
             run(&mut three, "update t set b = b + 1 where a = 2");
             assert_eq!(query_text(&mut three, "select count(*) from t"), ["3"]);
@@ -214,7 +210,8 @@ fn a_build_beside_too_many_changes_fails_and_leaves_nothing_behind() {
     run(&mut one, "update t set b = 11 where a = 1");
     let id = id_of(&two);
     std::thread::scope(|scope| {
-        let altering = scope.spawn(|| two.query_drop("alter table t add key i (b), add key j (b, a)"));
+        let altering =
+            scope.spawn(|| two.query_drop("alter table t add key i (b), add key j (b, a)"));
         wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
         run(
             &mut three,

@@ -541,6 +541,7 @@ mod tests {
             auto_increment_start: 1,
             foreign_keys: Vec::new(),
             checks: Vec::new(),
+            shape: None,
         }
     }
 

@@ -56,6 +56,9 @@ impl Session {
         let old_name = (database.clone(), table.clone());
         let current = self.table_names_in_utc().table(&database, &table)?;
         let mut alterations = self.alterations(&current.definition, changes)?;
+        if demands.is_instant() && !alterations.is_empty() {
+            alterations.push(Alteration::Instantly);
+        }
         self.type_altered_key_expressions(&current, &mut alterations)?;
         let temporary = current.definition.is_temporary();
         if temporary {

@@ -74,6 +74,11 @@ impl Demands {
         }
     }
 
+    /// No row may be written.
+    pub(super) fn is_instant(self) -> bool {
+        self.algorithm == Algorithm::Instant
+    }
+
     /// What others can do while these changes are made, which are so much work. `admits_writers`: they could write.
     ///
     /// # Errors
@@ -111,13 +116,9 @@ impl Demands {
     fn check_algorithm(self, alterations: &[Alteration], work: AlterWork) -> Result<()> {
         let (clause, reason) = match (self.algorithm, work) {
             (Algorithm::Default | Algorithm::Copy, _) | (_, AlterWork::Definition) => return Ok(()),
-            (Algorithm::Inplace, AlterWork::Copy) => {
-                ("ALGORITHM=INPLACE", why_copied(alterations))
-            }
+            (Algorithm::Inplace, AlterWork::Copy) => ("ALGORITHM=INPLACE", why_copied(alterations)),
             (Algorithm::Inplace, _) => return Ok(()),
-            (Algorithm::Instant, AlterWork::Copy) => {
-                ("ALGORITHM=INSTANT", why_copied(alterations))
-            }
+            (Algorithm::Instant, AlterWork::Copy) => ("ALGORITHM=INSTANT", why_copied(alterations)),
             (Algorithm::Instant, _) => {
                 let (clause, instead) = ("ALGORITHM=INSTANT", "ALGORITHM=COPY/INPLACE");
                 return Err(SqlError::alter_not_supported(clause, instead));
@@ -186,18 +187,72 @@ mod tests {
     #[test]
     fn others_can_do_as_much_as_they_can_or_as_little_as_is_asked_for() {
         for (algorithm, lock, work, admits_writers, meanwhile) in [
-            ("default", "default", AlterWork::Index, true, Meanwhile::Write),
-            ("inplace", "default", AlterWork::Index, true, Meanwhile::Write),
+            (
+                "default",
+                "default",
+                AlterWork::Index,
+                true,
+                Meanwhile::Write,
+            ),
+            (
+                "inplace",
+                "default",
+                AlterWork::Index,
+                true,
+                Meanwhile::Write,
+            ),
             ("copy", "default", AlterWork::Index, true, Meanwhile::Read),
-            ("default", "default", AlterWork::Index, false, Meanwhile::Read),
+            (
+                "default",
+                "default",
+                AlterWork::Index,
+                false,
+                Meanwhile::Read,
+            ),
             ("inplace", "none", AlterWork::Index, true, Meanwhile::Write),
             ("default", "shared", AlterWork::Index, true, Meanwhile::Read),
-            ("copy", "exclusive", AlterWork::Index, true, Meanwhile::Nothing),
-            ("default", "default", AlterWork::Rebuild, false, Meanwhile::Read),
-            ("default", "exclusive", AlterWork::Copy, false, Meanwhile::Nothing),
-            ("instant", "default", AlterWork::Definition, false, Meanwhile::Write),
-            ("inplace", "none", AlterWork::Definition, false, Meanwhile::Write),
-            ("Copy", "Shared", AlterWork::Definition, false, Meanwhile::Read),
+            (
+                "copy",
+                "exclusive",
+                AlterWork::Index,
+                true,
+                Meanwhile::Nothing,
+            ),
+            (
+                "default",
+                "default",
+                AlterWork::Rebuild,
+                false,
+                Meanwhile::Read,
+            ),
+            (
+                "default",
+                "exclusive",
+                AlterWork::Copy,
+                false,
+                Meanwhile::Nothing,
+            ),
+            (
+                "instant",
+                "default",
+                AlterWork::Definition,
+                false,
+                Meanwhile::Write,
+            ),
+            (
+                "inplace",
+                "none",
+                AlterWork::Definition,
+                false,
+                Meanwhile::Write,
+            ),
+            (
+                "Copy",
+                "Shared",
+                AlterWork::Definition,
+                false,
+                Meanwhile::Read,
+            ),
         ] {
             let demands = demands(algorithm, lock);
             let found = demands.meanwhile(&[], work, admits_writers);
@@ -225,7 +280,12 @@ mod tests {
                 "ALGORITHM=INPLACE is not supported. Reason: Cannot change column type INPLACE. Try ALGORITHM=COPY.",
             ),
             (
-                cannot("inplace", "default", &[Alteration::DropPrimaryKey], AlterWork::Copy),
+                cannot(
+                    "inplace",
+                    "default",
+                    &[Alteration::DropPrimaryKey],
+                    AlterWork::Copy,
+                ),
                 "ALGORITHM=INPLACE is not supported. Reason: Dropping a primary key is not allowed without also adding \
                  a new primary key. Try ALGORITHM=COPY.",
             ),
@@ -240,7 +300,10 @@ mod tests {
             let words = words.iter().map(|word| TableChange::Lock(word.to_string()));
             Demands::of(&words.collect::<Vec<_>>()).map(|demands| demands.lock)
         };
-        assert_eq!(words(&["none", "exclusive", "shared"]).unwrap(), Lock::Shared);
+        assert_eq!(
+            words(&["none", "exclusive", "shared"]).unwrap(),
+            Lock::Shared
+        );
         let unknown = words(&["none", "Perhaps"]).unwrap_err().to_string();
         assert!(unknown.contains("Unknown LOCK type 'Perhaps'"), "{unknown}");
     }

@@ -129,6 +129,8 @@ struct NextDefinition {
     /// That of a table with other trees.
     state: Option<Arc<TableState>>,
     forgets_auto_increment: bool,
+    /// For each column its position before, if rows stay and positions do not.
+    moved_columns: Option<Vec<Option<usize>>>,
 }
 
 /// Whether an index is to be built.
@@ -273,8 +275,12 @@ impl Catalog {
                 let mut definition = altered.definition;
                 rename(&mut definition, changes);
                 let kept = trees_of(&definition);
+                let stays = |(position, source): (usize, &Option<usize>)| *source == Some(position);
+                let all_stay = altered.sources.iter().enumerate().all(stays);
+                let is_same = all_stay && altered.sources.len() == table.definition.columns.len();
                 let next = NextDefinition {
                     definition,
+                    moved_columns: (state.is_none() && !is_same).then_some(altered.sources),
                     state,
                     forgets_auto_increment: altered.sets_auto_increment,
                 };
@@ -644,6 +650,7 @@ impl Catalog {
         let own = Redefinition {
             state: next.state,
             forgets_auto_increment: next.forgets_auto_increment,
+            moved_columns: next.moved_columns,
             ..Redefinition::new(&locked.writer, &locked.table, next.definition)
         };
         let Some(exclusive) = exclusive else {

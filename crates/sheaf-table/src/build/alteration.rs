@@ -81,6 +81,8 @@ pub enum Alteration {
     SetCollation(Collation),
     /// Of all texts.
     ConvertTo(Collation),
+    /// No row is written, where that [is possible](crate::build::instant_columns).
+    Instantly,
     /// The rows are written into new trees.
     Rebuild,
     RenameTo {

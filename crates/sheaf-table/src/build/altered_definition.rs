@@ -13,6 +13,7 @@ use sheaf_types::Value;
 
 use crate::build::alteration::{Alteration, ColumnPlace, keeps_bytes, keeps_values};
 use crate::build::altered_generated::{check_alterations, computed_again, filled_again};
+use crate::build::instant_columns::instant_shape;
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     check_table_name, check_unique_prefixes, check_visibility, index_for, longest_string,
@@ -159,7 +160,16 @@ pub(crate) fn altered_definition(
     if !generated.is_empty() {
         work = work.max(AlterWork::Rebuild);
     }
+    let is_instant = |change: &Alteration| matches!(change, Alteration::Instantly);
+    if work == AlterWork::Rebuild
+        && changes.iter().any(is_instant)
+        && let Some(shape) = instant_shape(old, &next, &sources, changes)
+    {
+        work = AlterWork::Definition;
+        next.shape = Some(shape);
+    }
     if work.copies() {
+        next.shape = None;
         next.primary.tree = NO_TREE;
         for index in &mut next.secondary {
             index.tree = NO_TREE;

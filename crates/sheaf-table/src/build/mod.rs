@@ -11,6 +11,7 @@
 //! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
 //! | [`alteration`] | the changes that ALTER TABLE makes |
 //! | [`altered_definition`] | what a definition becomes by the changes of an ALTER TABLE |
+//! | [`instant_columns`] | columns that are added and dropped without writing a row |
 //! | [`altered_generated`] | its generated columns: what may be changed, and what is computed again |
 
 pub mod alter_table;
@@ -21,5 +22,6 @@ pub mod bulk_load;
 pub(crate) mod external_sort;
 pub(crate) mod index_build;
 pub(crate) mod index_build_beside;
+pub(crate) mod instant_columns;
 pub(crate) mod table_copy;
 pub(crate) mod tree_load;

@@ -117,6 +117,7 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         auto_increment_start: request.auto_increment_start.max(1),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        shape: None,
     };
     if let Some(parts) = &request.primary_key {
         definition.primary.parts = resolve_parts(&mut definition, parts)?;
@@ -398,7 +399,7 @@ pub(crate) fn check_auto_increment(definition: &TableDefinition) -> Result<()> {
 
 /// With all long values moved out, a row and its key must fit an entry.
 pub(crate) fn check_row_length(definition: &TableDefinition) -> Result<()> {
-    let layout = RowLayout::new(&definition.columns);
+    let layout = RowLayout::of(definition);
     let strings = definition
         .columns
         .iter()
@@ -422,7 +423,7 @@ pub(crate) fn needs_overflow(definition: &TableDefinition) -> bool {
         .iter()
         .filter_map(|column| column.ty.max_bytes())
         .sum();
-    let row = RowLayout::new(&definition.columns).fixed_bytes() as u64 + strings;
+    let row = RowLayout::of(definition).fixed_bytes() as u64 + strings;
     // The key repeats columns of the row, and may take half as much again for characters.
     row + row * 3 / 2 > MAX_ENTRY_BYTES as u64
 }

@@ -13,6 +13,7 @@ use crate::catalog::definition_check::{check_table_name, needs_overflow, resolve
 use crate::catalog::foreign_keys::check_own_names;
 use crate::catalog::records::{
     delete_definition, delete_statistics, header, key_of_table, kind, put, put_definition,
+    put_statistics,
 };
 use crate::catalog::{Catalog, QualifiedName, free_trees, trees_of};
 use crate::definition::check_constraint::rename_checks_with_table;
@@ -20,6 +21,8 @@ use crate::definition::foreign_key::rename_with_table;
 use crate::definition::schema::{CreateTable, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
+use crate::statistics::TableStatistics;
+use crate::statistics::codec::encode_statistics;
 use crate::table::{Table, TableState};
 
 impl Catalog {
@@ -301,6 +304,7 @@ impl Catalog {
             id: self.next_table_id(&definitions),
             auto_increment_start: 1,
             overflow: None,
+            shape: None,
             ..old.definition.clone()
         };
         self.create_trees(&mut definition, trees)?;
@@ -524,10 +528,28 @@ impl Catalog {
             let (memory, state) = (&self.memory, Arc::clone(state));
             opened.push(Table::open(&self.storage, memory, definition, state)?);
         }
-        self.change(|tree, transaction| {
-            let mut entries = entries.iter();
-            entries.try_for_each(|entry| put_redefinition(tree, transaction, entry))
-        })?;
+        let moved = entries.iter().find_map(Redefinition::moved_statistics);
+        let bytes = moved.as_ref().map(|(.., moved)| encode_statistics(moved));
+        let write = || {
+            self.change(|tree, transaction| {
+                let mut all = entries.iter();
+                all.try_for_each(|entry| put_redefinition(tree, transaction, entry))?;
+                match (&moved, &bytes) {
+                    (Some((table, ..)), Some(bytes)) => {
+                        put_statistics(tree, transaction, table.definition.id, bytes)
+                    }
+                    _ => Ok(()),
+                }
+            })
+        };
+        match &moved {
+            Some((table, earlier, moved)) => {
+                let statistics = (Some(Arc::clone(earlier)), moved.clone());
+                let kept = &table.state.statistics;
+                kept.replace(&self.memory, statistics, write)?;
+            }
+            None => write()?,
+        }
         let now = self.storage.newest_commit();
         for (entry, next) in entries.iter().zip(opened) {
             if entry.is_renamed() {
@@ -564,6 +586,9 @@ pub(crate) struct Redefinition<'a> {
     pub(crate) state: Option<Arc<TableState>>,
     /// How far AUTO_INCREMENT has come is to be found from the rows, and from the definition.
     pub(crate) forgets_auto_increment: bool,
+    /// For each column its position before, where columns have other positions in the same trees. One of the tables
+    /// that are entered together at most.
+    pub(crate) moved_columns: Option<Vec<Option<usize>>>,
 }
 
 impl<'a> Redefinition<'a> {
@@ -579,7 +604,16 @@ impl<'a> Redefinition<'a> {
             definition,
             state: None,
             forgets_auto_increment: false,
+            moved_columns: None,
         }
+    }
+
+    /// The table with its statistics, and what they are when columns have other positions.
+    fn moved_statistics(&self) -> Option<(&'a Table, Arc<TableStatistics>, TableStatistics)> {
+        let sources = self.moved_columns.as_ref()?;
+        let earlier = self.table.statistics()?;
+        let moved = earlier.with_columns(sources);
+        Some((self.table, earlier, moved))
     }
 
     fn is_renamed(&self) -> bool {

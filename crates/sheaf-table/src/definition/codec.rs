@@ -6,6 +6,7 @@
 use sheaf_storage::TreeId;
 use sheaf_types::{Collation, ColumnType, Value, temporal::TimeZone};
 
+use crate::definition::row_shape::{RowField, RowShape};
 use crate::definition::schema::{
     CheckConstraint, Column, DefaultExpression, DefaultValue, ForeignKey, GeneratedColumn,
     GeneratedKind, Index, IndexPart, ReferentialAction, TableDefinition,
@@ -13,7 +14,9 @@ use crate::definition::schema::{
 use crate::error::{Result, TableError};
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 8;
+pub(crate) const FORMAT: u64 = 9;
+/// The newest format without shapes of rows. Definitions that have none are written in it.
+const FORMAT_WITHOUT_SHAPES: u64 = 8;
 /// The newest format without key expressions. Definitions that have none are written in it.
 const FORMAT_WITHOUT_KEY_EXPRESSIONS: u64 = 7;
 /// The newest format without invisible columns and indexes. Definitions that have none are written in it.
@@ -205,6 +208,28 @@ impl Writer {
         {
             self.number(*column as u64);
             self.text(referenced);
+        }
+    }
+}
+
+impl Writer {
+    fn shape(&mut self, shape: &RowShape) {
+        self.number(shape.segments.len() as u64);
+        for segment in &shape.segments {
+            self.number(segment.len() as u64);
+            for field in segment {
+                match field {
+                    RowField::Column { position, initial } => {
+                        self.number(*position as u64 + 1);
+                        self.value(initial);
+                    }
+                    RowField::Dropped { ty, nullable } => {
+                        self.number(0);
+                        self.text(&ty.descriptor());
+                        self.number(u64::from(*nullable));
+                    }
+                }
+            }
         }
     }
 }
@@ -456,6 +481,39 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn row_field(&mut self) -> Result<RowField> {
+        Ok(match self.narrow::<usize>()?.checked_sub(1) {
+            Some(position) => RowField::Column {
+                position,
+                initial: self.value()?,
+            },
+            None => {
+                let ty = self.text()?;
+                RowField::Dropped {
+                    ty: ColumnType::parse(&ty).map_err(|_| self.corrupt())?,
+                    nullable: self.number()? != 0,
+                }
+            }
+        })
+    }
+
+    fn shape(&mut self, columns: &[Column]) -> Result<RowShape> {
+        let mut segments = Vec::new();
+        for _ in 0..self.count()? {
+            let fields = (0..self.count()?).map(|_| self.row_field());
+            segments.push(fields.collect::<Result<_>>()?);
+        }
+        let shape = RowShape { segments };
+        let column = |position: usize| {
+            let column: Option<&Column> = columns.get(position);
+            column.map(|column| (&column.ty, column.nullable))
+        };
+        match shape.is_of(columns.len()) && shape.fits(column) {
+            true => Ok(shape),
+            false => Err(self.corrupt()),
+        }
+    }
+
     /// The format's version, of which `known` is the newest one.
     pub(crate) fn version(&mut self, known: u64) -> Result<u64> {
         match self.number()? {
@@ -480,8 +538,10 @@ pub(crate) fn has_later_types(columns: &[Column]) -> bool {
 /// The bytes of a definition.
 pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     let mut writer = Writer::default();
-    writer.number(if definition.has_key_expressions() {
+    writer.number(if definition.shape.is_some() {
         FORMAT
+    } else if definition.has_key_expressions() {
+        FORMAT_WITHOUT_SHAPES
     } else if definition.has_invisible_parts() {
         FORMAT_WITHOUT_KEY_EXPRESSIONS
     } else if has_later_types(&definition.columns) {
@@ -517,6 +577,9 @@ pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     writer.number(definition.checks.len() as u64);
     let checks = definition.checks.iter();
     checks.for_each(|check| write_check(&mut writer, check));
+    if let Some(shape) = &definition.shape {
+        writer.shape(shape);
+    }
     writer.0
 }
 
@@ -554,6 +617,7 @@ pub(crate) fn decode_definition(
         auto_increment_start: reader.number()?,
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        shape: None,
     };
     // Definitions of format 1 end here.
     if version > 1 {
@@ -566,6 +630,9 @@ pub(crate) fn decode_definition(
         definition.checks = (0..reader.count()?)
             .map(|_| reader.check())
             .collect::<Result<_>>()?;
+    }
+    if version > FORMAT_WITHOUT_SHAPES {
+        definition.shape = Some(reader.shape(&definition.columns)?);
     }
     // Earlier versions kept them as declared.
     definition.order_indexes();
@@ -632,6 +699,7 @@ mod tests {
                 columns: vec!["price".into()],
                 enforced: true,
             }],
+            shape: None,
         }
     }
 
@@ -679,8 +747,46 @@ mod tests {
         }
         definition.columns[2].hidden = true;
         let bytes = encode_definition(&definition);
+        assert_eq!(u64::from(bytes[0]), FORMAT_WITHOUT_SHAPES);
+        assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+    }
+
+    #[test]
+    fn shapes_of_rows_read_back_if_they_are_of_the_columns() {
+        let mut definition = definition();
+        let mut shape = RowShape::plain(definition.columns.len() - 1);
+        shape.segments[0].insert(
+            1,
+            RowField::Dropped {
+                ty: ColumnType::parse("decimal(10,2)").unwrap(),
+                nullable: true,
+            },
+        );
+        let last = definition.columns.len() - 1;
+        definition.columns[last].ty = ColumnType::parse("varchar(20)").unwrap();
+        let later = |initial: Value| {
+            let field = RowField::Column {
+                position: last,
+                initial,
+            };
+            vec![field]
+        };
+        shape.segments.push(later(Value::Text("later".into())));
+        definition.shape = Some(shape);
+        let bytes = encode_definition(&definition);
         assert_eq!(u64::from(bytes[0]), FORMAT);
         assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        for length in 0..bytes.len() {
+            assert!(decode_definition(&bytes[..length], "d", "t").is_err());
+        }
+        // Of another type, or of no column.
+        let segments = &mut definition.shape.as_mut().unwrap().segments;
+        segments[1] = later(Value::Int(7));
+        let bytes = encode_definition(&definition);
+        assert!(decode_definition(&bytes, "d", "t").is_err());
+        definition.shape.as_mut().unwrap().segments.pop();
+        let bytes = encode_definition(&definition);
+        assert!(decode_definition(&bytes, "d", "t").is_err());
     }
 
     #[test]
@@ -695,7 +801,10 @@ mod tests {
         bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 9, known: 8 })
+            Err(TableError::CatalogTooNew {
+                found: 10,
+                known: 9
+            })
         ));
     }
 }

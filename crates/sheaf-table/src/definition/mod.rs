@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`schema`] | columns, indexes, and the trees that hold them |
+//! | [`row_shape`] | where columns are in rows, after columns were added or dropped without writing them |
 //! | [`check_constraint`] | CHECK constraints |
 //! | [`generated_column`] | generated columns |
 //! | [`key_expression`] | indexes of expressions |
@@ -17,5 +18,6 @@ pub mod convert;
 pub mod foreign_key;
 pub mod generated_column;
 pub mod key_expression;
+pub mod row_shape;
 pub mod schema;
 pub mod show_create;

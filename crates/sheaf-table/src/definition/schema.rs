@@ -8,6 +8,8 @@ use sheaf_storage::TreeId;
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::{Collation, ColumnType, Value};
 
+use crate::definition::row_shape::RowShape;
+
 /// The name of every primary key.
 pub const PRIMARY: &str = "PRIMARY";
 /// The most characters of a name of a database, table, column or index.
@@ -170,6 +172,8 @@ pub struct TableDefinition {
     pub auto_increment_start: u64,
     pub foreign_keys: Vec<ForeignKey>,
     pub checks: Vec<CheckConstraint>,
+    /// Where columns are in rows; `None`: in their order.
+    pub shape: Option<RowShape>,
 }
 
 /// Ids from here on are those of temporary tables, which no catalog tree knows.

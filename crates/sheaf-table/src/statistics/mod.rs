@@ -92,6 +92,22 @@ pub struct TableStatistics {
 const INDEX_BYTES: usize = 200;
 
 impl TableStatistics {
+    /// Those of the table when its columns have other positions. `sources`: for each column the position before.
+    pub(crate) fn with_columns(&self, sources: &[Option<usize>]) -> TableStatistics {
+        let before = |source: &Option<usize>| {
+            let known = source.and_then(|source| self.columns.get(source));
+            known.cloned().unwrap_or_default()
+        };
+        let columns = match self.columns.is_empty() {
+            true => Vec::new(),
+            false => sources.iter().map(before).collect(),
+        };
+        TableStatistics {
+            columns,
+            ..self.clone()
+        }
+    }
+
     /// About how much memory they take.
     pub fn memory_bytes(&self) -> usize {
         let of_columns = self.columns.iter().map(ColumnStatistics::memory_bytes);

@@ -43,8 +43,8 @@ impl Table {
             let row = self.row_layout.view(bytes).ok()?;
             let changes = changes(&row)?;
             // References stay where they are beside columns of fixed width.
-            let moves = |(column, _): &(usize, Value)| !self.row_layout.is_fixed(*column);
-            if self.overflow.is_some() && row.has_overflow() && changes.iter().any(moves) {
+            let moves = !self.row_layout.amends_in_place(&changes);
+            if self.overflow.is_some() && row.has_overflow() && moves {
                 return None;
             }
             let is_as_before =

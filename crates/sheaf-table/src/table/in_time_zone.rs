@@ -42,7 +42,7 @@ impl Table {
         let layouts = definition.secondary.iter();
         let layouts = layouts.map(|index| KeyLayout::secondary(&definition, index));
         Table {
-            row_layout: RowLayout::new(&definition.columns),
+            row_layout: RowLayout::of(&definition),
             clustered_layout: KeyLayout::clustered(&definition),
             secondary_layouts: layouts.collect(),
             clustered: Arc::clone(&self.clustered),

@@ -178,7 +178,7 @@ impl Table {
         let version = state.version.load(Ordering::Acquire) + 1;
         let memory_share = memory.keep_definition(&definition);
         Ok(Table {
-            row_layout: RowLayout::new(&definition.columns),
+            row_layout: RowLayout::of(&definition),
             clustered_layout: KeyLayout::clustered(&definition),
             secondary_layouts: definition
                 .secondary

@@ -51,7 +51,10 @@ fn build_within(
     online_log_bytes: u64,
     progress: &dyn Progress,
 ) -> Result<(), TableError> {
-    let changes: Vec<_> = new_indexes().into_iter().map(Alteration::AddIndex).collect();
+    let changes: Vec<_> = new_indexes()
+        .into_iter()
+        .map(Alteration::AddIndex)
+        .collect();
     let options = AlterOptions {
         beside_writers: true,
         online_log_bytes,
@@ -359,7 +362,10 @@ fn indexes_with_a_limit_are_there_as_a_whole_or_not_at_all() {
 #[test]
 fn a_change_that_is_to_be_alone_keeps_readers_out_until_it_ends() {
     for (changes, phase) in [
-        (vec![Alteration::AddIndex(index("i", &["number"], false))], "sorting"),
+        (
+            vec![Alteration::AddIndex(index("i", &["number"], false))],
+            "sorting",
+        ),
         (vec![Alteration::DropColumn("note".into())], "copying"),
     ] {
         let (_directory, catalog) = with_numbers(&[1, 2, 3]);

@@ -9,6 +9,7 @@ mod check;
 mod definitions;
 mod fixture;
 mod foreign_keys;
+mod instant_columns;
 mod key_expressions;
 mod lookups;
 mod resource_groups;

@@ -626,6 +626,7 @@ fn definition_of(columns: Vec<Column>) -> TableDefinition {
         auto_increment_start: 0,
         foreign_keys: Vec::new(),
         checks: Vec::new(),
+        shape: None,
     }
 }
 

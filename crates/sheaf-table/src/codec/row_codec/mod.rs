@@ -11,6 +11,11 @@
 //! in 4, 8 or 16 bytes by precision. All strings are of variable length; for each the row says where it ends, counted
 //! from the first byte after the array of ends. The top bit of an end marks a value that is too long for the row: the
 //! row holds a reference to the table's [overflow tree](crate::codec::overflow).
+//!
+//! Where columns were added or dropped and no row was written, a row is a few such *segments*, one behind the other:
+//! [`RowShape`](crate::definition::row_shape::RowShape) says how. A [`RowLayout`] of columns in their order is one segment.
+
+mod segments;
 
 use sheaf_types::column_type::Sign;
 use sheaf_types::temporal::TimeZone;
@@ -20,6 +25,8 @@ use sheaf_types::{ColumnType, Value};
 use crate::codec::overflow::{self, OVERFLOW_REFERENCE_BYTES};
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
+
+use segments::Segment;
 
 /// Set in the end of a variable column that is a reference.
 const OVERFLOW_BIT: u16 = 1 << 15;
@@ -176,6 +183,9 @@ enum Place {
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
+    /// The segment, and the number of the field in it. The rest is counted from the beginning of the segment.
+    segment: u16,
+    field: u16,
     place: Place,
     /// Byte and mask; mask 0: NOT NULL.
     null_byte: usize,
@@ -191,6 +201,8 @@ pub struct RowLayout {
     /// Offset of the first variable column's bytes.
     heap: usize,
     variable: usize,
+    /// Of rows of several segments, or with fields of no column: the fields above are those of the first one.
+    segments: Vec<Segment>,
 }
 
 impl RowLayout {
@@ -203,7 +215,8 @@ impl RowLayout {
         let (mut offset, mut variable, mut null_bit) = (null_bytes, 0, 0);
         let slots = columns
             .iter()
-            .map(|column| {
+            .enumerate()
+            .map(|(field, column)| {
                 let place = match Physical::of(column) {
                     Some(physical) => {
                         offset += physical.width();
@@ -224,6 +237,8 @@ impl RowLayout {
                     (0, 0)
                 };
                 Slot {
+                    segment: 0,
+                    field: field as u16,
                     place,
                     null_byte,
                     null_mask,
@@ -235,6 +250,7 @@ impl RowLayout {
             ends: offset,
             heap: offset + 2 * variable,
             variable,
+            segments: Vec::new(),
         }
     }
 
@@ -245,7 +261,8 @@ impl RowLayout {
 
     /// Bytes of a row whose variable columns are all empty.
     pub fn fixed_bytes(&self) -> usize {
-        self.heap
+        let later = self.segments.iter().skip(1);
+        self.heap + later.map(|segment| segment.layout.heap).sum::<usize>()
     }
 
     /// Offset and width in bytes (little-endian) of a column of fixed width; `None`: of variable length.
@@ -269,6 +286,20 @@ impl RowLayout {
     /// # Panics
     /// If a value is not of the column's type.
     pub fn encode<'v>(
+        &self,
+        values: impl Fn(usize) -> ValueRef<'v>,
+        references: &[(usize, [u8; OVERFLOW_REFERENCE_BYTES])],
+        limit: usize,
+        row: &mut Vec<u8>,
+    ) -> Result<(), usize> {
+        match self.has_segments() {
+            true => self.encode_segments(values, references, limit, row),
+            false => self.encode_segment(values, references, limit, row),
+        }
+    }
+
+    /// [`encode`](Self::encode) of a row of one segment.
+    fn encode_segment<'v>(
         &self,
         values: impl Fn(usize) -> ValueRef<'v>,
         references: &[(usize, [u8; OVERFLOW_REFERENCE_BYTES])],
@@ -330,6 +361,9 @@ impl RowLayout {
     /// # Panics
     /// If a value is not of its column's type.
     pub fn encode_some(&self, values: &[(usize, ValueRef<'_>)], row: &mut Vec<u8>) {
+        if self.has_segments() {
+            return self.encode_some_of_segments(values, row);
+        }
         let start = row.len();
         row.resize(start + self.heap, 0);
         let mut values = values.iter().peekable();
@@ -361,8 +395,14 @@ impl RowLayout {
         self.fixed(column).is_some()
     }
 
-    /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where all of them are of
-    /// fixed width it is the old row but for their bytes; else the row has no overflow references.
+    /// Whether [`amend`](Self::amend) changes some bytes of a row and copies the others.
+    pub(crate) fn amends_in_place(&self, changes: &[(usize, Value)]) -> bool {
+        let is_fixed = |(column, _): &(usize, Value)| self.is_fixed(*column);
+        !self.has_segments() && changes.iter().all(is_fixed)
+    }
+
+    /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where that can be done
+    /// [in place](Self::amends_in_place) it is the old row but for their bytes; else the row has no overflow references.
     ///
     /// # Errors
     /// As there.
@@ -376,8 +416,7 @@ impl RowLayout {
         limit: usize,
         amended: &mut Vec<u8>,
     ) -> Result<(), usize> {
-        let fixed = |(column, _): &(usize, Value)| self.fixed(*column).is_some();
-        if !changes.iter().all(fixed) || row.bytes.len() > limit {
+        if !self.amends_in_place(changes) || row.bytes.len() > limit {
             let value = |column: usize| {
                 let changed = changes.iter().find(|(changed, _)| *changed == column);
                 changed.map_or_else(|| row.value_ref(column), |(_, value)| value.into())
@@ -414,7 +453,8 @@ impl RowLayout {
             .filter(|column| matches!(self.slots[*column].place, Place::Variable(_)))
             .map(|column| (variable_bytes(values(column)).len(), column))
             .collect();
-        let mut length = self.heap + lengths.iter().map(|(length, _)| length).sum::<usize>();
+        let mut length =
+            self.fixed_bytes() + lengths.iter().map(|(length, _)| length).sum::<usize>();
         lengths.sort_by_key(|(length, column)| (std::cmp::Reverse(*length), *column));
         let mut moved = Vec::new();
         for (bytes, column) in lengths {
@@ -438,7 +478,7 @@ impl RowLayout {
             bytes,
         };
         if bytes.len() < self.heap || self.heap + view.end(self.variable) != bytes.len() {
-            return Err(view.does_not_end());
+            view.check_segments()?;
         }
         Ok(view)
     }
@@ -519,6 +559,10 @@ impl<'a> RowView<'a> {
     #[inline]
     pub fn is_null(&self, column: usize) -> bool {
         let slot = &self.layout.slots[column];
+        if slot.segment != 0 {
+            let (row, field) = self.later(slot);
+            return row.is_null(field);
+        }
         self.bytes[slot.null_byte] & slot.null_mask != 0
     }
 
@@ -532,9 +576,14 @@ impl<'a> RowView<'a> {
     /// Integers (unsigned BIGINT by its bits), dates and times, YEAR, ENUM. 0 for NULL and for other types.
     #[inline]
     pub fn get_i64(&self, column: usize) -> i64 {
-        let Place::Fixed { offset, physical } = self.layout.slots[column].place else {
+        let slot = &self.layout.slots[column];
+        let Place::Fixed { offset, physical } = slot.place else {
             return 0;
         };
+        if slot.segment != 0 {
+            let (row, field) = self.later(slot);
+            return row.get_i64(field);
+        }
         match physical {
             Physical::I8 => i64::from(self.bytes[offset] as i8),
             Physical::U8 => i64::from(self.bytes[offset]),
@@ -559,7 +608,12 @@ impl<'a> RowView<'a> {
     /// A DECIMAL's unscaled value.
     #[inline]
     pub fn get_i128(&self, column: usize) -> i128 {
-        match self.layout.slots[column].place {
+        let slot = &self.layout.slots[column];
+        if slot.segment != 0 {
+            let (row, field) = self.later(slot);
+            return row.get_i128(field);
+        }
+        match slot.place {
             Place::Fixed {
                 offset,
                 physical: Physical::Decimal128,
@@ -570,7 +624,12 @@ impl<'a> RowView<'a> {
 
     #[inline]
     pub fn get_f32(&self, column: usize) -> f32 {
-        match self.layout.slots[column].place {
+        let slot = &self.layout.slots[column];
+        if slot.segment != 0 {
+            let (row, field) = self.later(slot);
+            return row.get_f32(field);
+        }
+        match slot.place {
             Place::Fixed {
                 offset,
                 physical: Physical::F32,
@@ -581,7 +640,12 @@ impl<'a> RowView<'a> {
 
     #[inline]
     pub fn get_f64(&self, column: usize) -> f64 {
-        match self.layout.slots[column].place {
+        let slot = &self.layout.slots[column];
+        if slot.segment != 0 {
+            let (row, field) = self.later(slot);
+            return row.get_f64(field);
+        }
+        match slot.place {
             Place::Fixed {
                 offset,
                 physical: Physical::F64,
@@ -604,9 +668,14 @@ impl<'a> RowView<'a> {
     /// [is there](Self::is_overflow).
     #[inline]
     pub fn get_bytes(&self, column: usize) -> &'a [u8] {
-        let Place::Variable(position) = self.layout.slots[column].place else {
+        let slot = &self.layout.slots[column];
+        let Place::Variable(position) = slot.place else {
             return &[];
         };
+        if slot.segment != 0 {
+            let (row, field) = self.later(slot);
+            return row.get_bytes(field);
+        }
         let heap = self.layout.heap;
         self.bytes
             .get(heap + self.end(position)..heap + self.end(position + 1))
@@ -617,9 +686,14 @@ impl<'a> RowView<'a> {
     /// resolves.
     #[inline]
     pub fn is_overflow(&self, column: usize) -> bool {
-        let Place::Variable(position) = self.layout.slots[column].place else {
+        let slot = &self.layout.slots[column];
+        let Place::Variable(position) = slot.place else {
             return false;
         };
+        if slot.segment != 0 {
+            let (row, field) = self.later(slot);
+            return row.is_overflow(field);
+        }
         u16::from_le_bytes(self.read(self.layout.ends + 2 * position)) & OVERFLOW_BIT != 0
     }
 
