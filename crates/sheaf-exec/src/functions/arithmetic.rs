@@ -352,12 +352,15 @@ fn decimal_arithmetic(
         call.sql_type(0).decimal_digits().1,
         call.sql_type(1).decimal_digits().1,
     );
-    let (left_scale, right_scale) = match operation {
-        Operation::Multiply => (left_scale, right_scale),
-        _ => (left_scale.min(kept), right_scale.min(kept)),
+    // The same scale on both sides, so that the digits add up. It is given to a whole array at once where no number of
+    // its type leaves the range by it.
+    let read_scale = |operand: usize, own: u8| match operation {
+        Operation::Multiply => own,
+        _ if call.sql_type(operand).decimal_digits().0 + kept <= MAX_PRECISION => kept,
+        _ => own.min(kept),
     };
+    let (left_scale, right_scale) = (read_scale(0, left_scale), read_scale(1, right_scale));
     let (left, right) = (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?);
-    // The same scale on both sides, so that the digits add up.
     let same_scale = |left: i128, right: i128| {
         let left = with_decimals(left, kept - left_scale)?;
         Some((left, with_decimals(right, kept - right_scale)?))
