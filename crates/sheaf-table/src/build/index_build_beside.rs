@@ -1,7 +1,7 @@
 //! Builds indexes while others change rows.
 //!
 //! ```text
-//!   note the keys of rows that are changed -> wait for transactions that may not know of it
+//!   wait for older transactions -> note the keys of rows that are changed -> wait for those that may not know of it
 //!     -> snapshot S0: read all rows, sort, write the trees
 //!     -> snapshot S1: the noted rows, as they were at S0 and as they are at S1  ]  again and again, until few are left
 //!     -> snapshot S2: ...                                                       ]
@@ -14,6 +14,9 @@
 //! until all transactions that were there when they were taken have ended before a round's snapshot
 //! ([marks](crate::lock::table_lock) of writers of rows tell). So every note is looked at by the round that sees its
 //! commit. A note too many costs a look: the row is the same at both snapshots.
+//!
+//! **Old transactions** are waited for before keys are noted: it may take long, and nothing of it need be kept. Those that
+//! came meanwhile are waited for again, as they may have noted nothing.
 //!
 //! **What is compared are states that committed.** Changes that are rolled back, as a whole or to a savepoint, are seen
 //! by no round, so uniqueness is judged by the rows of one snapshot: a duplicate that is reported was there. Writers
@@ -197,6 +200,8 @@ impl<'a> IndexBuildBeside<'a> {
         } = options;
         let name = indexes.first().map_or("", |index| &index.name);
         let touched = &table.state.touched;
+        let mut waited = Duration::ZERO;
+        wait_for_older(writer, progress, request, &mut waited)?;
         let noting = touched.start(storage.temp_space(), name, noted_bytes);
         let first = made.len();
         let built = {
@@ -205,7 +210,7 @@ impl<'a> IndexBuildBeside<'a> {
                 noting: &noting,
             };
             let mut build = || -> Result<ReadView> {
-                wait_for_older(writer, &progress, request)?;
+                wait_for_older(writer, &progress, request, &mut waited)?;
                 let view = newest_view(storage)?;
                 build_indexes(
                     storage,
@@ -435,20 +440,20 @@ fn why_stopped(noting: &NotingRows<'_>, error: TableError) -> TableError {
     }
 }
 
-/// Waits for the transactions that were there before the keys of rows were noted.
+/// Waits for the transactions that are there.
 fn wait_for_older(
     writer: &WriterLock,
     progress: &dyn Progress,
     request: LockRequest<'_>,
+    waited: &mut Duration,
 ) -> Result<()> {
     progress.begin(WAITING, None);
-    let mut waited = Duration::ZERO;
     let mut wait_for_marked = || {
-        in_slices(request, progress, &mut waited, |request| {
+        in_slices(request, progress, waited, |request| {
             writer.wait_for_marked(request)
         })
     };
-    // Those of the last build, and then those of before this one.
+    // Those of the last mark, and then those of now.
     wait_for_marked()?;
     writer.mark_row_writers();
     wait_for_marked()

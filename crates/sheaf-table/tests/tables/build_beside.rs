@@ -296,7 +296,7 @@ fn a_build_that_is_killed_leaves_nothing_behind() {
 fn a_build_that_notes_too_many_rows_fails_and_leaves_nothing_behind() {
     let (_directory, catalog) = with_numbers(&[1, 2, 3]);
     let (before, spilled) = (trees(&catalog), catalog.storage().temp_space().used_bytes());
-    for phase in ["sorting", "building", "Waiting"] {
+    for phase in ["sorting", "building"] {
         let inserts = When::new(Some(phase), || {
             let mut session = Session::begin(&catalog);
             for id in 0..200 {
