@@ -22,7 +22,7 @@ use super::access::Relation;
 use super::arithmetic::Arithmetic;
 use super::expression::{Collector, Expressions};
 use super::join::are_comparable;
-use super::names::{Names, column_of};
+use super::names::{ColumnNames, Names, column_of};
 use super::operand::Operand;
 use super::subquery::Subqueries;
 use crate::change::assigned::last_part;
@@ -36,11 +36,8 @@ impl Subqueries<'_> {
         let ast::SetExpr::Select(select) = subquery.body.as_mut() else {
             return;
         };
-        let tables = select.from.iter().flat_map(|part| {
-            let joined = part.joins.iter().map(|join| &join.relation);
-            std::iter::once(&part.relation).chain(joined)
-        });
-        let names = tables.map(|table| Names::of_any_table(self.session, table));
+        let names = tables_of(&select.from);
+        let names = names.map(|table| Names::of_any_table(self.session, table));
         if let Some(inner) = names.collect::<Option<Vec<_>>>()
             && let Some(selection) = &mut select.selection
         {
@@ -86,7 +83,44 @@ impl Subqueries<'_> {
                     self.take_columns(high, (own, inner), taken);
                 }
             }
+            ast::Expr::InList { expr, list, .. } => {
+                if let Some(own) = column_of(inner, expr) {
+                    for member in list {
+                        self.take_columns(member, (own, inner), taken);
+                    }
+                }
+            }
+            ast::Expr::UnaryOp {
+                op: ast::UnaryOperator::Not,
+                expr,
+            } if matches!(expr.as_ref(), ast::Expr::Exists { .. }) => {
+                self.correlate(expr, inner, taken);
+            }
+            ast::Expr::Exists { subquery, .. } => self.correlate_nested(subquery, inner, taken),
             _ => {}
+        }
+    }
+
+    /// The same in an EXISTS of the subquery.
+    fn correlate_nested(&self, query: &mut ast::Query, inner: &[Names<'_>], taken: &mut FromRow) {
+        let ast::SetExpr::Select(select) = query.body.as_mut() else {
+            return;
+        };
+        let from = select.from.clone();
+        let names = tables_of(&from).map(|table| Names::of_any_table(self.session, table));
+        let Some(names) = names.collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        let is_hidden = |one: &Names<'_>| {
+            let mut others = names.iter();
+            others.any(|other| other.alias.eq_ignore_ascii_case(one.alias))
+        };
+        if inner.iter().any(is_hidden) {
+            return;
+        }
+        let names: Vec<Names<'_>> = names.iter().chain(inner).cloned().collect();
+        if let Some(selection) = &mut select.selection {
+            self.correlate(selection, &names, taken);
         }
     }
 
@@ -101,9 +135,11 @@ impl Subqueries<'_> {
         let column = |names: &[Names<'_>], (table, column): (usize, usize)| {
             names[table].definition().columns[column].clone()
         };
-        let of_row = |expr: &ast::Expr| match column_of(inner, expr) {
-            Some(_) => None,
-            None => column_of(self.names, expr),
+        // A name that several tables of the subquery have is none of the row's.
+        let is_inner = |expr: &ast::Expr| inner.iter().any(|names| names.column(expr).is_some());
+        let of_row = |expr: &ast::Expr| match is_inner(expr) {
+            true => None,
+            false => column_of(self.names, expr),
         };
         let own = column(inner, own);
         let is_taken = match of_row(compared) {
@@ -136,6 +172,14 @@ impl Subqueries<'_> {
             taken.compute(compared, &of_row);
         }
     }
+}
+
+/// The parts of a FROM.
+fn tables_of(from: &[ast::TableWithJoins]) -> impl Iterator<Item = &ast::TableFactor> {
+    from.iter().flat_map(|part| {
+        let joined = part.joins.iter().map(|join| &join.relation);
+        std::iter::once(&part.relation).chain(joined)
+    })
 }
 
 fn is_text(ty: &ColumnType) -> bool {

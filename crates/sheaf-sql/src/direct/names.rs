@@ -67,6 +67,7 @@ impl RowSource {
 }
 
 /// A table that a statement names.
+#[derive(Clone)]
 pub(super) struct Names<'a> {
     pub(super) source: RowSource,
     /// The table's name as written, without its database.

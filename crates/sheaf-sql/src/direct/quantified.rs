@@ -8,8 +8,8 @@
 //!   EXISTS (.. WHERE p AND (q OR r))     EXISTS (.. WHERE p AND q) OR EXISTS (.. WHERE p AND r)
 //! ```
 //!
-//! The second line is left out where x and y are never NULL, and where unknown means the same as false. What is compared
-//! are columns. Whether they are of one kind, as keys take them, is asked where the EXISTS is compiled.
+//! The second line is left out where x and y are never NULL, and where unknown means the same as false. Rows of values are
+//! compared where it is left out. What is compared are columns. Whether they are of one kind, as keys take them, is asked where the EXISTS is compiled.
 
 use std::ops::ControlFlow;
 
@@ -205,12 +205,17 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// A column that is compared with a column of the rows of a query.
+/// Columns that are compared with columns of the rows of a query.
 struct Quantified<'q> {
-    operand: (ast::Expr, bool),
-    column: (ast::Expr, bool),
+    pairs: Vec<Pair>,
     query: &'q ast::Query,
     select: &'q ast::Select,
+}
+
+/// A column of the row around, one of the query, and whether they may be NULL.
+struct Pair {
+    operand: (ast::Expr, bool),
+    column: (ast::Expr, bool),
 }
 
 impl<'q> Quantified<'q> {
@@ -225,13 +230,6 @@ impl<'q> Quantified<'q> {
         if !is_whole || !plain_select(select)?.group_by.is_empty() {
             return None;
         }
-        let [
-            ast::SelectItem::UnnamedExpr(column)
-            | ast::SelectItem::ExprWithAlias { expr: column, .. },
-        ] = select.projection.as_slice()
-        else {
-            return None;
-        };
         let inner = Tables::of(session, &select.from)?;
         let is_hidden = |names: &Names<'_>| {
             let mut inner = inner.names.iter();
@@ -240,9 +238,24 @@ impl<'q> Quantified<'q> {
         if outer.names.iter().any(is_hidden) {
             return None;
         }
+        let operands = match operand {
+            ast::Expr::Tuple(operands) => operands.as_slice(),
+            operand => std::slice::from_ref(operand),
+        };
+        if operands.len() != select.projection.len() {
+            return None;
+        }
+        let pairs = operands.iter().zip(&select.projection);
+        let pairs = pairs.map(|(operand, item)| match item {
+            ast::SelectItem::UnnamedExpr(column)
+            | ast::SelectItem::ExprWithAlias { expr: column, .. } => Some(Pair {
+                operand: outer.column(operand)?,
+                column: inner.column(column)?,
+            }),
+            _ => None,
+        });
         Some(Quantified {
-            operand: outer.column(operand)?,
-            column: inner.column(column)?,
+            pairs: pairs.collect::<Option<_>>()?,
             query,
             select,
         })
@@ -250,21 +263,34 @@ impl<'q> Quantified<'q> {
 
     fn exists(&self, op: &ast::BinaryOperator, is_affirmed: bool) -> Option<ast::Expr> {
         negated(op)?;
-        let (operand, operand_is_nullable) = &self.operand;
-        let (column, column_is_nullable) = &self.column;
-        let compared = ast::Expr::BinaryOp {
-            left: Box::new(operand.clone()),
+        let compared = self.pairs.iter().map(|pair| ast::Expr::BinaryOp {
+            left: Box::new(pair.operand.0.clone()),
             op: op.clone(),
-            right: Box::new(column.clone()),
+            right: Box::new(pair.column.0.clone()),
+        });
+        let found = self.rows(compared.reduce(and));
+        // Of rows there are = ANY and <> ALL.
+        if self.pairs.len() > 1 && *op != ast::BinaryOperator::Eq {
+            return None;
+        }
+        if is_affirmed {
+            return Some(found);
+        }
+        let Pair { operand, column } = match self.pairs.as_slice() {
+            [pair] => pair,
+            // Of rows of values that may be NULL there would be too many of them.
+            pairs => {
+                let mut nullable = pairs.iter().map(|pair| pair.operand.1 || pair.column.1);
+                return (!nullable.any(|nullable| nullable)).then_some(found);
+            }
         };
-        let found = self.rows(Some(compared));
         let mut unknown = Vec::new();
-        if *operand_is_nullable && !is_affirmed {
-            let is_null = ast::Expr::IsNull(Box::new(operand.clone()));
+        if operand.1 {
+            let is_null = ast::Expr::IsNull(Box::new(operand.0.clone()));
             unknown.push(both(is_null, self.rows(None)));
         }
-        if *column_is_nullable && !is_affirmed {
-            let is_null = ast::Expr::IsNull(Box::new(column.clone()));
+        if column.1 {
+            let is_null = ast::Expr::IsNull(Box::new(column.0.clone()));
             unknown.push(self.rows(Some(is_null)));
         }
         let Some(unknown) = unknown.into_iter().reduce(either) else {
