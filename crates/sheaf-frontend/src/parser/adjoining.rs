@@ -10,12 +10,60 @@
 //! ```
 //!
 //! Words may have the sign of a variable in them, as accounts do (`bob@localhost`), and may begin with a digit. A
-//! reserved word is no account, and a number that ends with its point is none of a name.
+//! reserved word is no account, and a number with a point is none of a name: `1.5x` is `1.5 x`, and `1.5e` is nothing.
+//!
+//! `|/` is an operator of PostgreSQL, too, and the comment that begins there would be read as code. So comments right
+//! behind a bar become blanks before there are tokens.
+
+use std::borrow::Cow;
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
+use super::pieces::{Piece, Pieces};
 use crate::reserved::is_reserved;
+
+/// The text with blanks in the places of comments right behind a bar. What follows stands where it stood.
+pub(super) fn without_comments_behind_bars(text: &str) -> Cow<'_, str> {
+    if !text.contains("|/*") {
+        return Cow::Borrowed(text);
+    }
+    let mut apart = String::with_capacity(text.len());
+    let mut copied = 0;
+    let mut is_behind_bar = false;
+    for (piece, range) in Pieces::new(text) {
+        let is_comment = piece == Piece::Blank && text[range.start..].starts_with("/*");
+        if is_behind_bar && is_comment {
+            apart.push_str(&text[copied..range.start]);
+            let blanks = text[range.clone()].chars();
+            apart.extend(blanks.map(|part| if part == '\n' { part } else { ' ' }));
+            copied = range.end;
+        }
+        is_behind_bar = piece == Piece::Symbol(b'|');
+    }
+    apart.push_str(&text[copied..]);
+    Cow::Owned(apart)
+}
+
+/// A number with a point, and the letters right behind it. `1a` is a name, and so is what stands behind a point.
+fn split_number(word: &str) -> Option<(&str, &str)> {
+    let (whole, rest) = word.split_once('.')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_number = whole.bytes().all(|digit| digit.is_ascii_digit());
+    let has_digits = !whole.is_empty() || digits > 0;
+    (is_number && has_digits).then(|| word.split_at(whole.len() + 1 + digits))
+}
+
+/// Whether a token is a number with the letter of an exponent, and no exponent: `1.e`, `1.5ex`.
+pub(super) fn is_cut_exponent(token: &Token) -> bool {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => {
+            let number = split_number(&word.value);
+            number.is_some_and(|(_, letters)| letters.starts_with(['e', 'E']))
+        }
+        _ => false,
+    }
+}
 
 /// The tokens with a token for each operator.
 pub(super) fn apart(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -100,12 +148,11 @@ fn words_of(token: &Token) -> Option<(Token, Token)> {
     else {
         return None;
     };
-    if value.starts_with(|first: char| first.is_ascii_digit()) {
-        let (digits, word) = value.split_once('.')?;
-        let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    if value.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        let (number, word) = split_number(value)?;
         let is_word = word.starts_with(|first: char| first.is_alphabetic() || first == '_');
-        return (is_number && is_word).then(|| {
-            let number = Token::Number(format!("{digits}."), false);
+        return is_word.then(|| {
+            let number = Token::Number(number.to_string(), false);
             (number, Token::make_word(word, None))
         });
     }
@@ -163,6 +210,10 @@ mod tests {
             ("a or@@global.x", "a or @@global.x"),
             ("a and@`b c`", "a and @`b c`"),
             ("select 1.from t", "select 1. from t"),
+            (
+                "select 1.5x, .5y, 1.5from t",
+                "select 1.5 x, .5 y, 1.5 from t",
+            ),
             ("to bob@localhost", "to bob@localhost"),
             ("`and@b`", "`and@b`"),
             ("1e5, 1.5, t.1a, 1a", "1e5, 1.5, t.1a, 1a"),
@@ -177,6 +228,37 @@ mod tests {
                 plain(tokens_of(spaced)),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_number_with_a_point_has_a_whole_exponent() {
+        for (text, is_cut) in [
+            ("1.e", true),
+            ("1.else", true),
+            ("1.5e", true),
+            (".5E", true),
+            ("1.5e1", false),
+            ("1.5x", false),
+            ("1e", false),
+        ] {
+            let is_found = tokens_of(text)
+                .iter()
+                .any(|token| is_cut_exponent(&token.token));
+            assert_eq!(is_found, is_cut, "{text}");
+        }
+    }
+
+    #[test]
+    fn comments_behind_a_bar_are_blanks() {
+        for (text, apart) in [
+            ("a|/*c*/b", "a|     b"),
+            ("a||/* \n */b", "a||   \n   b"),
+            ("'|/*c*/' /*d*/", "'|/*c*/' /*d*/"),
+            ("a|/*\u{E9}*/|b", "a|     |b"),
+            ("a|/", "a|/"),
+        ] {
+            assert_eq!(without_comments_behind_bars(text), apart);
         }
     }
 

@@ -116,7 +116,17 @@ impl Iterator for Pieces<'_> {
                     None if bytes.get(start + 2) == Some(&b'+') => {
                         (Piece::Quoted, self.end_of_comment(start + 2))
                     }
-                    None => (Piece::Blank, self.end_of_comment(start + 2)),
+                    None => {
+                        let end = self.end_of_comment(start + 2);
+                        // What is not closed is part of the statement, and an error.
+                        let is_closed = end >= start + 4 && bytes[..end].ends_with(b"*/");
+                        let piece = if is_closed {
+                            Piece::Blank
+                        } else {
+                            Piece::Quoted
+                        };
+                        (piece, end)
+                    }
                 }
             }
             (b'#', _) => (Piece::Blank, self.end_of_line(start)),

@@ -78,26 +78,34 @@ pub fn resolve_executable_comments(text: &str) -> Cow<'_, str> {
             }
         }
     };
-    let mut open = 0usize;
+    let mut open = Vec::new();
     let mut pieces = Pieces::new(text);
     while let Some((piece, range)) = pieces.next() {
         match piece {
             Piece::ExecutableStart(version) if version.is_none_or(|v| v <= COMMENT_VERSION) => {
-                blank(range);
-                open += 1;
+                blank(range.clone());
+                open.push(range);
             }
             Piece::ExecutableStart(_) => {
                 let end = pieces.end_of_comment(range.end);
-                blank(range.start..end);
+                if text[range.end..end].ends_with("*/") {
+                    blank(range.start..end);
+                }
                 pieces.position = end;
             }
-            Piece::Symbol(b'*') if open > 0 && text.as_bytes().get(range.end) == Some(&b'/') => {
+            Piece::Symbol(b'*')
+                if !open.is_empty() && text.as_bytes().get(range.end) == Some(&b'/') =>
+            {
                 blank(range.start..range.end + 1);
                 pieces.position = range.end + 1;
-                open -= 1;
+                open.pop();
             }
             _ => {}
         }
+    }
+    // What is not closed stays, and is an error.
+    for range in open {
+        resolved[range.clone()].copy_from_slice(&text.as_bytes()[range]);
     }
     // Only whole characters were replaced: comment openers, closers and whole comments.
     Cow::Owned(String::from_utf8(resolved).unwrap_or_else(|_| text.to_string()))

@@ -2,7 +2,7 @@
 
 use sheaf_access::cancel;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use super::error_place::tokenizer_error;
 use super::plain_tokens::keyword_of_clock;
@@ -37,11 +37,20 @@ pub(super) fn tokens_of(
         }
         token
     };
-    Tokenizer::new(dialect, text)
+    let apart = adjoining::without_comments_behind_bars(text);
+    Tokenizer::new(dialect, &apart)
         .with_unescape(!has_letters)
         .tokenize_with_location_into_buf_with_mapper(&mut tokens, counted)
         .map_err(|error| tokenizer_error(text, &error))?;
     cancel::check_statement()?;
+    let mut all = tokens.iter();
+    if let Some(token) = all.find(|token| adjoining::is_cut_exponent(&token.token)) {
+        let error = TokenizerError {
+            message: "an exponent without digits".to_string(),
+            location: token.span.start,
+        };
+        return Err(tokenizer_error(text, &error));
+    }
     let mut tokens = adjoining::apart(tokens);
     if from_first::may_be_in(&tokens) {
         tokens = from_first::without_clause(tokens)?;
