@@ -6,9 +6,14 @@ pub const NAME: &str = "information_schema";
 /// The database of what was counted of statements.
 pub const PERFORMANCE_SCHEMA: &str = "performance_schema";
 
+/// The database of what performance_schema tells, put together for people.
+pub const SYS: &str = "sys";
+
 /// True for databases that are not in the catalog.
 pub fn is_virtual_database(name: &str) -> bool {
-    is_information_schema(name) || name.eq_ignore_ascii_case(PERFORMANCE_SCHEMA)
+    is_information_schema(name)
+        || name.eq_ignore_ascii_case(PERFORMANCE_SCHEMA)
+        || name.eq_ignore_ascii_case(SYS)
 }
 
 pub fn is_information_schema(name: &str) -> bool {

@@ -123,6 +123,15 @@ impl StatementParser<'_> {
         if self.accept("ENGINES") || self.accept("STORAGE ENGINES") {
             return Ok(Show::Engines);
         }
+        if self.accept("ENGINE") {
+            let engine = self.word_or_string()?;
+            if let Some(what) = self.accept_one_of(&["MUTEX", "LOGS"]) {
+                let what = format!("SHOW ENGINE ... {what}");
+                return Err(SqlError::not_supported_yet(what).into());
+            }
+            self.expect("STATUS")?;
+            return Ok(Show::EngineStatus(engine));
+        }
         if self.accept("PLUGINS") {
             return Ok(Show::Plugins);
         }

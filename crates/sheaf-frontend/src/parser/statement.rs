@@ -664,6 +664,8 @@ pub enum Show {
     ProcessList {
         full: bool,
     },
+    /// SHOW ENGINE name STATUS
+    EngineStatus(String),
     Engines,
     Plugins,
     Privileges,

@@ -23,7 +23,7 @@ use crate::parser::account::{
 };
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::virtual_database::PERFORMANCE_SCHEMA;
+use crate::virtual_database::is_virtual_database;
 
 /// Of the privileges that are missing, a message names so many.
 const MAX_SHOWN_PRIVILEGES: usize = 3;
@@ -379,7 +379,7 @@ impl Session {
         if let Level::Table(database, table) = &level
             && (!granted.contains(Privileges::CREATE) || !grant.columns.is_empty())
             && (!self.is_system_table(database, table) || !grant.columns.is_empty())
-            && !database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA)
+            && !is_virtual_database(database)
         {
             let catalog = self.engine.catalog();
             columns = match catalog.view(database, table) {

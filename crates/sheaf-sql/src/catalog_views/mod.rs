@@ -3,14 +3,18 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`show`] | SHOW |
+//! | [`engine_status`] | SHOW ENGINE INNODB STATUS |
 //! | [`information_schema`] | tables whose rows are made when a query names them |
+//! | [`performance_schema`], [`sys`] | tables of what statements did and wait for |
 //! | [`system_tables`] | those of the database `mysql` |
 //! | [`virtual_table`] | a table whose rows are made when a query names it |
 //! | [`catalog_text`] | properties of columns as both print them |
 
 pub(crate) mod catalog_text;
+mod engine_status;
 pub mod information_schema;
 pub(crate) mod performance_schema;
 pub(crate) mod show;
+pub(crate) mod sys;
 mod system_tables;
 pub(crate) mod virtual_table;

@@ -15,7 +15,7 @@ use crate::catalog_views::catalog_text::{column_default, column_key, generation_
 use crate::catalog_views::information_schema::{
     self, collation_owner, collations_under, index_part_cells, push_sessions,
 };
-use crate::catalog_views::performance_schema;
+use crate::catalog_views::{performance_schema, sys};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
@@ -162,6 +162,10 @@ impl Session {
             } => self.show_warnings(errors_only, count, limit, sink),
             Show::ProcessList { full } => {
                 let rows = self.process_list(full);
+                self.send(&rows, sink)
+            }
+            Show::EngineStatus(engine) => {
+                let rows = self.engine_status(&engine)?;
                 self.send(&rows, sink)
             }
             Show::Engines => {
@@ -350,7 +354,10 @@ impl Session {
         }
         let mut rows = Rows::new(columns);
         let mut names: Vec<(String, &str)> = Vec::new();
-        if database.eq_ignore_ascii_case(performance_schema::NAME) {
+        if database.eq_ignore_ascii_case(sys::NAME) {
+            let views = sys::TABLES.iter().map(|view| view.name.to_string());
+            names.extend(views.map(|name| (name, "VIEW")));
+        } else if database.eq_ignore_ascii_case(performance_schema::NAME) {
             let tables = performance_schema::table_names();
             names.extend(
                 tables
@@ -693,8 +700,10 @@ impl Client {
         let mut names = catalog.databases();
         names.retain(|name| self.sees_database(name));
         names.push(information_schema::NAME.to_string());
-        if self.sees_database(performance_schema::NAME) {
-            names.push(performance_schema::NAME.to_string());
+        for name in [performance_schema::NAME, sys::NAME] {
+            if self.sees_database(name) {
+                names.push(name.to_string());
+            }
         }
         names.sort_unstable();
         names

@@ -1,10 +1,14 @@
 //! Columns and indexes of tables: COLUMNS, COLUMN_STATISTICS, STATISTICS, SHEAF_RESIDENCY.
 
+use sheaf_access::TYPE_KEY;
 use sheaf_table::{Column, Index, IndexPart, Table};
 use sheaf_types::ColumnType;
 use sheaf_types::labels::longest_text;
 
-use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table, for_each_view};
+use super::{
+    AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table, for_each_view, shape_of_virtual,
+    virtual_tables,
+};
 use crate::catalog_views::catalog_text::{
     column_default, column_key, generation_extra, numeric_precision, octet_length,
 };
@@ -38,6 +42,12 @@ pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
         ("GENERATION_EXPRESSION", LONG_TEXT),
         ("SRS_ID", NUMBER),
     ]);
+    for (database, table) in virtual_tables(session, asked) {
+        session.handle.cancel_flag().check()?;
+        if let Some(shape) = shape_of_virtual(database, table, session)? {
+            push_virtual_columns(&mut rows, (database, table), &shape)?;
+        }
+    }
     for_each_table(session, asked, |table| {
         let definition = &table.definition;
         let name = (definition.database.as_str(), definition.name.as_str());
@@ -50,6 +60,55 @@ pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
         push_columns(session, &mut rows, name, (&view.columns, &|_| ""));
     })?;
     Ok(rows)
+}
+
+/// The rows of the columns of a table whose rows are made.
+fn push_virtual_columns(
+    rows: &mut Rows,
+    (database, table): (&str, &str),
+    shape: &Rows,
+) -> Result<()> {
+    for (position, field) in shape.schema_of_table().fields().iter().enumerate() {
+        let text = field.metadata().get(TYPE_KEY);
+        let ty = text.and_then(|text| ColumnType::parse(text).ok());
+        let Some(ty) = ty else { continue };
+        let (precision, scale) = numeric_precision(&ty);
+        let octets = octet_length(&ty);
+        let characters = match &ty {
+            ColumnType::VarChar { length, .. } => Some(u64::from(*length)),
+            _ => octets,
+        };
+        let fraction_digits = match ty {
+            ColumnType::Timestamp { fsp } => Some(u64::from(fsp)),
+            _ => None,
+        };
+        let collation = ty.collation();
+        rows.push(vec![
+            "def".into(),
+            database.into(),
+            table.into(),
+            field.name().clone().into(),
+            (position as u64 + 1).into(),
+            Cell::Null,
+            "YES".into(),
+            ty.name().into(),
+            characters.into(),
+            octets.into(),
+            precision.into(),
+            scale.into(),
+            fraction_digits.into(),
+            collation.map(|collation| collation.character_set()).into(),
+            collation.map(|collation| collation.name()).into(),
+            ty.definition_text().into(),
+            "".into(),
+            "".into(),
+            "select".into(),
+            "".into(),
+            "".into(),
+            Cell::Null,
+        ]);
+    }
+    Ok(())
 }
 
 /// The rows of a table's columns, or a view's; `key` says what keys a column is part of.

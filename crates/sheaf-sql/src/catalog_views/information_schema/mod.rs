@@ -10,6 +10,7 @@
 //! | [`columns`] | columns, indexes, their statistics |
 //! | [`constraints`] | keys, foreign keys, CHECKs |
 //! | [`character_sets`] | character sets and collations |
+//! | [`storage`] | transactions, metrics and space, as InnoDB has them |
 //! | [`sessions`] | sessions, and traces of their statements |
 //!
 //! Accounts, variables, status and resource groups have theirs beside what they are about.
@@ -18,6 +19,7 @@ mod character_sets;
 mod columns;
 mod constraints;
 mod sessions;
+mod storage;
 mod tables;
 mod views;
 
@@ -27,8 +29,9 @@ use sheaf_table::{Table, ViewDefinition};
 use sheaf_types::error::codes;
 
 use crate::accounts;
-use crate::catalog_views::performance_schema;
 use crate::catalog_views::system_tables::system_table;
+use crate::catalog_views::virtual_table::VirtualTable;
+use crate::catalog_views::{performance_schema, sys};
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
 use crate::resource_groups::resource_groups;
@@ -121,7 +124,7 @@ const EMPTY: [(&str, &[(&str, Cells)]); 6] = [
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 30] = [
+const FILLED: [&str; 35] = [
     "ADMINISTRABLE_ROLE_AUTHORIZATIONS",
     "APPLICABLE_ROLES",
     "CHARACTER_SETS",
@@ -135,6 +138,11 @@ const FILLED: [&str; 30] = [
     "ENGINES",
     "GLOBAL_STATUS",
     "GLOBAL_VARIABLES",
+    "INNODB_CMP",
+    "INNODB_CMPMEM",
+    "INNODB_METRICS",
+    "INNODB_TABLESPACES",
+    "INNODB_TRX",
     "KEY_COLUMN_USAGE",
     "OPTIMIZER_TRACE",
     "PROCESSLIST",
@@ -273,7 +281,10 @@ pub(crate) fn virtual_table(
         return Ok(None);
     }
     if !is_information_schema(database) {
-        let rows = performance_schema::rows_of(table, session)?;
+        let rows = match database.eq_ignore_ascii_case(sys::NAME) {
+            true => sys_view(table)?.rows(session)?,
+            false => performance_schema::rows_of(table, session)?,
+        };
         return Ok(Some((rows.schema_of_table(), rows.batch_of_table()?)));
     }
     let all = AskedTables::default();
@@ -284,6 +295,52 @@ pub(crate) fn virtual_table(
         )
     })?;
     Ok(Some((rows.schema_of_table(), rows.batch_of_table()?)))
+}
+
+/// A view of `sys`.
+///
+/// # Errors
+/// 1146 for an unknown one.
+fn sys_view(name: &str) -> Result<&'static VirtualTable> {
+    let found = VirtualTable::named(&sys::TABLES, name);
+    found.ok_or_else(|| SqlError::no_such_table(sys::NAME, name))
+}
+
+/// The columns of a table whose rows are made, without its rows; `None` if there is none of this name.
+pub(super) fn shape_of_virtual(
+    database: &str,
+    table: &str,
+    session: &Session,
+) -> Result<Option<Rows>> {
+    if is_information_schema(database) {
+        return rows_of(&table.to_ascii_uppercase(), session, &AskedTables::none());
+    }
+    Ok(match database.eq_ignore_ascii_case(sys::NAME) {
+        true => Some(sys_view(table)?.shape()),
+        false => Some(performance_schema::shape_of(table)?),
+    })
+}
+
+/// The tables whose rows are made, of the databases that are asked for and that the session may know of. Those of
+/// `mysql` are not among them.
+fn virtual_tables(session: &Session, asked: &AskedTables) -> Vec<(&'static str, &'static str)> {
+    let all = [
+        (NAME, table_names()),
+        (performance_schema::NAME, performance_schema::table_names()),
+        (
+            sys::NAME,
+            sys::TABLES.iter().map(|table| table.name).collect(),
+        ),
+    ];
+    let mut found = Vec::new();
+    for (database, tables) in all {
+        if asked.has_database(database) && session.client.sees_database(database) {
+            let tables = tables.into_iter();
+            let tables = tables.filter(|table| asked.has_table(table));
+            found.extend(tables.map(|table| (database, table)));
+        }
+    }
+    found
 }
 
 fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option<Rows>> {
@@ -302,6 +359,11 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
         "TABLE_CONSTRAINTS" => constraints::table_constraints(session, asked)?,
         "REFERENTIAL_CONSTRAINTS" => constraints::referential_constraints(session, asked)?,
         "CHECK_CONSTRAINTS" => constraints::check_constraints(session, asked)?,
+        "INNODB_CMP" => storage::compressed_pages(),
+        "INNODB_CMPMEM" => storage::compressed_pages_in_memory(),
+        "INNODB_METRICS" => storage::metrics(session),
+        "INNODB_TABLESPACES" => storage::spaces(session, asked)?,
+        "INNODB_TRX" => storage::transactions(session),
         "ENGINES" => session.engine_rows(),
         "CHARACTER_SETS" => character_sets::character_sets(),
         "COLLATIONS" => character_sets::collations(),

@@ -2,8 +2,10 @@
 
 use sheaf_table::Table;
 
-use super::{AskedTables, NAME, NAMES, NUMBER, TEXT, for_each_table, for_each_view, table_names};
-use crate::catalog_views::performance_schema;
+use super::{
+    AskedTables, NAME, NAMES, NUMBER, TEXT, for_each_table, for_each_view, virtual_tables,
+};
+use crate::catalog_views::{performance_schema, sys};
 use crate::definition::databases::VIRTUAL_COLLATION;
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
@@ -28,8 +30,10 @@ pub(super) fn schemata(session: &Session) -> Rows {
     let databases = databases.map(|database| (database.name.as_str(), database.collation.name()));
     let mut databases: Vec<(&str, &str)> = databases.collect();
     databases.push((NAME, VIRTUAL_COLLATION));
-    if session.client.sees_database(performance_schema::NAME) {
-        databases.push((performance_schema::NAME, VIRTUAL_COLLATION));
+    for name in [performance_schema::NAME, sys::NAME] {
+        if session.client.sees_database(name) {
+            databases.push((name, VIRTUAL_COLLATION));
+        }
     }
     databases.sort_unstable();
     for (database, collation) in databases {
@@ -69,31 +73,20 @@ pub(super) fn tables(session: &Session, asked: &AskedTables) -> Result<Rows> {
         ("CREATE_OPTIONS", Cells::Text(256)),
         ("TABLE_COMMENT", Cells::Text(1024)),
     ]);
-    let virtual_tables = match asked.has_database(NAME) {
-        true => table_names(),
-        false => Vec::new(),
-    };
-    for name in virtual_tables {
+    for (database, name) in virtual_tables(session, asked) {
         let mut row = vec![Cell::Null; 21];
+        let (kind, engine, comment) = match database {
+            NAME => ("SYSTEM VIEW", None, ""),
+            sys::NAME => ("VIEW", None, "VIEW"),
+            _ => ("BASE TABLE", Some("PERFORMANCE_SCHEMA"), ""),
+        };
         row[0] = "def".into();
-        row[1] = NAME.into();
+        row[1] = database.into();
         row[2] = name.into();
-        row[3] = "SYSTEM VIEW".into();
-        row[20] = "".into();
+        row[3] = kind.into();
+        row[4] = engine.into();
+        row[20] = comment.into();
         rows.push(row);
-    }
-    let counted = performance_schema::NAME;
-    if asked.has_database(counted) && session.client.sees_database(counted) {
-        for name in performance_schema::table_names() {
-            let mut row = vec![Cell::Null; 21];
-            row[0] = "def".into();
-            row[1] = counted.into();
-            row[2] = name.into();
-            row[3] = "BASE TABLE".into();
-            row[4] = "PERFORMANCE_SCHEMA".into();
-            row[20] = "".into();
-            rows.push(row);
-        }
     }
     for_each_table(session, asked, |table| {
         let definition = &table.definition;

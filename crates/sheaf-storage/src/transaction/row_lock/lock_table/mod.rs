@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use crate::error::{Result, StorageError};
 use crate::key_range::KeyRange;
 use crate::page::TreeId;
-use crate::sync::Condvar;
+use crate::sync::{self, Condvar};
 use crate::transaction::TransactionId;
 use crate::transaction::row_lock::range_table::{Entered, RangeTable, WantedChange};
 use crate::transaction::row_lock::{
@@ -198,8 +198,9 @@ struct Owner {
     wakeup: Arc<Condvar>,
     /// While it waits: what tells whether it shall stop waiting.
     interrupt: Option<Interrupt>,
-    /// What it had changed and locked when it began to wait.
+    /// What it had changed and locked when it began to wait, and when that was.
     work: usize,
+    sleeps_since_ns: u64,
     /// It shall stop waiting, and has perhaps not noticed.
     gives_up: bool,
     /// The same because it is the victim of a deadlock.
@@ -557,6 +558,7 @@ impl LockTable {
     ) {
         let owner = self.owners.entry(transaction).or_default();
         owner.work = work;
+        owner.sleeps_since_ns = sync::monotonic_ns();
         owner.interrupt = interrupt.clone();
         owner.is_roused = interrupt.is_some();
     }

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
 use super::{LockTable, Purpose, Wait, are_compatible};
 use crate::page::TreeId;
+use crate::sync;
 use crate::transaction::TransactionId;
 use crate::transaction::row_lock::{LockKind, LockMode, LockName, RangeLock};
 
@@ -46,6 +48,10 @@ pub struct ShownLocks {
     pub locks: Vec<ShownLock>,
     /// Which lock is waited for by which, as places in the list: first the one that waits.
     pub waits: Vec<(usize, usize)>,
+    /// How long transactions that wait have done so.
+    pub waiting: BTreeMap<TransactionId, Duration>,
+    /// How many locks each transaction has or waits for.
+    pub counts: BTreeMap<TransactionId, usize>,
     /// There are more.
     pub is_cut: bool,
 }
@@ -120,8 +126,14 @@ impl LockTable {
             });
             ranges.entry(transaction).or_default().push(place);
         }
+        let now_ns = sync::monotonic_ns();
         for (waiter, owner) in &self.owners {
+            let count = owner.locks.len() + owner.ranges.len();
+            shown.counts.insert(*waiter, count);
             if let Some(wait) = &owner.wait {
+                let waited_ns = now_ns.saturating_sub(owner.sleeps_since_ns);
+                let waited = Duration::from_nanos(waited_ns);
+                shown.waiting.insert(*waiter, waited);
                 self.show_wait(*waiter, wait, (&places, &ranges), &mut shown);
             }
         }
