@@ -374,3 +374,152 @@ fn clients_that_say_nothing_keep_nobody_out() {
     });
     drop(silent);
 }
+
+#[test]
+fn what_statements_sort_and_keep_is_counted() {
+    let (_server, mut connection) = server();
+    run(
+        &mut connection,
+        &[
+            "SELECT a FROM t IGNORE INDEX (a) ORDER BY a",
+            "SELECT COUNT(*), a % 2 FROM t GROUP BY a % 2",
+            "SELECT id FROM t WHERE id = 1",
+        ],
+    );
+    let counted = format!(
+        "SELECT SUM_SORT_ROWS, SUM_SORT_SCAN, SUM_SORT_RANGE, SUM_CREATED_TMP_TABLES, SUM_NO_INDEX_USED FROM {BY_DIGEST} \
+         WHERE SCHEMA_NAME = 'shop' AND DIGEST_TEXT LIKE 'SELECT %FROM `t`%' ORDER BY DIGEST_TEXT"
+    );
+    assert_eq!(
+        query_text(&mut connection, &counted),
+        [
+            "0\t0\t0\t1\t1", // COUNT
+            "3\t1\t0\t0\t1", // a
+            "0\t0\t0\t0\t0", // id
+        ]
+    );
+    let status = "SELECT VARIABLE_VALUE >= 3 FROM performance_schema.session_status WHERE VARIABLE_NAME = 'Sort_rows'";
+    assert_eq!(query_text(&mut connection, status), ["1"]);
+}
+
+#[test]
+fn waits_for_locks_are_measured_and_shown() {
+    let (server, mut connection) = server();
+    run(
+        &mut connection,
+        &["BEGIN", "UPDATE t SET a = 11 WHERE id = 1"],
+    );
+    let mut waiter = server.connect();
+    run(&mut waiter, &["USE shop"]);
+    let waiting = std::thread::spawn(move || {
+        run(&mut waiter, &["UPDATE t SET a = 12 WHERE id = 1"]);
+        waiter
+    });
+    let waits = "SELECT locked_table, locked_index, waiting_query, waiting_lock_mode, \
+         blocking_pid = CONNECTION_ID(), sql_kill_blocking_query = CONCAT('KILL QUERY ', CONNECTION_ID()) \
+         FROM sys.innodb_lock_waits";
+    let expected = ["`shop`.`t`\tPRIMARY\tUPDATE t SET a = 12 WHERE id = 1\tX,REC_NOT_GAP\t1\t1"];
+    crate::harness::wait_until("a session waits", || {
+        query_text(&mut connection, waits) == expected
+    });
+    let locks = "SELECT OBJECT_NAME, INDEX_NAME, LOCK_MODE, LOCK_STATUS, LOCK_DATA, THREAD_ID = CONNECTION_ID() \
+         FROM performance_schema.data_locks ORDER BY LOCK_STATUS";
+    assert_eq!(
+        query_text(&mut connection, locks),
+        [
+            "t\tPRIMARY\tX,REC_NOT_GAP\tGRANTED\t1\t1",
+            "t\tPRIMARY\tX,REC_NOT_GAP\tWAITING\t1\t0",
+        ]
+    );
+    let pairs = "SELECT COUNT(*) FROM performance_schema.data_lock_waits w \
+         JOIN performance_schema.data_locks r ON r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
+         JOIN performance_schema.data_locks b ON b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID";
+    assert_eq!(query_text(&mut connection, pairs), ["1"]);
+    let states = "SELECT trx_state, trx_requested_lock_id IS NULL FROM information_schema.innodb_trx ORDER BY trx_state";
+    assert_eq!(
+        query_text(&mut connection, states),
+        ["LOCK WAIT\t0", "RUNNING\t1"]
+    );
+    let status = query_text(&mut connection, "SHOW ENGINE INNODB STATUS");
+    assert!(status[0].contains("LOCK WAIT"), "{status:?}");
+    run(&mut connection, &["COMMIT"]);
+    let mut waiter = waiting.join().expect("it is answered");
+    let waited = format!(
+        "SELECT SUM_LOCK_TIME > 0, SUM_LOCK_TIME <= SUM_TIMER_WAIT FROM {BY_DIGEST} WHERE DIGEST_TEXT LIKE 'UPDATE%' AND SUM_LOCK_TIME > 0"
+    );
+    assert_eq!(query_text(&mut waiter, &waited), ["1\t1"]);
+    assert_eq!(query_text(&mut waiter, waits), [""; 0]);
+}
+
+#[test]
+fn uses_of_indexes_are_counted() {
+    const BY_INDEX: &str = "performance_schema.table_io_waits_summary_by_index_usage";
+    let (server, mut connection) = server();
+    run(
+        &mut connection,
+        &[
+            "ALTER TABLE t ADD b INT DEFAULT 1, ADD KEY unused (b)",
+            &format!("TRUNCATE TABLE {BY_INDEX}"),
+            "SELECT a FROM t WHERE id = 2",
+            "SELECT id FROM t WHERE a = 20",
+            "INSERT INTO t (id, a) VALUES (4, 40), (5, 50)",
+            "UPDATE t SET b = 2 WHERE id = 4",
+            "DELETE FROM t WHERE id IN (4, 5)",
+        ],
+    );
+    let mut other = server.connect();
+    run(&mut other, &["SELECT a FROM shop.t WHERE id = 3"]);
+    drop(other);
+    let counted = format!(
+        "SELECT INDEX_NAME, COUNT_READ > 0, COUNT_INSERT, COUNT_UPDATE, COUNT_DELETE FROM {BY_INDEX} \
+         WHERE OBJECT_SCHEMA = 'shop' AND OBJECT_NAME = 't' ORDER BY INDEX_NAME"
+    );
+    assert_eq!(
+        query_text(&mut connection, &counted),
+        [
+            "NULL\t0\t2\t0\t0",
+            "PRIMARY\t1\t0\t1\t2",
+            "a\t1\t0\t0\t0",
+            "unused\t0\t0\t0\t0",
+        ]
+    );
+    let unused = "SELECT * FROM sys.schema_unused_indexes WHERE object_schema = 'shop'";
+    assert_eq!(query_text(&mut connection, unused), ["shop\tt\tunused"]);
+    let sums = "SELECT COUNT_INSERT, COUNT_WRITE FROM performance_schema.table_io_waits_summary_by_table \
+         WHERE OBJECT_NAME = 't'";
+    assert_eq!(query_text(&mut connection, sums), ["2\t5"]);
+    // Plans of operators count as direct ones do.
+    run(
+        &mut connection,
+        &[
+            "SET optimizer_switch = 'direct=off'",
+            &format!("TRUNCATE TABLE {BY_INDEX}"),
+            "SELECT id FROM t WHERE b = 1",
+            "DELETE FROM t WHERE b = 1 AND a > 25",
+        ],
+    );
+    assert_eq!(query_text(&mut connection, unused), ["shop\tt\ta"]);
+}
+
+#[test]
+fn histograms_have_the_buckets_of_mysql() {
+    let (_server, mut connection) = server();
+    run(&mut connection, &["DO 1", "DO 2"]);
+    let buckets = "SELECT SUM(COUNT_BUCKET), MAX(BUCKET_QUANTILE) FROM performance_schema.events_statements_histogram_by_digest h \
+         JOIN performance_schema.events_statements_summary_by_digest d USING (SCHEMA_NAME, DIGEST) \
+         WHERE DIGEST_TEXT = 'DO ?'";
+    assert_eq!(query_text(&mut connection, buckets), ["2\t1"]);
+    let all = "SELECT COUNT(*), MIN(BUCKET_TIMER_HIGH), MAX(BUCKET_TIMER_HIGH), MAX(COUNT_BUCKET_AND_LOWER) > 1 \
+         FROM performance_schema.events_statements_histogram_global";
+    assert_eq!(
+        query_text(&mut connection, all),
+        ["450\t10000000\t18446744073709551615\t1"]
+    );
+    run(
+        &mut connection,
+        &["TRUNCATE TABLE performance_schema.events_statements_histogram_by_digest"],
+    );
+    assert_eq!(query_text(&mut connection, buckets), ["NULL\tNULL"]);
+    let counted = format!("SELECT COUNT_STAR FROM {BY_DIGEST} WHERE DIGEST_TEXT = 'DO ?'");
+    assert_eq!(query_text(&mut connection, &counted), ["2"]);
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use sheaf_exec::MemoryTableSource;
 use sheaf_table::{Catalog, Column, Privileges, Table, View};
+use sheaf_types::ColumnType;
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 
@@ -463,6 +464,8 @@ impl Session {
                     .get(sheaf_access::TYPE_KEY)
                     .cloned()
                     .unwrap_or_default();
+                let parsed = ColumnType::parse(&ty);
+                let ty = parsed.map_or(ty, |parsed| parsed.definition_text());
                 let mut row: Vec<Cell> = vec![field.name().clone().into(), ty.into()];
                 if full {
                     row.push(Cell::Null);
