@@ -33,6 +33,7 @@
 mod budget;
 pub mod counting;
 pub mod crowd;
+mod group;
 mod making_room;
 pub mod planning;
 pub mod process;
@@ -42,6 +43,7 @@ mod thread_memory;
 mod watch;
 
 pub use budget::{Budget, Share};
+pub use group::most_unwritten;
 pub use making_room::making_room;
 pub use statement::{
     LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_go_on,

@@ -3,7 +3,7 @@
 //!
 //! A file is deleted when it is made, and lives on without a name until it is dropped; however a process ends, it
 //! leaves none behind. It is written from its beginning to its end, and may be read anywhere at any time. Nothing of it
-//! is ever synced.
+//! is ever synced, but where [memory is short](crate::disk::write_behind) who writes waits for the disk.
 //!
 //! All of them together have one limit. (What transactions spill, [`crate::transaction::spill_file`], has another,
 //! because a statement that sorts too much must not keep others from changing rows.)
@@ -14,7 +14,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::disk::write_behind::WriteBehind;
 use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that are written at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// What a file has written is noted when it is so much: heads and paddings are some bytes.
+const NOTED_BYTES: u64 = 16 << 10;
 
 /// The room for temporary files, and how much of it is used.
 #[derive(Debug)]
@@ -24,6 +30,7 @@ pub struct TempSpace {
     used_bytes: AtomicU64,
     /// Files that were ever made: their numbers are parts of their names.
     files: AtomicU64,
+    write_behind: WriteBehind,
 }
 
 impl TempSpace {
@@ -34,6 +41,7 @@ impl TempSpace {
             limit_bytes,
             used_bytes: AtomicU64::new(0),
             files: AtomicU64::new(0),
+            write_behind: WriteBehind::default(),
         })
     }
 
@@ -61,9 +69,10 @@ impl TempSpace {
         };
         match open() {
             Ok(file) => Ok(TempFile {
-                file,
+                file: Arc::new(file),
                 path,
                 length: AtomicU64::new(0),
+                noted: AtomicU64::new(0),
                 space: Arc::clone(self),
             }),
             Err(source) => Err(TempFileError { path, source }),
@@ -96,10 +105,12 @@ impl TempSpace {
 /// A temporary file; its room is free again when it is dropped.
 #[derive(Debug)]
 pub struct TempFile {
-    file: File,
+    file: Arc<File>,
     /// The name that it had.
     path: PathBuf,
     length: AtomicU64,
+    /// Up to here it was noted what is on its way to the disk.
+    noted: AtomicU64,
     space: Arc<TempSpace>,
 }
 
@@ -124,10 +135,26 @@ impl TempFile {
         let length = bytes.len() as u64;
         let write = || {
             self.space.take(length)?;
-            let end = self.length.fetch_add(length, Ordering::Relaxed);
-            self.file.write_all_at(bytes, end)
+            let mut end = self.length.fetch_add(length, Ordering::Relaxed);
+            for piece in bytes.chunks(PIECE_BYTES) {
+                self.file.write_all_at(piece, end)?;
+                end += piece.len() as u64;
+                self.note_written(end);
+            }
+            Ok(())
         };
         write().map_err(|source| self.failed(source))
+    }
+
+    /// Something was written that ends here.
+    fn note_written(&self, end: u64) {
+        if end < self.noted.load(Ordering::Relaxed) + NOTED_BYTES {
+            return;
+        }
+        let noted = self.noted.fetch_max(end, Ordering::Relaxed);
+        if let Some(length) = end.checked_sub(noted) {
+            self.space.write_behind.wrote(&self.file, noted, length);
+        }
     }
 
     /// Reads `bytes.len()` bytes from `offset` on.

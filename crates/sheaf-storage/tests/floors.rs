@@ -79,6 +79,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "making_room",
             "stop_flag",
             "process",
+            "group",
             "thread_memory",
             "statement",
             "planning",

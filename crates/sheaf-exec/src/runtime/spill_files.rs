@@ -15,10 +15,12 @@ use futures::{Stream, stream};
 use sheaf_memory::of_this_statement;
 use sheaf_storage::{TempFile, TempSpace};
 
-use crate::error::{temp_file_error, temp_file_io_error};
+use crate::error::{ExecError, temp_file_error, temp_file_io_error};
 
 /// Bytes that are read at a time.
 const READ_BYTES: u64 = 256 << 10;
+/// Bytes that are written at a time.
+const WRITE_BYTES: usize = 1 << 20;
 
 /// Makes spill files in the storage's space for temporary files.
 pub(crate) struct SpillFiles(pub Arc<TempSpace>);
@@ -66,9 +68,14 @@ impl SpillFile for Spilled {
 struct Writer(Arc<TempFile>);
 
 impl io::Write for Writer {
+    /// A batch may have a hundred megabytes. Between its pieces the statement can be stopped.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.append(bytes).map_err(temp_file_io_error)?;
-        Ok(bytes.len())
+        if sheaf_memory::shall_stop() {
+            return Err(io::Error::other(ExecError::Cancelled));
+        }
+        let piece = &bytes[..bytes.len().min(WRITE_BYTES)];
+        self.0.append(piece).map_err(temp_file_io_error)?;
+        Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

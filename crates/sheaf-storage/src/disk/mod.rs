@@ -18,6 +18,7 @@
 //! |---|---|
 //! | [`data_directory`] | names of the files of a data directory, and its lock |
 //! | [`frame_arena`] | the memory that pages are read into |
+//! | [`write_behind`] | writes of temporary files that are on their way |
 
 mod blocking;
 mod buffers;
@@ -26,6 +27,7 @@ pub(crate) mod frame_arena;
 pub mod io_uring;
 pub mod simulated;
 pub mod thread_pool;
+pub(crate) mod write_behind;
 
 use std::io;
 use std::path::Path;
