@@ -18,6 +18,8 @@ const NOT_FIXED_DECIMALS: u8 = 31;
 const MAX_LENGTH_BYTES: usize = 9;
 /// Longer texts have lengths of three bytes or more.
 const MAX_SHORT_TEXT_BYTES: usize = 250;
+/// Values of so many bytes are looked at one by one: many of them may be more than there is room for.
+const MIDDLING_BYTES: usize = 128 << 10;
 
 /// Appends one row of a batch. Fails as [`encode_text`] does.
 pub fn encode(
@@ -81,12 +83,17 @@ fn json_text(bytes: &[u8]) -> String {
 /// A long value gets the room that it takes, and no more.
 fn make_room_for(bytes: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let all = bytes + MAX_LENGTH_BYTES;
+    let has_room = match all <= out.capacity() - out.len() {
+        // The process takes what was reserved when it is written to.
+        true => bytes < MIDDLING_BYTES || sheaf_memory::has_room_for(bytes),
+        // What is there is copied.
+        false => sheaf_memory::has_room_for_value(bytes + out.len()),
+    };
+    if !has_room {
+        return Err(SqlError::query_interrupted());
+    }
     if all <= out.capacity() - out.len() {
         return Ok(());
-    }
-    // What is there is copied when it grows.
-    if !sheaf_memory::has_room_for_value(bytes.max(out.capacity())) {
-        return Err(SqlError::query_interrupted());
     }
     if bytes >= LONG_VALUE_BYTES && bytes > out.len() {
         out.reserve_exact(all);

@@ -220,8 +220,13 @@ impl Class {
     }
 }
 
-/// A value as the array of a batch of one row.
+/// A value as the array of a batch of one row. `None`: it is of another type, or the statement shall stop.
 fn array_of_input(value: &Value) -> Option<ArrayRef> {
+    if let Value::Text(text) = value
+        && !sheaf_memory::has_room_for_value(text.len())
+    {
+        return None;
+    }
     Some(match value {
         Value::Int(number) => Arc::new(Int64Array::from_value(*number, 1)),
         Value::UInt(number) => Arc::new(Int64Array::from_value(i64::try_from(*number).ok()?, 1)),
