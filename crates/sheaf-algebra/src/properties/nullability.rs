@@ -185,7 +185,11 @@ impl Outcomes {
     fn of(condition: &Scalar, missing: &ColumnSet) -> Outcomes {
         let of = |operand: &Scalar| Outcomes::of(operand, missing);
         match condition.kind() {
-            ScalarKind::Literal(ScalarValue::Boolean(value)) => Outcomes::only(*value),
+            ScalarKind::Literal(value) => match value.as_ref() {
+                ScalarValue::Boolean(value) => Outcomes::only(*value),
+                value if value.is_null() => Outcomes::only(None),
+                _ => Outcomes::ANY,
+            },
             ScalarKind::And(conditions) => {
                 let all = conditions.iter().map(of);
                 all.reduce(Outcomes::and).unwrap_or(Outcomes::ANY)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;
-use datafusion_common::{Result, internal_err};
+use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{Case, Cast, InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF, cast};
 
@@ -32,7 +32,7 @@ impl Scalar {
             ScalarKind::Literal(value) => {
                 let metadata = self.field.metadata();
                 let metadata = (!metadata.is_empty()).then(|| FieldMetadata::from(metadata));
-                Expr::Literal(value.clone(), metadata)
+                Expr::Literal(ScalarValue::clone(value), metadata)
             }
             ScalarKind::Call {
                 function,

@@ -58,8 +58,8 @@ pub struct Scalar {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScalarKind {
     Column(ColumnId),
-    /// Its type is in the field, metadata and all.
-    Literal(ScalarValue),
+    /// Its type is in the field, metadata and all. Expressions are copied often, and a text may be megabytes.
+    Literal(Arc<ScalarValue>),
     Call {
         function: Arc<ScalarUDF>,
         arguments: Vec<Scalar>,
@@ -230,14 +230,14 @@ impl Scalar {
     /// A constant of the type of its value.
     pub fn literal(value: ScalarValue) -> Scalar {
         let field = Field::new("literal", value.data_type(), value.is_null());
-        Scalar::new(ScalarKind::Literal(value), Arc::new(field))
+        Scalar::new(ScalarKind::Literal(Arc::new(value)), Arc::new(field))
     }
 
     /// A constant, and what its type is besides that of its value.
     pub fn typed_literal(value: ScalarValue, metadata: HashMap<String, String>) -> Scalar {
         let field = Field::new("literal", value.data_type(), value.is_null());
         let field = Arc::new(field.with_metadata(metadata));
-        Scalar::new(ScalarKind::Literal(value), field)
+        Scalar::new(ScalarKind::Literal(Arc::new(value)), field)
     }
 
     /// A condition that is always this.

@@ -56,10 +56,8 @@ impl Batches<'_> {
             ScalarKind::Literal(value) => {
                 let metadata = scalar.field().metadata();
                 let metadata = (!metadata.is_empty()).then(|| FieldMetadata::from(metadata));
-                Ok(Arc::new(Literal::new_with_metadata(
-                    value.clone(),
-                    metadata,
-                )))
+                let value = ScalarValue::clone(value);
+                Ok(Arc::new(Literal::new_with_metadata(value, metadata)))
             }
             ScalarKind::Call {
                 function,
