@@ -13,7 +13,7 @@
 //! | `memory_pool`, [`memory_consumers`] | which operator gets how much query memory, and which has run out |
 //! | [`blocking`] | work that blocks, on a worker thread |
 //! | [`row_by_row`], [`json_table`], [`lateral`] | operators that DataFusion's logical plans do not have |
-//! | [`value_array`] | values of a column as an array |
+//! | [`value_array`], [`shared_constant`] | values of a column as an array, and a long constant |
 //! | [`table_source`], [`hints`], [`plan_size`], [`group_keys`] | what the planners see of tables and plans |
 
 pub mod aggregates;
@@ -31,6 +31,7 @@ pub mod operator;
 pub mod plan_size;
 pub mod row_by_row;
 pub mod runtime;
+pub mod shared_constant;
 mod short_key;
 pub mod table_source;
 pub mod typing;

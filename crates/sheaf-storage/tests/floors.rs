@@ -179,6 +179,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "lateral",
             "value_array",
             "short_key",
+            "shared_constant",
             "operator",
             "keyed_join",
             "runtime",

@@ -18,11 +18,12 @@ use datafusion_expr::type_coercion::other::{
 };
 use datafusion_physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion_physical_expr::expressions::{
-    CastExpr, Column, Literal, binary, case, cast, in_list, is_not_null, is_null, lit, not,
+    CastExpr, Column, binary, case, cast, in_list, is_not_null, is_null, lit, not,
 };
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
+use sheaf_exec::shared_constant::constant;
 
 use super::expression::{MAX_DEEP_CHAIN, operator_of};
 use super::{Aggregate, Scalar, ScalarKind, Truth};
@@ -56,8 +57,7 @@ impl Batches<'_> {
             ScalarKind::Literal(value) => {
                 let metadata = scalar.field().metadata();
                 let metadata = (!metadata.is_empty()).then(|| FieldMetadata::from(metadata));
-                let value = ScalarValue::clone(value);
-                Ok(Arc::new(Literal::new_with_metadata(value, metadata)))
+                constant(value, metadata)
             }
             ScalarKind::Call {
                 function,
