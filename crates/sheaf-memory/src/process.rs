@@ -32,6 +32,9 @@ const SHORT_MICROS: u64 = 20_000;
 const MAX_TOLERANCE_BYTES: usize = 32 << 20;
 /// Nor more than this part of its limit.
 const TOLERANCE_SHARE: usize = 4;
+/// The end of the tolerance that nobody is given, however small the limit is: where lists of syntax trees grow, and
+/// texts of requests are copied, they take megabytes in one step.
+const LEAST_RESERVE_BYTES: usize = 10 << 20;
 
 /// What the kernel has for a thread: its stack there, the tables of the pages of its own stack, and the socket of its
 /// client. 400 threads of clients took 11.3 MiB of a cgroup.
@@ -208,10 +211,14 @@ pub(crate) fn room_for(bytes: usize) -> Room {
     }
 }
 
-/// How far the process may pass its limit before statements are stopped: three eighths of the tolerance are for what
-/// happens until the next look, and for what a statement takes between two safe points.
+/// How far the process may pass its limit before statements are stopped: three eighths of the tolerance or more are for
+/// what happens until the next look, and for what a statement takes between two safe points.
 fn bearable(limit: usize) -> usize {
-    tolerance(limit) / 8 * 5
+    let tolerance = tolerance(limit);
+    let (most, least) = (tolerance / 8 * 5, tolerance / 8 * 3);
+    tolerance
+        .saturating_sub(LEAST_RESERVE_BYTES)
+        .clamp(least, most)
 }
 
 /// Whether the process has so much less than its limit that lenders may take their memory again.
@@ -401,5 +408,8 @@ mod tests {
     fn the_tolerance_is_a_quarter_of_little_and_no_more_than_its_maximum() {
         assert_eq!(tolerance(64 << 20), 16 << 20);
         assert_eq!(tolerance(1 << 30), 32 << 20);
+        assert_eq!(bearable(32 << 20), 3 << 20);
+        assert_eq!(bearable(64 << 20), 6 << 20);
+        assert_eq!(bearable(1 << 30), 20 << 20);
     }
 }
