@@ -28,6 +28,10 @@ const GIVE_BACK_MICROS: u64 = 50_000;
 const GIVE_BACK_SOON_MICROS: u64 = 5_000;
 /// How long lenders are left alone that have given less than they were asked for.
 const SHORT_MICROS: u64 = 20_000;
+/// How long statements wait for what lenders write to the disk before one of them is stopped.
+const WRITING_MICROS: u64 = 500_000;
+/// They wait while the process is no further than by this part of its tolerance beyond what is bearable.
+const WRITING_SHARE: usize = 8;
 /// The process takes at most this much more than its limit.
 const MAX_TOLERANCE_BYTES: usize = 32 << 20;
 /// Nor more than this part of its limit.
@@ -49,6 +53,9 @@ const ROOM_SHARE: usize = 16;
 pub trait Lender: Send + Sync {
     /// Gives back up to so many bytes. It waits for nothing: the caller may hold latches. Returns how many it gave.
     fn lend(&self, bytes: usize) -> usize;
+
+    /// Bytes that it could give if they were on the disk, where they are on their way to.
+    fn coming(&self) -> usize;
 }
 
 static LENDERS: Mutex<Vec<Weak<dyn Lender>>> = Mutex::new(Vec::new());
@@ -69,6 +76,8 @@ static ASKING: Mutex<()> = Mutex::new(());
 static GIVING: Mutex<()> = Mutex::new(());
 /// When lenders last gave less than they were asked for.
 static SHORT: AtomicU64 = AtomicU64::new(0);
+/// Since when the process has had too much; 0: it has not.
+static FULL_SINCE: AtomicU64 = AtomicU64::new(0);
 /// What the kernel has for the process's threads.
 static OF_KERNEL: AtomicUsize = AtomicUsize::new(0);
 /// The most that was seen.
@@ -116,7 +125,7 @@ pub(crate) fn expect_free_memory() {
 }
 
 /// By how much the process comes near to the end of its tolerance: statements that hold so much have to be stopped.
-pub(crate) fn bytes_too_many() -> usize {
+fn bytes_too_many() -> usize {
     let Some(mut excess) = excess(LOOK_MICROS) else {
         return 0;
     };
@@ -126,6 +135,58 @@ pub(crate) fn bytes_too_many() -> usize {
         excess = look(0).saturating_sub(limit);
     }
     excess.saturating_sub(most)
+}
+
+/// What is to be done about what the process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fullness {
+    /// Nothing.
+    Bearable,
+    /// It has too much. Caches are about to give as much as that, and who takes memory is to wait for them.
+    Writing,
+    /// Statements that hold so much have to be stopped.
+    TooFull(usize),
+}
+
+/// How full the process is. Lenders are asked first.
+pub(crate) fn fullness() -> Fullness {
+    let too_many = bytes_too_many();
+    if too_many == 0 {
+        if FULL_SINCE.load(Ordering::Relaxed) > 0 {
+            FULL_SINCE.store(0, Ordering::Relaxed);
+        }
+        return Fullness::Bearable;
+    }
+    let now = now();
+    let since = FULL_SINCE.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    let full_micros = now.saturating_sub(since.err().unwrap_or(now));
+    fullness_with(too_many, LIMIT.load(Ordering::Relaxed), full_micros, coming)
+}
+
+/// The same where it has had so many bytes too many for so long.
+fn fullness_with(
+    too_many: usize,
+    limit: usize,
+    full_micros: u64,
+    coming: impl FnOnce() -> usize,
+) -> Fullness {
+    let may_wait = full_micros < WRITING_MICROS && too_many <= tolerance(limit) / WRITING_SHARE;
+    match may_wait && coming() >= too_many {
+        true => Fullness::Writing,
+        false => Fullness::TooFull(too_many),
+    }
+}
+
+/// What lenders could give if it were on the disk.
+fn coming() -> usize {
+    let lenders = match LENDERS.try_lock() {
+        Ok(lenders) => lenders,
+        Err(TryLockError::Poisoned(lenders)) => lenders.into_inner(),
+        // Somebody asks them, and is told.
+        Err(TryLockError::WouldBlock) => return 0,
+    };
+    let lenders = lenders.iter().filter_map(Weak::upgrade);
+    lenders.map(|lender| lender.coming()).sum()
 }
 
 /// Whether the process was near to its limit, or beyond it, when it was looked at last.
@@ -411,5 +472,17 @@ mod tests {
         assert_eq!(bearable(32 << 20), 3 << 20);
         assert_eq!(bearable(64 << 20), 6 << 20);
         assert_eq!(bearable(1 << 30), 20 << 20);
+    }
+
+    #[test]
+    fn statements_wait_a_while_for_what_is_written() {
+        const MIB: usize = 1 << 20;
+        let with = |too_many, micros, coming| {
+            fullness_with(too_many * MIB, 64 * MIB, micros, || coming * MIB)
+        };
+        assert_eq!(with(2, 0, 2), Fullness::Writing);
+        assert_eq!(with(2, 0, 1), Fullness::TooFull(2 * MIB));
+        assert_eq!(with(3, 0, 30), Fullness::TooFull(3 * MIB));
+        assert_eq!(with(2, WRITING_MICROS, 30), Fullness::TooFull(2 * MIB));
     }
 }

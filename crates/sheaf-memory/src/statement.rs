@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Wea
 use std::time::{Duration, Instant};
 
 use crate::making_room::{makes_room, making_room};
+use crate::process::Fullness;
 use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
@@ -535,7 +536,15 @@ fn await_room_for(bytes: usize, looks: usize, is_over: impl Fn() -> bool) -> boo
 #[cold]
 fn settle_and_check() {
     process::note_taken(settle());
-    stop_for(process::bytes_too_many());
+    loop {
+        match process::fullness() {
+            Fullness::Bearable => return stop_for(0),
+            Fullness::TooFull(bytes) => return stop_for(bytes),
+            // What a slow disk has not taken yet is no reason to stop anybody.
+            Fullness::Writing if makes_room() || shall_stop() => return,
+            Fullness::Writing => std::thread::sleep(BLOCK_LOOK),
+        }
+    }
 }
 
 /// Stops those statements that hold most, until they hold so many bytes together with those that are about to let go.

@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::thread;
 use std::time::Duration;
 
-use crate::process;
+use crate::process::{self, Fullness};
 use crate::statement::stop_for;
 
 /// How often the thread looks.
@@ -30,7 +30,10 @@ pub fn keep_within(bytes: usize) {
 fn watch() {
     loop {
         process::count_threads();
-        stop_for(process::bytes_too_many());
+        stop_for(match process::fullness() {
+            Fullness::TooFull(bytes) => bytes,
+            Fullness::Bearable | Fullness::Writing => 0,
+        });
         let is_close = process::was_close();
         thread::sleep(if is_close { CLOSE_WATCH } else { WATCH });
     }

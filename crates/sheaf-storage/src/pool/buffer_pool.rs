@@ -761,6 +761,13 @@ impl BufferPool {
             && self.core.take_lent_frames_back(EVICTION_BATCH) > 0
     }
 
+    /// Frames that may be lent besides those that are.
+    fn lendable_frames(&self) -> usize {
+        let frames = self.core.frames_in_service();
+        let most = frames.saturating_sub(MIN_FRAMES.max(frames / KEPT_SHARE));
+        most.saturating_sub(self.core.lent_frames())
+    }
+
     /// A frame for a page that a scan does not keep, if one can be had without waiting for the disk: that of such a
     /// page that was used, unless there is room for both.
     pub(crate) fn try_allocate_passing_frame(&self) -> Option<FrameId> {
@@ -791,10 +798,7 @@ impl BufferPool {
 
 impl Lender for BufferPool {
     fn lend(&self, bytes: usize) -> usize {
-        let frames = self.core.frames_in_service();
-        let most = frames.saturating_sub(MIN_FRAMES.max(frames / KEPT_SHARE));
-        let most = most.saturating_sub(self.core.lent_frames());
-        let wanted = bytes.div_ceil(PAGE_SIZE).min(most);
+        let wanted = bytes.div_ceil(PAGE_SIZE).min(self.lendable_frames());
         if wanted == 0 {
             return 0;
         }
@@ -803,6 +807,10 @@ impl Lender for BufferPool {
             self.writer_signal.call();
         }
         self.core.lend_free_frames(wanted) * PAGE_SIZE
+    }
+
+    fn coming(&self) -> usize {
+        self.core.dirty_frames().min(self.lendable_frames()) * PAGE_SIZE
     }
 }
 
