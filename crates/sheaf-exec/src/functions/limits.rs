@@ -537,7 +537,9 @@ impl TextWriter {
         if bytes <= self.text.capacity() - self.text.len() {
             return;
         }
-        match sheaf_memory::has_room_for_value(bytes.max(self.text.capacity())) {
+        // What is there is copied to a place of twice its size, or as long as it takes.
+        let grown = (2 * self.text.capacity()).max(self.text.len() + bytes);
+        match sheaf_memory::has_room_for_value(grown) {
             true => self.text.reserve(bytes),
             false => self.is_full = true,
         }
