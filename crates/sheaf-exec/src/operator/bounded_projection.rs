@@ -8,7 +8,9 @@
 //!   8192 rows  -->  [list] too much for 1024, 512, 256 rows  -->  batches of 256 rows, later more again
 //! ```
 //!
-//! What is handed on may wait for a client that does not read, so it is much less than one result may take.
+//! What is handed on may wait for a client that does not read, so it is much less than one result may take. In a plan of
+//! many projections, such as the parts of a UNION, all of them may hand on something at the same time. Each hands on
+//! less then.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,7 +20,7 @@ use std::task::{Context, Poll, ready};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::Result;
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_expr::ColumnarValue;
 use datafusion_physical_expr::PhysicalExpr;
@@ -37,6 +39,10 @@ use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// What several rows that are handed on take at most.
 const HANDED_ON_BYTES: usize = 1 << 20;
+/// As much as by so many projections may be handed on in a plan of more of them.
+const FULL_PROJECTIONS: usize = 4;
+/// Each of them hands on so much in any case.
+const LEAST_HANDED_ON_BYTES: usize = 64 << 10;
 /// Rows that are tried first.
 const FIRST_ROWS: usize = 1024;
 /// A piece that takes less than this part of what it may is followed by one of more rows.
@@ -49,21 +55,37 @@ pub fn bound_projections(
     limits: &ResultLimits,
     handed_on_bytes: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut count = 0;
+    plan.apply(|node| {
+        count += usize::from(is_to_be_bounded(node));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let most = handed_on_by_each(count).min(handed_on_bytes);
     let bounded = plan.transform_up(|node| {
-        let is_bounded = node.downcast_ref::<ProjectionExec>().is_some_and(|node| {
-            let mut list = node.expr().iter();
-            list.any(|item| may_be_long(&item.expr))
-        });
-        if !is_bounded {
+        if !is_to_be_bounded(&node) {
             return Ok(Transformed::no(node));
         }
         Ok(Transformed::yes(Arc::new(BoundedProjectionExec {
             input: node,
             row_bytes: limits.batch_bytes.saturating_mul(PARTS_OF_ROW),
-            batch_bytes: limits.batch_bytes.min(handed_on_bytes).min(HANDED_ON_BYTES),
+            batch_bytes: limits.batch_bytes.min(most),
         })))
     })?;
     Ok(bounded.data)
+}
+
+/// Whether it is a projection that makes long texts.
+fn is_to_be_bounded(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<ProjectionExec>().is_some_and(|node| {
+        let mut list = node.expr().iter();
+        list.any(|item| may_be_long(&item.expr))
+    })
+}
+
+/// What each of so many projections hands on at most.
+fn handed_on_by_each(count: usize) -> usize {
+    let each = HANDED_ON_BYTES * FULL_PROJECTIONS / count.max(1);
+    each.clamp(LEAST_HANDED_ON_BYTES, HANDED_ON_BYTES)
 }
 
 /// See the module's comment.
@@ -231,5 +253,18 @@ impl Stream for BoundedStream {
 impl RecordBatchStream for BoundedStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_projections_hand_on_less_each() {
+        assert_eq!(handed_on_by_each(1), HANDED_ON_BYTES);
+        assert_eq!(handed_on_by_each(4), HANDED_ON_BYTES);
+        assert_eq!(handed_on_by_each(20), HANDED_ON_BYTES / 5);
+        assert_eq!(handed_on_by_each(1000), LEAST_HANDED_ON_BYTES);
     }
 }
