@@ -1,10 +1,13 @@
 //! Pieces of syntax tree.
 
+use sheaf_access::cancel;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 use sqlparser::tokenizer::Span;
+
+use crate::error::Result;
 
 /// Aggregates of MySQL by their names here.
 pub fn aggregate_name(name: &str) -> Option<&'static str> {
@@ -115,6 +118,41 @@ pub fn function(name: &str, args: Vec<FunctionArg>) -> Function {
 /// A call; the name is exact.
 pub fn call(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(function(name, args.into_iter().map(argument).collect()))
+}
+
+/// A copy of an expression. That of a call with thousands of arguments takes megabytes: between them the statement can
+/// be stopped.
+pub fn copy_of(expr: &Expr) -> Result<Expr> {
+    cancel::check_statement()?;
+    let Expr::Function(call) = expr else {
+        return Ok(expr.clone());
+    };
+    let FunctionArguments::List(list) = &call.args else {
+        return Ok(expr.clone());
+    };
+    cancel::check_room_for_value(list.args.len() * size_of::<FunctionArg>())?;
+    let mut args = Vec::with_capacity(list.args.len());
+    for arg in &list.args {
+        args.push(match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => argument(copy_of(expr)?),
+            other => other.clone(),
+        });
+    }
+    let args = FunctionArgumentList {
+        duplicate_treatment: list.duplicate_treatment,
+        args,
+        clauses: list.clauses.clone(),
+    };
+    Ok(Expr::Function(Function {
+        name: call.name.clone(),
+        uses_odbc_syntax: call.uses_odbc_syntax,
+        parameters: call.parameters.clone(),
+        args: FunctionArguments::List(args),
+        filter: call.filter.clone(),
+        null_treatment: call.null_treatment,
+        over: call.over.clone(),
+        within_group: call.within_group.clone(),
+    }))
 }
 
 /// A name without quotes.

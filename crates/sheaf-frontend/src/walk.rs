@@ -1,7 +1,8 @@
 //! The walk over all expressions of a syntax tree, and the tables between them.
 //!
 //! Every visitor type that is given to sqlparser makes the compiler copy the walk over the whole syntax tree, a hundred
-//! kilobytes of code. So there is one, and visitors are called through a pointer.
+//! kilobytes of code. So there is one for those that change the tree and one for those that read it, and visitors are
+//! called through a pointer.
 //!
 //! The first argument of TIMESTAMPDIFF, TIMESTAMPADD and GET_FORMAT looks like the name of a column, and there may be a
 //! column of this name. It is a word of the function, and not visited.
@@ -10,7 +11,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Insert, Query, Select, TableFactor,
-    TableWithJoins, VisitMut, VisitorMut,
+    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 /// Functions whose first argument is a word.
@@ -39,6 +40,25 @@ pub trait ExpressionVisitor {
 /// Calls the visitor for an expression and all below it, those of subqueries included.
 pub fn walk_expression(expression: &mut Expr, visitor: &mut dyn ExpressionVisitor) {
     let _ = expression.visit(&mut Walk::new(visitor));
+}
+
+/// What is called for each expression that is only read.
+pub trait ExpressionReader {
+    /// Before a subquery's expressions.
+    fn enter_query(&mut self, _query: &Query) {}
+    /// After them.
+    fn leave_query(&mut self) {}
+    /// Before the expression's operands.
+    fn enter_expression(&mut self, _expression: &Expr) {}
+    /// After them. Breaking ends the walk.
+    fn leave_expression(&mut self, expression: &Expr) -> ControlFlow<()>;
+}
+
+/// As [`walk_expression`], without a copy of an expression that stays as it is: one with thousands of arguments takes
+/// megabytes.
+pub fn read_expression(expression: &Expr, reader: &mut dyn ExpressionReader) {
+    let word = Word::None;
+    let _ = expression.visit(&mut ReadingWalk { reader, word });
 }
 
 /// Calls `visit` for an expression and all below it, operands first, but for what stands in subqueries: there a name
@@ -104,6 +124,29 @@ enum Word {
     Open,
 }
 
+impl Word {
+    /// The walk comes to an expression. False: it is a word.
+    fn enters(&mut self, expression: &Expr) -> bool {
+        if *self == Word::Next {
+            *self = Word::Open;
+            return false;
+        }
+        if begins_with_word(expression) {
+            *self = Word::Next;
+        }
+        true
+    }
+
+    /// The walk leaves an expression. False: it is a word.
+    fn leaves(&mut self) -> bool {
+        if *self == Word::Open {
+            *self = Word::None;
+            return false;
+        }
+        true
+    }
+}
+
 impl<'a> Walk<'a> {
     fn new(visitor: &'a mut dyn ExpressionVisitor) -> Walk<'a> {
         let word = Word::None;
@@ -159,22 +202,49 @@ impl VisitorMut for Walk<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.word == Word::Next {
-            self.word = Word::Open;
-            return ControlFlow::Continue(());
+        if self.word.enters(expression) {
+            self.visitor.enter_expression(expression);
         }
-        if begins_with_word(expression) {
-            self.word = Word::Next;
-        }
-        self.visitor.enter_expression(expression);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.word == Word::Open {
-            self.word = Word::None;
-            return ControlFlow::Continue(());
+        match self.word.leaves() {
+            true => self.visitor.leave_expression(expression),
+            false => ControlFlow::Continue(()),
         }
-        self.visitor.leave_expression(expression)
+    }
+}
+
+struct ReadingWalk<'a> {
+    reader: &'a mut dyn ExpressionReader,
+    word: Word,
+}
+
+impl Visitor for ReadingWalk<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.reader.enter_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
+        self.reader.leave_query();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if self.word.enters(expression) {
+            self.reader.enter_expression(expression);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match self.word.leaves() {
+            true => self.reader.leave_expression(expression),
+            false => ControlFlow::Continue(()),
+        }
     }
 }

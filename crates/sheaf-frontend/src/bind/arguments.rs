@@ -1,13 +1,13 @@
 //! A call taken apart: its arguments, and the name of the aggregate that it is.
 
-use sheaf_access::cancel;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, OrderByExpr, Value as Literal,
+    DateTimeField, DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, OrderByExpr, Value as Literal,
 };
 
 use crate::error::{Result, SqlError};
+use crate::syntax::copy_of;
 
 /// Functions that the grammar knows with their arguments.
 const OF_THE_GRAMMAR: [&str; 37] = [
@@ -123,39 +123,6 @@ pub fn take_arguments(args: &FunctionArguments) -> Result<Arguments> {
         }
     }
     Ok(taken)
-}
-
-/// A copy of an expression. That of a call with thousands of arguments takes megabytes: between them the statement can
-/// be stopped.
-pub fn copy_of(expr: &Expr) -> Result<Expr> {
-    cancel::check_statement()?;
-    let Expr::Function(call) = expr else {
-        return Ok(expr.clone());
-    };
-    let FunctionArguments::List(list) = &call.args else {
-        return Ok(expr.clone());
-    };
-    let args = list.args.iter().map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-            Ok(FunctionArg::Unnamed(FunctionArgExpr::Expr(copy_of(expr)?)))
-        }
-        other => Ok(other.clone()),
-    });
-    let args = FunctionArgumentList {
-        duplicate_treatment: list.duplicate_treatment,
-        args: args.collect::<Result<_>>()?,
-        clauses: list.clauses.clone(),
-    };
-    Ok(Expr::Function(Function {
-        name: call.name.clone(),
-        uses_odbc_syntax: call.uses_odbc_syntax,
-        parameters: call.parameters.clone(),
-        args: FunctionArguments::List(args),
-        filter: call.filter.clone(),
-        null_treatment: call.null_treatment,
-        over: call.over.clone(),
-        within_group: call.within_group.clone(),
-    }))
 }
 
 /// A unit of time given as an argument, as in TIMESTAMPDIFF(MONTH, a, b).

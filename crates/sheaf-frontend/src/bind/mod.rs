@@ -46,7 +46,7 @@
 //! | [`hints`] | query blocks, and the hints that find them and their tables by name |
 
 mod aggregate_operands;
-pub mod arguments;
+mod arguments;
 mod block;
 mod change_condition;
 mod character_set;

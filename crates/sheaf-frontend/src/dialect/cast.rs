@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Token;
 use super::binding;
 use super::name::parse_collation_of;
 use crate::character_sets::has_other_bytes;
-use crate::syntax::{call, null};
+use crate::syntax::{argument, call, function, null};
 
 /// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand: then it
 /// is the name of a character set.
@@ -223,13 +223,14 @@ pub(super) fn parse_weight_string(parser: &mut Parser) -> Result<Expr, ParserErr
 pub(super) fn parse_char(parser: &mut Parser) -> Result<Expr, ParserError> {
     parser.advance_token();
     parser.expect_token(&Token::LParen)?;
-    let codes = parser.parse_comma_separated(Parser::parse_expr)?;
+    // As arguments from the beginning: a second list of tens of thousands takes megabytes.
+    let codes = parser.parse_comma_separated(|parser| Ok(argument(parser.parse_expr()?)))?;
     let charset = match parser.parse_keyword(Keyword::USING) {
         true => Some(parser.parse_object_name(false)?),
         false => None,
     };
     parser.expect_token(&Token::RParen)?;
-    let bytes = call("char", codes);
+    let bytes = Expr::Function(function("char", codes));
     Ok(match charset {
         Some(charset) => converted(Box::new(bytes), None, Some(charset)),
         None => bytes,

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use sheaf_frontend::bind::arguments::copy_of;
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
+use sheaf_frontend::syntax::copy_of;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::TableDefinition;
 use sheaf_types::Collation;

@@ -30,7 +30,7 @@ use arrow::compute::take;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
-use sheaf_frontend::walk::{walk_expression, walk_query};
+use sheaf_frontend::walk::{read_expression, walk_query};
 use sheaf_optimizer::ExtraNote;
 use sheaf_storage::ReadView;
 use sheaf_types::{ColumnType, Value};
@@ -271,7 +271,7 @@ impl OverRows {
         }
         let filters_texts = source.rest().iter().any(|conjunct| {
             let mut parts = PartsOfRow::default();
-            walk_expression(&mut (*conjunct).clone(), &mut parts);
+            read_expression(conjunct, &mut parts);
             parts.computes || parts.columns.iter().any(|column| is_text(column, names))
         });
         let headers = Headers::of((written, text), names)?;

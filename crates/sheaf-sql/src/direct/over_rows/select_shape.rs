@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionReader, read_expression};
 use sqlparser::ast;
 
 use crate::direct::names::{Names, column_of};
@@ -74,7 +74,7 @@ fn any_item(select: &ast::Select, holds: impl Fn(&OfMany) -> bool) -> bool {
     select.projection.iter().any(|item| match item {
         ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
             let mut functions = OfMany::default();
-            walk_expression(&mut expr.clone(), &mut functions);
+            read_expression(expr, &mut functions);
             holds(&functions)
         }
         _ => false,
@@ -92,7 +92,7 @@ pub(super) fn has_queries(select: &ast::Select) -> bool {
     let mut parts = items.chain(&select.selection).chain(&select.having);
     parts.any(|expr| {
         let mut queries = OfMany::default();
-        walk_expression(&mut expr.clone(), &mut queries);
+        read_expression(expr, &mut queries);
         queries.has_queries
     })
 }
@@ -113,13 +113,13 @@ pub(super) fn shows_columns_of_queries(select: &ast::Select, names: &[Names<'_>]
     for item in &select.projection {
         match item {
             ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-                walk_expression(&mut expr.clone(), &mut parts);
+                read_expression(expr, &mut parts);
             }
             _ => return true,
         }
     }
     if let Some(having) = &select.having {
-        walk_expression(&mut having.clone(), &mut parts);
+        read_expression(having, &mut parts);
     }
     let is_of_query = |column: &ast::Expr| match column_of(names, column) {
         Some((table, _)) => names[table].table().is_none(),
@@ -152,7 +152,7 @@ impl PartsOfRow {
     }
 }
 
-impl ExpressionVisitor for PartsOfRow {
+impl ExpressionReader for PartsOfRow {
     fn enter_query(&mut self, _query: &ast::Query) {
         self.depth += 1;
     }
@@ -165,7 +165,7 @@ impl ExpressionVisitor for PartsOfRow {
         self.depth += usize::from(PartsOfRow::is_aggregate(expression));
     }
 
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
         if PartsOfRow::is_aggregate(expression) {
             self.depth -= 1;
         } else if self.depth == 0 {
@@ -198,7 +198,7 @@ struct OfMany {
     has_queries: bool,
 }
 
-impl ExpressionVisitor for OfMany {
+impl ExpressionReader for OfMany {
     fn enter_query(&mut self, _query: &ast::Query) {
         self.depth += 1;
         self.has_queries = true;
@@ -208,7 +208,7 @@ impl ExpressionVisitor for OfMany {
         self.depth -= 1;
     }
 
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::Function(function) = expression
             && self.depth == 0
         {
