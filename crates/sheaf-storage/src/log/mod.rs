@@ -207,6 +207,21 @@ struct Buffer {
     newest_commit_us: u64,
 }
 
+impl Buffer {
+    /// Makes room for so many bytes more. A buffer of megabytes does not double: with little memory, what it would take
+    /// so is much, and nobody is asked for it.
+    fn reserve(&mut self, bytes: usize) {
+        let capacity = self.bytes.capacity();
+        if bytes > capacity - self.bytes.len() {
+            let step = match capacity < KEPT_BUFFER_BYTES {
+                true => capacity,
+                false => capacity / 4,
+            };
+            self.bytes.reserve_exact(bytes.max(step));
+        }
+    }
+}
+
 /// The file as the leader, and a checkpoint, see it.
 struct Writer {
     /// Taken from the buffer and not written yet; it ends where the buffer begins.
@@ -373,7 +388,10 @@ impl Log {
     pub(crate) fn append(&self, frame: &[u8]) -> Lsn {
         let mut buffer = self.buffer.lock();
         // Every commit waits for the buffer: nobody makes room for it meanwhile.
-        making_room(|| buffer.bytes.extend_from_slice(frame));
+        making_room(|| {
+            buffer.reserve(frame.len());
+            buffer.bytes.extend_from_slice(frame);
+        });
         buffer.end += frame.len() as u64;
         self.end.store(buffer.end, Ordering::Release);
         Lsn(buffer.end)
