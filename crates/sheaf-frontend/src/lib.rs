@@ -10,6 +10,7 @@
 mod benchmark;
 pub mod bind;
 pub mod character_sets;
+mod collation_names;
 pub mod column_default;
 pub mod dialect;
 pub mod digest;

@@ -229,6 +229,7 @@ pub fn as_like_prefix<'a>(
 /// Keys are built character by character, so the key of a prefix is a prefix of the key. Of a PAD SPACE collation the
 /// end mark and trailing spaces are left out first, because what follows the prefix decides about them.
 pub fn prefix_range(prefix: &str, collation: Collation) -> (Vec<u8>, Option<Vec<u8>>) {
+    let prefix = collation.settled_prefix(prefix);
     let lower = if collation.pads_spaces() {
         let mut key = sort_key(prefix.trim_end_matches(|c: char| c <= ' '), collation);
         key.pop();

@@ -859,7 +859,9 @@ fn payload_tag(collation: Collation, text: &[u8]) -> u8 {
         }
         Collation::Utf8mb4_general_ci => text.is_ascii() && text.last() != Some(&b' '),
         // Weights are not said back.
-        Collation::Utf8mb4_unicode_ci | Collation::Utf8mb4_unicode_520_ci => text.is_empty(),
+        Collation::Utf8mb4_unicode_ci
+        | Collation::Utf8mb4_unicode_520_ci
+        | Collation::Tailored(_) => text.is_empty(),
         Collation::Utf8mb4_0900_bin => true,
         _ => text.last() != Some(&b' '),
     };

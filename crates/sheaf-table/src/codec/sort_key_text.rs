@@ -31,7 +31,9 @@ pub fn text_of_sort_key(sort_key: &[u8], collation: Collation) -> Option<String>
             decode_sort_key(sort_key, collation, &mut text);
         }
         // Weights are not said back.
-        Collation::Utf8mb4_unicode_ci | Collation::Utf8mb4_unicode_520_ci => return None,
+        Collation::Utf8mb4_unicode_ci
+        | Collation::Utf8mb4_unicode_520_ci
+        | Collation::Tailored(_) => return None,
         Collation::Binary => return None,
     }
     if collation.ignores_case() {

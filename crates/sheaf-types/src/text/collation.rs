@@ -28,14 +28,19 @@
 //! **`utf8mb4_0900_bin`** compares code points, too, and trailing spaces count. A key is the UTF-8 itself, but for the
 //! two lowest characters: U+0000 is 01 01 and U+0001 is 01 02.
 //!
+//! **Collations of languages**, such as `utf8mb4_sv_0900_ai_ci`, are one of the above with other weights for a few
+//! characters, and some with weights for sequences of characters, so that a beginning of a key can end in front of one
+//! (see `tailoring.rs`).
+//!
 //! **`binary`** is the bytes themselves.
 
 use std::cmp::Ordering;
 
 use crate::text::PAD_END;
 use crate::text::padded::{general_weight, padded_key};
+use crate::text::tailoring::{self, Family, Tailoring};
 use crate::text::unicode_primary::{compare_ascii, unicode_key};
-use crate::text::unicode_weights::{Levels, Version, Weights as TableWeights};
+use crate::text::unicode_weights::{LevelTable, Levels, Version, Weights as TableWeights};
 
 /// Stands in front of the two lowest characters under `utf8mb4_0900_bin`, each raised by one.
 const ESCAPE: u8 = 0x01;
@@ -66,21 +71,39 @@ pub enum Collation {
     Utf8mb4_0900_bin,
     /// By byte.
     Binary,
+    /// As a language has it.
+    Tailored(Tailoring),
 }
+
+/// All but those of languages.
+const OF_NO_LANGUAGE: [Collation; 9] = [
+    Collation::Utf8mb4_0900_ai_ci,
+    Collation::Utf8mb4_0900_as_ci,
+    Collation::Utf8mb4_0900_as_cs,
+    Collation::Utf8mb4_general_ci,
+    Collation::Utf8mb4_unicode_ci,
+    Collation::Utf8mb4_unicode_520_ci,
+    Collation::Utf8mb4_bin,
+    Collation::Utf8mb4_0900_bin,
+    Collation::Binary,
+];
+/// How many collations there are.
+const COUNT: usize = OF_NO_LANGUAGE.len() + tailoring::COUNT;
 
 impl Collation {
     /// All collations.
-    pub const ALL: [Collation; 9] = [
-        Collation::Utf8mb4_0900_ai_ci,
-        Collation::Utf8mb4_0900_as_ci,
-        Collation::Utf8mb4_0900_as_cs,
-        Collation::Utf8mb4_general_ci,
-        Collation::Utf8mb4_unicode_ci,
-        Collation::Utf8mb4_unicode_520_ci,
-        Collation::Utf8mb4_bin,
-        Collation::Utf8mb4_0900_bin,
-        Collation::Binary,
-    ];
+    pub const ALL: [Collation; COUNT] = {
+        let mut all = [Collation::Binary; COUNT];
+        let mut place = 0;
+        while place < COUNT {
+            all[place] = match place.checked_sub(OF_NO_LANGUAGE.len()) {
+                Some(place) => Collation::Tailored(Tailoring::at(place)),
+                None => OF_NO_LANGUAGE[place],
+            };
+            place += 1;
+        }
+        all
+    };
 
     /// MySQL's name.
     pub fn name(self) -> &'static str {
@@ -94,6 +117,7 @@ impl Collation {
             Collation::Utf8mb4_bin => "utf8mb4_bin",
             Collation::Utf8mb4_0900_bin => "utf8mb4_0900_bin",
             Collation::Binary => "binary",
+            Collation::Tailored(language) => language.name(),
         }
     }
 
@@ -109,6 +133,7 @@ impl Collation {
             Collation::Utf8mb4_bin => 46,
             Collation::Utf8mb4_0900_bin => 309,
             Collation::Binary => 63,
+            Collation::Tailored(language) => language.id(),
         }
     }
 
@@ -155,8 +180,20 @@ impl Collation {
             sets.contains(&set)
                 .then(|| Collation::parse(&format!("utf8mb4_{rest}")))?
         };
+        // The other collations of a language; default ones stay with those of columns of utf8mb4.
+        let of_language = || {
+            let (set, rest) = name.split_once('_')?;
+            let is_default = matches!(
+                name,
+                "dec8_swedish_ci" | "latin1_swedish_ci" | "latin5_turkish_ci"
+            );
+            (!is_default && set != "utf8mb4")
+                .then(|| Collation::parse(&format!("utf8mb4_{rest}")))?
+                .filter(|found| matches!(found, Collation::Tailored(_)))
+        };
         Collation::parse_with_aliases(name)
             .or_else(of_unicode)
+            .or_else(of_language)
             .filter(|collation| *collation != Collation::Binary)
             .unwrap_or_else(|| match name == "binary" || name.ends_with("_bin") {
                 true => Collation::Utf8mb4_bin,
@@ -167,14 +204,15 @@ impl Collation {
     /// True if trailing spaces do not count (PAD SPACE).
     #[inline]
     pub fn pads_spaces(self) -> bool {
-        !matches!(
-            self,
+        match self {
             Collation::Utf8mb4_0900_ai_ci
-                | Collation::Utf8mb4_0900_as_ci
-                | Collation::Utf8mb4_0900_as_cs
-                | Collation::Utf8mb4_0900_bin
-                | Collation::Binary
-        )
+            | Collation::Utf8mb4_0900_as_ci
+            | Collation::Utf8mb4_0900_as_cs
+            | Collation::Utf8mb4_0900_bin
+            | Collation::Binary => false,
+            Collation::Tailored(language) => language.family() == Family::Unicode400,
+            _ => true,
+        }
     }
 
     /// True if strings are equal only if all of their characters are the same, but for spaces at the end.
@@ -189,7 +227,14 @@ impl Collation {
     /// True if strings that differ in case are equal.
     #[inline]
     pub fn ignores_case(self) -> bool {
-        !self.is_exact() && self != Collation::Utf8mb4_0900_as_cs
+        !self.is_exact() && self.levels() != Some(Levels::AccentsAndCases)
+    }
+
+    /// True if letters of ASCII are equal to those that differ in case only, or to none if case counts. Languages have
+    /// other rules: the Turkish `I` is a capital `ı`.
+    #[inline]
+    pub fn has_plain_ascii(self) -> bool {
+        !matches!(self, Collation::Tailored(_))
     }
 
     /// What is compared behind the primary weights.
@@ -197,7 +242,18 @@ impl Collation {
         match self {
             Collation::Utf8mb4_0900_as_ci => Some(Levels::Accents),
             Collation::Utf8mb4_0900_as_cs => Some(Levels::AccentsAndCases),
+            Collation::Tailored(language) => {
+                (language.family() == Family::AccentsAndCases).then_some(Levels::AccentsAndCases)
+            }
             _ => None,
+        }
+    }
+
+    /// The table of what is compared behind the primary weights.
+    fn level_table(self) -> &'static LevelTable {
+        match self {
+            Collation::Tailored(language) => language.levels(),
+            _ => LevelTable::get(),
         }
     }
 
@@ -223,6 +279,10 @@ impl Collation {
                 self.limited_key_into(text, usize::MAX, key);
             }
             Collation::Utf8mb4_bin => padded_key(text, usize::MAX, |c| c, key),
+            Collation::Tailored(_) => {
+                self.limited_key_into(text, usize::MAX, key);
+                self.push_levels(text, key, &|| false);
+            }
             Collation::Utf8mb4_0900_bin => code_points_key(text, key),
             Collation::Binary => key.extend_from_slice(text.as_bytes()),
         }
@@ -235,10 +295,6 @@ impl Collation {
         key: &mut Vec<u8>,
         is_over: &dyn Fn() -> bool,
     ) -> Option<()> {
-        if self.has_levels() {
-            Collation::Utf8mb4_0900_ai_ci.sort_key_until(text, key, is_over)?;
-            return self.push_levels(text, key, is_over);
-        }
         let mut rest = text;
         while rest.len() > STRETCH_BYTES {
             if is_over() {
@@ -248,21 +304,21 @@ impl Collation {
             let Some(cut) = self.last_cut(&rest[..end]) else {
                 break;
             };
-            self.sort_key_into(&rest[..cut], key);
+            self.limited_key_into(&rest[..cut], usize::MAX, key);
             if self.pads_spaces() {
                 debug_assert_eq!(key.last(), Some(&PAD_END));
                 key.pop();
             }
             rest = &rest[cut..];
         }
-        self.sort_key_into(rest, key);
-        Some(())
+        self.limited_key_into(rest, usize::MAX, key);
+        self.push_levels(text, key, is_over)
     }
 
     /// Appends what stands behind the primary weights.
     fn push_levels(self, text: &str, key: &mut Vec<u8>, is_over: &dyn Fn() -> bool) -> Option<()> {
         match self.levels() {
-            Some(levels) => levels.key_into(text, key, is_over),
+            Some(levels) => levels.key_into(self.level_table(), text, key, is_over),
             None => Some(()),
         }
     }
@@ -270,8 +326,14 @@ impl Collation {
     /// The last place in a text where its key can be cut: the keys of what lies before and behind are its key together,
     /// but for what ends a key.
     fn last_cut(self, text: &str) -> Option<usize> {
+        let mut characters = text.char_indices().rev().take(MOST_LOOKED_AT);
+        let is_apart = |character| match self {
+            Collation::Tailored(language) => language.is_in_no_sequence(character),
+            _ => true,
+        };
         if !self.pads_spaces() {
-            return Some(text.len());
+            let (at, character) = characters.find(|(_, character)| is_apart(*character))?;
+            return Some(at + character.len_utf8());
         }
         // Spaces have a key by what follows them. So the cut is behind a character that has a key by itself.
         let has_own_key = |character: char| {
@@ -283,9 +345,8 @@ impl Collation {
             let is_none = alone.is_empty();
             self.sort_key_into("a", &mut alone);
             self.sort_key_into(&format!("{letter}a"), &mut followed);
-            !is_none && alone == followed
+            !is_none && alone == followed && is_apart(character)
         };
-        let mut characters = text.char_indices().rev().take(MOST_LOOKED_AT);
         let (at, character) = characters.find(|(_, character)| has_own_key(*character))?;
         Some(at + character.len_utf8())
     }
@@ -306,6 +367,12 @@ impl Collation {
             Collation::Utf8mb4_unicode_520_ci => {
                 TableWeights::of(Version::V520).key_into(text, limit, key)
             }
+            Collation::Tailored(language) => match language.family() {
+                Family::Unicode400 => language.weights().key_into(text, limit, key),
+                Family::Letters | Family::AccentsAndCases => {
+                    language.codes().key_into(text, limit, key)
+                }
+            },
             Collation::Utf8mb4_general_ci => {
                 padded_key(text, limit, general_weight, key);
                 text.chars().take(limit).count()
@@ -328,9 +395,19 @@ impl Collation {
         }
     }
 
+    /// How much of a prefix of LIKE the sort keys of what matches begin with: all, but where a language has sequences of
+    /// letters.
+    pub fn settled_prefix(self, prefix: &str) -> &str {
+        match self {
+            Collation::Tailored(language) => language.in_front_of_sequences(prefix),
+            _ => prefix,
+        }
+    }
+
     /// Appends what the sort keys of all strings that start with `prefix` start with, using at most `limit` elements.
     /// Strings that do not match `LIKE 'prefix%'` may start so too.
     pub fn like_prefix_into(self, prefix: &str, limit: usize, key: &mut Vec<u8>) {
+        let prefix = self.settled_prefix(prefix);
         if self.pads_spaces() {
             let end = prefix
                 .char_indices()
@@ -549,7 +626,7 @@ mod tests {
             " \u{301} ",
         ];
         let piece = "The quick ä  brown\tfox  æ ";
-        for collation in Collation::ALL {
+        for collation in OF_NO_LANGUAGE {
             for (text, count) in [
                 (piece, 8000),
                 ("a ", 70_000),
@@ -576,6 +653,22 @@ mod tests {
             None
         );
         assert_eq!(collation.compare_until(&text, "a", &|| true), None);
+    }
+
+    #[test]
+    fn no_piece_of_a_long_text_ends_within_a_letter() {
+        for name in ["utf8mb4_czech_ci", "utf8mb4_cs_0900_as_cs"] {
+            let collation = Collation::parse(name).expect(name);
+            for shift in 0..3 {
+                for (piece, count) in [("ach", 30_000), ("ch", 40_000)] {
+                    let text = "y".repeat(shift) + &piece.repeat(count);
+                    let (mut pieces, mut key) = (Vec::new(), Vec::new());
+                    collation.sort_key_into(&text, &mut key);
+                    let made = collation.sort_key_until(&text, &mut pieces, &|| false);
+                    assert!(made.is_some() && pieces == key, "{name} {piece} {shift}");
+                }
+            }
+        }
     }
 
     #[test]

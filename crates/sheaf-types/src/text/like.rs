@@ -60,7 +60,8 @@ impl Pattern {
                     })
                     .collect::<Option<Vec<u8>>>()
             })
-            .collect::<Option<Vec<_>>>();
+            .collect::<Option<Vec<_>>>()
+            .filter(|_| collation.has_plain_ascii());
         Pattern {
             collation,
             pieces,
@@ -191,7 +192,7 @@ fn same_character(a: char, b: char, collation: Collation) -> bool {
     if collation.is_exact() {
         return false;
     }
-    if a.is_ascii() && b.is_ascii() {
+    if a.is_ascii() && b.is_ascii() && collation.has_plain_ascii() {
         return collation.ignores_case() && a.eq_ignore_ascii_case(&b);
     }
     let (mut left, mut right) = ([0; 4], [0; 4]);

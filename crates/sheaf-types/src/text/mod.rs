@@ -10,6 +10,7 @@
 //! | [`like`] | patterns of LIKE |
 //! | `padded` | sort keys of `utf8mb4_bin` and `utf8mb4_general_ci` |
 //! | [`quoting`] | names and strings in a statement |
+//! | `tailoring` | collations of languages |
 //! | [`unicode_primary`] | sort keys of `utf8mb4_0900_ai_ci` |
 //! | `unicode_weights` | sort keys of the older Unicode collations, and weights of accents and cases |
 //! | `weight_string` | weights as WEIGHT_STRING shows them |
@@ -24,6 +25,7 @@ pub mod letter_case;
 pub mod like;
 mod padded;
 pub mod quoting;
+mod tailoring;
 pub mod unicode_primary;
 pub(crate) mod unicode_weights;
 mod weight_string;

@@ -17,6 +17,7 @@
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
+use super::tailoring::Sequences;
 use super::unicode_weights::{self, Version};
 
 /// Bytes of a code outside of ASCII.
@@ -133,32 +134,34 @@ struct CodeBlock {
 /// All characters are below this; so many blocks cover them.
 const BLOCKS: usize = 0x11_0000 / 256;
 
-/// The weights of `utf8mb4_0900_ai_ci`.
-struct Weights {
-    /// Code of each ASCII character; 0: ignored.
+/// The codes of weights: those of `utf8mb4_0900_ai_ci`, or of a collation of a language that is made of them (see
+/// `text/tailoring.rs`).
+pub(super) struct Codes {
+    /// Code of each ASCII character; 0: ignored, or in a collation of a language none of one byte.
     ascii: [u8; 128],
     ascii_of_code: [u8; 256],
     /// The weights of the classes of ASCII, ascending.
     classes: Vec<u16>,
     table: &'static unicode_weights::Weights,
     blocks: Box<[OnceLock<CodeBlock>]>,
+    /// Codes of sequences of characters.
+    sequences: Sequences<Vec<u8>>,
 }
 
 #[inline]
-fn weights() -> &'static Weights {
-    static WEIGHTS: OnceLock<Weights> = OnceLock::new();
-    WEIGHTS.get_or_init(Weights::new)
+fn weights() -> &'static Codes {
+    static CODES: OnceLock<Codes> = OnceLock::new();
+    CODES.get_or_init(|| Codes::of(unicode_weights::Weights::of(Version::V900)))
 }
 
-impl Weights {
-    fn new() -> Weights {
-        let table = unicode_weights::Weights::of(Version::V900);
-        // No character of ASCII has more than one.
+impl Codes {
+    pub(super) fn of(table: &'static unicode_weights::Weights) -> Codes {
+        // Only in a language has a character of ASCII more than one.
         let mut of_ascii = [None; 128];
         for (byte, weight) in (0u8..).zip(&mut of_ascii) {
             let mut weights = Vec::new();
             table.push_weights(char::from(byte), &mut weights);
-            *weight = weights.first().copied();
+            *weight = weights.first().copied().filter(|_| weights.len() == 1);
         }
         let mut classes: Vec<u16> = of_ascii.iter().flatten().copied().collect();
         classes.sort_unstable();
@@ -174,16 +177,56 @@ impl Weights {
             ascii_of_code[usize::from(code)] = byte;
         }
         let blocks = (0..BLOCKS).map(|_| OnceLock::new()).collect();
-        Weights {
+        let mut codes = Codes {
             ascii,
             ascii_of_code,
             classes,
             table,
             blocks,
+            sequences: Sequences::default(),
+        };
+        for (first, rest, weights) in table.sequences().iter() {
+            let mut of_sequence = Vec::new();
+            for weight in weights {
+                codes.push_code(*weight, &mut of_sequence);
+            }
+            codes.sequences.insert(first, rest, of_sequence);
+            if let Some(code) = codes.ascii.get_mut(first as usize) {
+                *code = 0;
+            }
         }
+        codes
     }
 
-    /// The codes of a character outside of ASCII.
+    /// Appends the codes of `text`, at most `limit` of them; returns how many.
+    pub(super) fn key_into(&self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
+        let mut count = 0;
+        key.reserve(text.len());
+        let mut characters = text.chars();
+        while count < limit
+            && let Some(character) = characters.next()
+        {
+            match self.ascii.get(character as usize) {
+                None | Some(0) => {}
+                Some(code) => {
+                    key.push(*code);
+                    count += 1;
+                    continue;
+                }
+            }
+            let codes = match self.sequences.at(character, characters.as_str()) {
+                Some((length, codes)) => {
+                    characters = characters.as_str()[length..].chars();
+                    codes
+                }
+                None => self.codes(character),
+            };
+            count += push_codes(codes, limit - count, key);
+        }
+        count
+    }
+
+    /// The codes of any character.
     fn codes(&self, character: char) -> &[u8] {
         let (block, at) = (character as usize / 256, character as usize % 256);
         let block = self.blocks[block].get_or_init(|| self.code_block(block as u32));

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `utf8mb4_bin` | its number in three bytes |
 //! | `utf8mb4_general_ci` | its weight in two bytes; those beyond the Basic Multilingual Plane are FFFD |
-//! | `utf8mb4_unicode_ci`, `utf8mb4_unicode_520_ci`, `utf8mb4_0900_ai_ci` | its primary weights in two bytes each |
+//! | those of the Unicode Collation Algorithm | its primary weights in two bytes each |
 //! | `utf8mb4_0900_bin`, `binary` | its bytes |
 
 use super::collation::Collation;
@@ -41,16 +41,16 @@ impl Collation {
             Collation::Utf8mb4_unicode_ci => Some(Weights::of(Version::V400)),
             Collation::Utf8mb4_unicode_520_ci => Some(Weights::of(Version::V520)),
             Collation::Utf8mb4_0900_ai_ci => Some(Weights::of(Version::V900)),
+            Collation::Tailored(language) => Some(language.weights()),
             _ => None,
         };
-        let mut of_table = Vec::new();
+        if let Some(table) = table {
+            let (text, mut of_text) = (characters.collect::<String>(), Vec::new());
+            table.push_weights_of_text(&text, &mut of_text);
+            weights.extend(of_text.iter().flat_map(|weight| weight.to_be_bytes()));
+            return true;
+        }
         for character in characters {
-            if let Some(table) = table {
-                of_table.clear();
-                table.push_weights(character, &mut of_table);
-                weights.extend(of_table.iter().flat_map(|weight| weight.to_be_bytes()));
-                continue;
-            }
             match self {
                 Collation::Utf8mb4_general_ci => {
                     let weight = u32::from(general_weight(character));

@@ -50,7 +50,8 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
         else {
             return Some(0);
         };
-        let is_ascii = needle.is_ascii() && haystack.is_ascii();
+        let is_ascii =
+            collation.has_plain_ascii() && needle.is_ascii() && haystack.is_ascii();
         let mut alike = alike.borrow_mut();
         let mut folded = |text| match collation {
             collation if collation.is_exact() => Cow::Borrowed(text),

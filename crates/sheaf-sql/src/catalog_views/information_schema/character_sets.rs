@@ -48,7 +48,7 @@ pub(crate) fn collations_under(headers: [&str; 7]) -> Rows {
             u64::from(id).into(),
             if is_default { "Yes" } else { "" }.into(),
             "Yes".into(),
-            u64::from(!matches!(id, 255 | 278 | 305)).into(),
+            sort_length(id).into(),
             match Collation::parse(name) {
                 Some(collation) if !collation.pads_spaces() => "NO PAD",
                 _ => "PAD SPACE",
@@ -57,6 +57,17 @@ pub(crate) fn collations_under(headers: [&str; 7]) -> Rows {
         ]);
     }
     rows
+}
+
+/// MySQL's SORTLEN: the bytes of memory that it sorts a byte in. The newer collations have no fixed number.
+fn sort_length(id: u16) -> u64 {
+    match id {
+        255..=308 | 310..=323 => 0,
+        101..=124 | 128..=151 | 160..=183 | 192..=215 | 224..=247 => 8,
+        18 => 4,
+        31 => 2,
+        _ => 1,
+    }
 }
 
 /// A collation's character set, and whether it is that set's default.

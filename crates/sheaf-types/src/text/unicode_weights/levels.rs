@@ -12,6 +12,9 @@
 //! that has nothing else: the key of a text in small letters is its primary weights. The number of weights that are
 //! left out follows from the primary weights, so the order stays.
 //!
+//! A collation of a language has codes of its own for some characters (see `text/tailoring.rs`). Its extra weights have
+//! no accents, so a level can have fewer weights than there are primary ones, or more.
+//!
 //! The table is made from Unicode's default table (`allkeys.txt`), as MySQL uses it: contractions are left out, and
 //! U+FDFA has eight weights. Syllables of Hangul are their letters, those from U+D700 on, too, which MySQL takes for
 //! other cases of them. The table says the characters whose weights are not one least weight, ascending:
@@ -21,6 +24,8 @@
 //! ```
 
 use std::sync::OnceLock;
+
+use crate::text::tailoring::Sequences;
 
 /// In front of each level.
 const MARK: u8 = 0x01;
@@ -33,8 +38,13 @@ const HANGUL_ENDS: u32 = 28;
 /// Characters between two questions whether to go on.
 const STRETCH: usize = 16 << 10;
 
-/// Codes of a secondary and a tertiary weight.
+/// Codes of a secondary and a tertiary weight; 0: there is none.
 type Codes = (u8, u8);
+/// The least secondary weight.
+const LEAST_ACCENT: u16 = 0x20;
+/// Tertiary weights of capital letters and their like. Where these come first, the codes of all others are greater.
+const CAPITALS: [u8; 9] = [0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0E, 0x11, 0x12, 0x1D];
+const BEHIND_CAPITALS: u8 = 0x60;
 
 /// Which levels count, besides the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +54,14 @@ pub(crate) enum Levels {
 }
 
 /// The table.
-struct Table {
+#[derive(Clone)]
+pub(crate) struct LevelTable {
     /// For each block of 256 characters: where the codes of each begin, and how many there are.
     blocks: Vec<Option<Box<Block>>>,
     codes: Vec<Codes>,
+    /// The codes of characters that are not in the table.
+    plain: [Codes; 3],
+    sequences: Sequences<Vec<Codes>>,
 }
 
 type Block = [(u32, u8); 256];
@@ -55,13 +69,13 @@ type Block = [(u32, u8); 256];
 /// The number of codes of a character that is not in the table.
 const PLAIN: u8 = u8::MAX;
 
-impl Table {
-    fn get() -> &'static Table {
-        static TABLE: OnceLock<Table> = OnceLock::new();
-        TABLE.get_or_init(|| Table::read(include_bytes!("uca_900_levels.bin")))
+impl LevelTable {
+    pub(crate) fn get() -> &'static LevelTable {
+        static TABLE: OnceLock<LevelTable> = OnceLock::new();
+        TABLE.get_or_init(|| LevelTable::read(include_bytes!("uca_900_levels.bin")))
     }
 
-    fn read(bytes: &[u8]) -> Table {
+    fn read(bytes: &[u8]) -> LevelTable {
         let mut blocks: Vec<Option<Box<Block>>> = Vec::new();
         let mut codes = Vec::new();
         let mut rest = bytes.iter().copied();
@@ -87,11 +101,60 @@ impl Table {
             }
             character += 1;
         }
-        Table { blocks, codes }
+        LevelTable {
+            blocks,
+            codes,
+            plain: [(LEAST, LEAST); 3],
+            sequences: Sequences::default(),
+        }
+    }
+
+    /// The code of a secondary weight.
+    pub(crate) fn secondary_code(weight: u16) -> u8 {
+        (weight - LEAST_ACCENT) as u8 + LEAST
+    }
+
+    /// The code of a tertiary weight. Those of tables where capital letters come first begin with 1 to 3.
+    pub(crate) fn tertiary_code(weight: u16) -> u8 {
+        let group = (weight >> 8).saturating_sub(1) as u8;
+        weight as u8 + group * (BEHIND_CAPITALS / 2)
+    }
+
+    /// This table with other codes for some characters and sequences.
+    pub(crate) fn tailored<'t>(
+        records: impl Iterator<Item = (&'t str, &'t [Codes])>,
+        has_capitals_first: bool,
+    ) -> LevelTable {
+        let mut table = LevelTable::get().clone();
+        if has_capitals_first {
+            for (_, case) in table.codes.iter_mut().chain(&mut table.plain) {
+                if !CAPITALS.contains(case) {
+                    *case += BEHIND_CAPITALS;
+                }
+            }
+        }
+        for (text, codes) in records {
+            let mut characters = text.chars();
+            let Some(first) = characters.next() else {
+                continue;
+            };
+            if !characters.as_str().is_empty() {
+                let rest = characters.as_str();
+                table.sequences.insert(first, rest, codes.to_vec());
+                continue;
+            }
+            let (block, at) = (first as usize / 256, first as usize % 256);
+            if table.blocks.len() <= block {
+                table.blocks.resize_with(block + 1, || None);
+            }
+            let block = table.blocks[block].get_or_insert_with(|| Box::new([(0, PLAIN); 256]));
+            block[at] = (table.codes.len() as u32, codes.len() as u8);
+            table.codes.extend_from_slice(codes);
+        }
+        table
     }
 
     fn each(&self, character: char) -> &[Codes] {
-        const LEASTS: [Codes; 3] = [(LEAST, LEAST); 3];
         let code = character as u32;
         if let Some(Some(block)) = self.blocks.get(code as usize / 256)
             && let (start, count) = block[code as usize % 256]
@@ -100,9 +163,9 @@ impl Table {
             return &self.codes[start as usize..][..usize::from(count)];
         }
         match HANGUL.contains(&code) {
-            true if (code - HANGUL.start()).is_multiple_of(HANGUL_ENDS) => &LEASTS[..2],
-            true => &LEASTS,
-            false => &LEASTS[..1],
+            true if (code - HANGUL.start()).is_multiple_of(HANGUL_ENDS) => &self.plain[..2],
+            true => &self.plain,
+            false => &self.plain[..1],
         }
     }
 
@@ -115,11 +178,20 @@ impl Table {
         is_over: &dyn Fn() -> bool,
     ) -> Option<()> {
         let mut leasts = 0;
-        for (count, character) in text.chars().enumerate() {
-            if count % STRETCH == STRETCH - 1 && is_over() {
+        let (mut characters, mut count) = (text.chars(), 0usize);
+        while let Some(character) = characters.next() {
+            count += 1;
+            if count.is_multiple_of(STRETCH) && is_over() {
                 return None;
             }
-            for code in self.each(character).iter().map(&code_of) {
+            let codes = match self.sequences.at(character, characters.as_str()) {
+                Some((length, codes)) => {
+                    characters = characters.as_str()[length..].chars();
+                    codes.as_slice()
+                }
+                None => self.each(character),
+            };
+            for code in codes.iter().map(&code_of).filter(|code| *code != 0) {
                 if code == LEAST {
                     leasts += 1;
                     continue;
@@ -137,11 +209,11 @@ impl Levels {
     /// Appends what stands behind the primary weights in the key of a text. `None`: `is_over` has ended it.
     pub(crate) fn key_into(
         self,
+        table: &LevelTable,
         text: &str,
         key: &mut Vec<u8>,
         is_over: &dyn Fn() -> bool,
     ) -> Option<()> {
-        let table = Table::get();
         let primary = key.len();
         key.push(MARK);
         table.level_into(text, |codes| codes.0, key, is_over)?;
@@ -163,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_table_is_read_to_its_end() {
-        let table = Table::get();
+        let table = LevelTable::get();
         assert_eq!(table.each('a'), [(LEAST, LEAST)]);
         assert_eq!(table.each('A'), [(LEAST, 0x08)]);
         assert_eq!(table.each('é'), [(LEAST, LEAST), (0x24 - 0x20 + 2, LEAST)]);

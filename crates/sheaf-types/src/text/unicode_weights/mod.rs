@@ -22,9 +22,10 @@ mod levels;
 
 use std::sync::OnceLock;
 
+use crate::text::tailoring::Sequences;
 use crate::text::{PAD_BELOW, PAD_END};
 
-pub(crate) use levels::Levels;
+pub(crate) use levels::{LevelTable, Levels};
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,8 @@ const IMPLICIT_SECOND: u16 = 0x8000;
 /// Where the codes of implicit weights begin.
 const IMPLICIT_CODE: u16 = 0x5000;
 
-/// The weights of one version.
+/// The weights of one version, or of a collation of a language that is made of them (see `text/tailoring.rs`).
+#[derive(Clone)]
 pub(crate) struct Weights {
     /// For each block of 256 characters: where the weights of each begin, and the end. `None`: all are implicit.
     blocks: Vec<Option<Box<Block>>>,
@@ -56,8 +58,11 @@ pub(crate) struct Weights {
     beyond: Option<u16>,
     /// The table tells weights of the letters of Hangul, and of Tangut and newer ideographs, as version 9.0.0 does.
     is_v900: bool,
+    /// Sequences of characters that have weights of their own.
+    sequences: Sequences<Vec<u16>>,
 }
 
+#[derive(Clone)]
 struct Block {
     /// Position in `weights` and number; [`IMPLICIT`] instead of a number: not in the table.
     entries: [(u32, u8); 256],
@@ -138,9 +143,66 @@ impl Weights {
             space: 0,
             beyond,
             is_v900: false,
+            sequences: Sequences::default(),
         };
         table.space = table.each(' ').0[0];
         table
+    }
+
+    /// These weights with some moved, each from a range of them, and others for some characters and sequences.
+    pub(crate) fn tailored<'t>(
+        &self,
+        moves: &[(u16, u16, i16)],
+        records: impl Iterator<Item = (&'t str, &'t [u16])>,
+    ) -> Weights {
+        let mut table = self.clone();
+        for weight in &mut table.weights {
+            let mut ranges = moves.iter();
+            if let Some((.., by)) = ranges.find(|(from, to, _)| (from..=to).contains(&&*weight)) {
+                *weight = weight.wrapping_add_signed(*by);
+            }
+        }
+        for (text, weights) in records {
+            let mut characters = text.chars();
+            let Some(first) = characters.next() else {
+                continue;
+            };
+            if !characters.as_str().is_empty() {
+                let rest = characters.as_str();
+                table.sequences.insert(first, rest, weights.to_vec());
+                continue;
+            }
+            let (block, at) = (first as usize / 256, first as usize % 256);
+            if table.blocks.len() <= block {
+                table.blocks.resize_with(block + 1, || None);
+            }
+            let block = table.blocks[block].get_or_insert_with(|| {
+                Box::new(Block {
+                    entries: [(0, IMPLICIT); 256],
+                })
+            });
+            block.entries[at] = (table.weights.len() as u32, weights.len() as u8);
+            table.weights.extend_from_slice(weights);
+        }
+        table
+    }
+
+    pub(crate) fn sequences(&self) -> &Sequences<Vec<u16>> {
+        &self.sequences
+    }
+
+    /// Appends the weights of a text, its sequences regarded.
+    pub(crate) fn push_weights_of_text(&self, text: &str, to: &mut Vec<u16>) {
+        let mut characters = text.chars();
+        while let Some(character) = characters.next() {
+            match self.sequences.at(character, characters.as_str()) {
+                Some((length, weights)) => {
+                    characters = characters.as_str()[length..].chars();
+                    to.extend_from_slice(weights);
+                }
+                None => self.push_weights(character, to),
+            }
+        }
     }
 
     /// Appends the weights of a character. A syllable of Hangul has those of its letters.
@@ -210,8 +272,15 @@ impl Weights {
     pub(crate) fn key_into(&self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         let (mut spaces, mut count) = (0, 0);
         key.reserve(2 * text.len() + 1);
-        'text: for character in text.chars() {
-            let (listed, implicit) = self.each(character);
+        let mut characters = text.chars();
+        'text: while let Some(character) = characters.next() {
+            let (listed, implicit) = match self.sequences.at(character, characters.as_str()) {
+                Some((length, weights)) => {
+                    characters = characters.as_str()[length..].chars();
+                    (weights.as_slice(), [0, 0])
+                }
+                None => self.each(character),
+            };
             let implicit = implicit.iter().filter(|weight| **weight != 0);
             for weight in listed.iter().chain(implicit) {
                 if count == limit {
