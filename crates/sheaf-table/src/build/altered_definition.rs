@@ -12,8 +12,10 @@
 use sheaf_types::Value;
 
 use crate::build::alteration::{Alteration, ColumnPlace, keeps_bytes, keeps_values};
-use crate::build::altered_generated::{check_alterations, computed_again, filled_again};
-use crate::build::instant_columns::instant_shape;
+use crate::build::altered_generated::{
+    check_alterations, check_named_by_defaults, computed_again, filled_again,
+};
+use crate::build::instant_columns::{has_room, instant_shape};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     check_table_name, check_unique_prefixes, check_visibility, index_for, longest_string,
@@ -97,7 +99,11 @@ pub(crate) fn altered_definition(
     changes: &[Alteration],
     first_index_id: u32,
 ) -> Result<AlteredDefinition> {
-    let mut next = old.clone();
+    // What the shape of rows becomes is known when the columns are.
+    let mut next = TableDefinition {
+        shape: None,
+        ..old.clone()
+    };
     drop_keys(&mut next, changes)?;
     drop_checks(&mut next, changes)?;
     check_named_by_defaults(old, changes)?;
@@ -167,6 +173,11 @@ pub(crate) fn altered_definition(
     {
         work = AlterWork::Definition;
         next.shape = Some(shape);
+    } else if !work.copies() && old.shape.is_some() {
+        next.shape.clone_from(&old.shape);
+        if !has_room(&next) {
+            work = AlterWork::Rebuild;
+        }
     }
     if work.copies() {
         next.shape = None;
@@ -238,36 +249,6 @@ fn drop_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()>
                 check_constraint::rename_column(&next.checks, name)?;
             }
             _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Error `ColumnNeededByDefault` if a default that stays names a column that is dropped or gets another name.
-fn check_named_by_defaults(old: &TableDefinition, changes: &[Alteration]) -> Result<()> {
-    let goes = |column: &Column| {
-        changes.iter().any(|change| match change {
-            Alteration::DropColumn(name)
-            | Alteration::ChangeColumn { name, .. }
-            | Alteration::SetDefault { column: name, .. } => same_name(name, &column.name),
-            _ => false,
-        })
-    };
-    let defaults = old.columns.iter().filter(|column| !goes(column));
-    let defaults = defaults.filter_map(Column::default_expression);
-    let named: Vec<&String> = defaults.flat_map(|default| &default.columns).collect();
-    for change in changes {
-        let gone = match change {
-            Alteration::DropColumn(name) => name,
-            Alteration::RenameColumn { name, new } if name != new => name,
-            Alteration::ChangeColumn { name, new, .. } if !same_name(name, &new.name) => name,
-            _ => continue,
-        };
-        if named.iter().any(|name| same_name(name, gone)) {
-            return Err(TableError::ColumnNeededByDefault {
-                column: gone.clone(),
-                table: old.name.clone(),
-            });
         }
     }
     Ok(())

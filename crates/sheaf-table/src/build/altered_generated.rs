@@ -1,4 +1,5 @@
-//! Generated columns of a table that is altered: what may be changed, and when their values are computed again.
+//! Generated columns of a table that is altered: what may be changed, and when their values are computed again. And
+//! what may be changed beside defaults that name columns.
 //!
 //! ```text
 //!   a int, b int AS (a + 1)      DROP a, RENAME a: error 3108      MODIFY a BIGINT, FORCE: b is computed again
@@ -121,4 +122,34 @@ pub(crate) fn computed_again(
     }
     let is_computed = |at: &usize| changed[*at] && columns[*at].generated.is_some();
     (0..columns.len()).filter(is_computed).collect()
+}
+
+/// Error `ColumnNeededByDefault` if a default that stays names a column that is dropped or gets another name.
+pub(crate) fn check_named_by_defaults(old: &TableDefinition, changes: &[Alteration]) -> Result<()> {
+    let goes = |column: &Column| {
+        changes.iter().any(|change| match change {
+            Alteration::DropColumn(name)
+            | Alteration::ChangeColumn { name, .. }
+            | Alteration::SetDefault { column: name, .. } => same_name(name, &column.name),
+            _ => false,
+        })
+    };
+    let defaults = old.columns.iter().filter(|column| !goes(column));
+    let defaults = defaults.filter_map(Column::default_expression);
+    let named: Vec<&String> = defaults.flat_map(|default| &default.columns).collect();
+    for change in changes {
+        let gone = match change {
+            Alteration::DropColumn(name) => name,
+            Alteration::RenameColumn { name, new } if name != new => name,
+            Alteration::ChangeColumn { name, new, .. } if !same_name(name, &new.name) => name,
+            _ => continue,
+        };
+        if named.iter().any(|name| same_name(name, gone)) {
+            return Err(TableError::ColumnNeededByDefault {
+                column: gone.clone(),
+                table: old.name.clone(),
+            });
+        }
+    }
+    Ok(())
 }

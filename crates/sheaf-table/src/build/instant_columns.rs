@@ -66,10 +66,15 @@ pub(crate) fn instant_shape(
         shape: Some(shape),
         ..next.clone()
     };
-    let has_room = shaped.overflow.is_some() || !needs_overflow(&shaped);
-    let fits = has_room && check_row_length(&shaped).is_ok();
+    let fits = has_room(&shaped);
     let columns = next.columns.len();
     shaped.shape.filter(|shape| fits && shape.is_of(columns))
+}
+
+/// Whether rows have room in their trees, with the fields of columns that were dropped.
+pub(crate) fn has_room(definition: &TableDefinition) -> bool {
+    let fits = definition.overflow.is_some() || !needs_overflow(definition);
+    fits && check_row_length(definition).is_ok()
 }
 
 /// Whether a change is about columns that come or go, or about what no row and no index knows of.

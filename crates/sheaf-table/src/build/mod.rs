@@ -12,7 +12,7 @@
 //! | [`alteration`] | the changes that ALTER TABLE makes |
 //! | [`altered_definition`] | what a definition becomes by the changes of an ALTER TABLE |
 //! | [`instant_columns`] | columns that are added and dropped without writing a row |
-//! | [`altered_generated`] | its generated columns: what may be changed, and what is computed again |
+//! | [`altered_generated`] | generated columns, and defaults that name columns: what may be changed |
 
 pub mod alter_table;
 pub(crate) mod alteration;
