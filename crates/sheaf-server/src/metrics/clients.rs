@@ -2,17 +2,21 @@
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Clients at the same time. One that comes when there are so many takes the place of the oldest.
 const MAX_CLIENTS: usize = 16;
 /// Threads of clients that have a place, and of those that have lost theirs and are about to end.
 const MAX_THREADS: usize = 2 * MAX_CLIENTS;
+/// A client waits so long for one of the latter to end.
+const ROOM_WAIT: Duration = Duration::from_millis(200);
 
 /// See the module's comment.
 #[derive(Default)]
 pub(super) struct Clients {
     state: Mutex<State>,
+    thread_ended: Condvar,
 }
 
 #[derive(Default)]
@@ -39,8 +43,12 @@ impl Place {
     /// A place for a client, which another may lose its connection for. `None`: too many of those have not noticed yet.
     pub(super) fn take(clients: &Arc<Clients>, client: &TcpStream) -> Option<Place> {
         let connection = client.try_clone().ok()?;
-        let mut state = clients.lock();
-        if state.threads >= MAX_THREADS {
+        let is_full = |state: &mut State| state.threads >= MAX_THREADS;
+        let waited = clients
+            .thread_ended
+            .wait_timeout_while(clients.lock(), ROOM_WAIT, is_full);
+        let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
             return None;
         }
         if state.places.len() >= MAX_CLIENTS
@@ -65,6 +73,8 @@ impl Drop for Place {
         let mut state = self.clients.lock();
         state.threads -= 1;
         state.places.retain(|(number, _)| *number != self.number);
+        drop(state);
+        self.clients.thread_ended.notify_one();
     }
 }
 

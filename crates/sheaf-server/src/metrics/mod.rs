@@ -6,9 +6,9 @@
 //!
 //! Everything is bounded: clients, bytes of a request, and the time that one takes. A client that comes when all places
 //! are taken gets the place of the one that has been there for longest. So clients that connect and say nothing do not
-//! keep out one that asks: it sends its request at once, and has its answer before others push it out. It reads counters
-//! alone and takes no lock that a statement holds while it runs. It knows no accounts and no TLS, so it is off unless an
-//! address is given, which should be one that only the monitoring reaches.
+//! keep out one that asks: it sends its request at once, and has its answer before others push it out. It reads
+//! counters alone and takes no lock that a statement holds while it runs. It knows no accounts and no TLS, so it is off
+//! unless an address is given, which should be one that only the monitoring reaches.
 //!
 //! Reference: <https://prometheus.io/docs/specs/om/open_metrics_spec/>; RFC 9112.
 

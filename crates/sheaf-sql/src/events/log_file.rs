@@ -1,8 +1,8 @@
 //! The file of a log: where it may lie, and how it is opened.
 //!
 //! A log is written wherever a variable says, by the server's user. So its name is bounded, and what is in its place
-//! must be a log: a name is no way to the files of the database or of other programs. Both are tested each time that the
-//! file is opened, since directories and links change.
+//! must be a log: a name is no way to the files of the database or of other programs. Both are tested each time that
+//! the file is opened, since directories and links change.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -66,8 +66,8 @@ impl LogFile {
     }
 }
 
-/// What may have come to the place of a log meanwhile, as a link, a pipe or a file of another kind, is refused: it could
-/// lead anywhere, or never be opened.
+/// What may have come to the place of a log meanwhile, as a link, a pipe or a file of another kind, is refused: it
+/// could lead anywhere, or never be opened.
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)

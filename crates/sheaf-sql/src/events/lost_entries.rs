@@ -50,15 +50,27 @@ impl LostEntries {
     fn count(&mut self, now: Instant) -> Option<u64> {
         self.total.fetch_add(1, Ordering::Relaxed);
         self.unsaid += 1;
+        self.due(now)
+    }
+
+    /// How many a line is to tell of now.
+    fn due(&mut self, now: Instant) -> Option<u64> {
         let is_over = |said: Instant| now.saturating_duration_since(said) >= REPORT_INTERVAL;
-        if !self.said.is_none_or(is_over) {
+        if self.unsaid == 0 || !self.said.is_none_or(is_over) {
             return None;
         }
         self.said = Some(now);
         Some(std::mem::take(&mut self.unsaid))
     }
 
-    /// Nothing is lost any more: tells of what no line has told of.
+    /// One was written: tells of what no line has told of, if it is time for one.
+    pub(super) fn report_due(&mut self, file: &LogFile, now: Instant) {
+        if let Some(lost) = self.due(now) {
+            self.say(file, lost);
+        }
+    }
+
+    /// The log ends: tells of what no line has told of.
     pub(super) fn report_rest(&mut self, file: &LogFile) {
         let lost = std::mem::take(&mut self.unsaid);
         if lost > 0 {
@@ -91,7 +103,9 @@ mod tests {
         }
         assert_eq!(lost.count(start + REPORT_INTERVAL), Some(8));
         assert_eq!(lost.count(start + REPORT_INTERVAL), None);
-        assert_eq!(lost.unsaid, 1);
+        assert_eq!(lost.due(start + REPORT_INTERVAL), None);
+        assert_eq!(lost.due(start + 2 * REPORT_INTERVAL), Some(1));
+        assert_eq!(lost.due(start + 4 * REPORT_INTERVAL), None);
         assert_eq!(total.load(Ordering::Relaxed), 10);
     }
 }

@@ -308,7 +308,7 @@ impl Output {
             self.reopen(now);
         }
         match self.file.as_mut().map(|file| append(file, entry)) {
-            Some(Ok(())) => self.lost.report_rest(&self.log_file),
+            Some(Ok(())) => self.lost.report_due(&self.log_file, now),
             Some(Err(error)) => {
                 self.lost.note_error(&error);
                 self.lost.lose(&self.log_file, now);

@@ -1,5 +1,5 @@
-//! The storage by InnoDB's tables: transactions, metrics, the space that tables take, and compressed pages, of which there
-//! are none.
+//! The storage by InnoDB's tables: transactions, metrics, the space that tables take, and compressed pages, of which
+//! there are none.
 
 use sheaf_storage::PAGE_SIZE;
 

@@ -1,5 +1,5 @@
-//! Tables about what Sheaf does not have, or does not measure. They are there, with MySQL's columns, and empty: tools ask
-//! for them whatever they find.
+//! Tables about what Sheaf does not have, or does not measure. They are there, with MySQL's columns, and empty: tools
+//! ask for them whatever they find.
 
 use crate::catalog_views::virtual_table::{Columns, owned};
 use crate::query::rows::Cells;
