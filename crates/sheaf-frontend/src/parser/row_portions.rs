@@ -10,14 +10,16 @@
 //! ```
 //!
 //! A statement with an error changes nothing. So all rows are parsed once before the first is written, portion after
-//! portion. The whole statement becomes one tree where that finds an error, a row of another length, or a query, which
-//! has to see the same rows as all others.
+//! portion. The whole statement becomes one tree where that finds a row of another length, or a query, which has to see
+//! the same rows as all others. A syntax error is told of the portion that has it, as of the whole: for the tree there
+//! may be no memory.
 //!
 //! The node is ARRAY, which MySQL does not have, so that no statement can have written it.
 
 use std::ops::ControlFlow;
 
 use sheaf_access::cancel;
+use sheaf_types::error::codes;
 use sqlparser::ast::{Array, Expr, Insert, Parens, Query, SetExpr, Values};
 
 use super::pieces::{Piece, Pieces};
@@ -94,17 +96,69 @@ impl RowPortions {
         let Some(found) = RowsAt::of(rest, 0) else {
             return Err(SqlError::parse_error(rest, 1));
         };
+        let whole = text;
         let text = format!("{HEAD}{}", &rest[..found.end]);
+        let start = self.start;
         self.start += found.next.unwrap_or(found.end);
         self.rows = self.rows.saturating_sub(found.rows);
-        match parse_with_parameters(&text, dialect, Parameters::None)? {
-            (Statement::Insert(insert), _) => {
+        match parse_with_parameters(&text, dialect, Parameters::None) {
+            Ok((Statement::Insert(insert), _)) => {
                 let rows = rows_of(*insert).unwrap_or_default();
                 Ok(Some(RowPortion { rows, text }))
             }
-            _ => Err(SqlError::parse_error(&text, 1)),
+            Ok(_) => Err(SqlError::parse_error(&text, 1)),
+            Err(error) => Err(error_in_whole(
+                whole,
+                start,
+                start + found.end,
+                dialect,
+                error,
+            )),
         }
     }
+}
+
+/// An error in a portion, as that of the whole statement: with its line, and with what follows.
+fn error_in_whole(
+    text: &str,
+    start: usize,
+    end: usize,
+    dialect: &SheafDialect,
+    error: SqlError,
+) -> SqlError {
+    /// More of a statement than the message of an error shows.
+    const SHOWN_CHARS: usize = 200;
+    if error.code != codes::PARSE_ERROR.number() {
+        return error;
+    }
+    let following: String = text[end..].chars().take(SHOWN_CHARS).collect();
+    let text = format!(
+        "{}{HEAD}{}{following}",
+        lines(&text[..start]),
+        &text[start..end]
+    );
+    match parse_with_parameters(&text, dialect, Parameters::None) {
+        Err(error) => error,
+        Ok(_) => error,
+    }
+}
+
+/// The ends of lines in a text, and nothing else of it.
+fn lines(text: &str) -> String {
+    text.chars().filter(|part| *part == '\n').collect()
+}
+
+/// The syntax error in what stands from the row on that is none.
+fn error_behind(text: &str, start: usize, dialect: &SheafDialect) -> Option<SqlError> {
+    /// A longer text may have any number of rows.
+    const LONGEST: usize = 4 * PORTION_BYTES;
+    let rest = &text[start..];
+    if rest.len() > LONGEST {
+        return None;
+    }
+    let text = format!("{}{HEAD}{rest}", lines(&text[..start]));
+    let error = parse_with_parameters(&text, dialect, Parameters::None).err()?;
+    (error.code == codes::PARSE_ERROR.number()).then_some(error)
 }
 
 fn rows_of(insert: Insert) -> Option<Vec<Vec<Expr>>> {
@@ -182,8 +236,8 @@ struct Split {
 }
 
 impl Split {
-    /// `None`: the statement is something else, or short.
-    fn of(text: &str) -> Option<Split> {
+    /// `None`: the statement is something else, or short. An error is the place behind rows where there is none.
+    fn of(text: &str) -> Option<std::result::Result<Split, usize>> {
         if text.len() <= LONG_TEXT_BYTES {
             return None;
         }
@@ -191,16 +245,18 @@ impl Split {
         let start = first.next?;
         let (mut rows, mut pieces, mut end, mut next) = (0, first.pieces, start, Some(start));
         while let Some(at) = next {
-            let found = RowsAt::of(text, at)?;
+            let Some(found) = RowsAt::of(text, at) else {
+                return (pieces >= MIN_PIECES).then_some(Err(at));
+            };
             rows += found.rows;
             pieces += found.pieces;
             (end, next) = (found.end, found.next);
         }
         let others = RowPortions { start, end, rows };
-        (pieces >= MIN_PIECES).then_some(Split {
+        (pieces >= MIN_PIECES).then_some(Ok(Split {
             first_end: first.end,
             others,
-        })
+        }))
     }
 }
 
@@ -231,7 +287,7 @@ fn first_row(text: &str) -> Option<usize> {
 /// The parts of a text that are parsed at once, if it is an INSERT of many rows: what is in front of the rows with the
 /// first of them, and what is behind them.
 pub fn parsed_at_once(text: &str) -> Option<(&str, &str)> {
-    let split = Split::of(text)?;
+    let split = Split::of(text)?.ok()?;
     Some((&text[..split.first_end], &text[split.others.end..]))
 }
 
@@ -244,13 +300,19 @@ pub(super) fn parse_in_portions(text: &str, dialect: &SheafDialect) -> Result<Op
         // The scan takes a backslash between double quotes for an escape, which it is not in a name.
         return Ok(None);
     }
-    let Some(split) = Split::of(text) else {
-        return Ok(None);
+    let split = match Split::of(text) {
+        None => return Ok(None),
+        Some(Ok(split)) => split,
+        Some(Err(place)) => {
+            return error_behind(text, place, dialect).map_or(Ok(None), Err);
+        }
     };
     let (front, tail) = (&text[..split.first_end], &text[split.others.end..]);
-    let front = format!("{front}{tail}");
+    let left_out = &text[split.first_end..split.others.end];
+    let front = format!("{front}{}{tail}", lines(left_out));
     let mut insert = match parse_with_parameters(&front, dialect, Parameters::None) {
         Ok((Statement::Insert(insert), _)) if is_plain_list(&insert) => insert,
+        Err(error) if error.code == codes::PARSE_ERROR.number() => return Err(error),
         _ => {
             cancel::check_statement()?;
             return Ok(None);
@@ -271,6 +333,10 @@ pub(super) fn parse_in_portions(text: &str, dialect: &SheafDialect) -> Result<Op
         let is_plain = match others.next(text, dialect) {
             Ok(Some(mut portion)) => are_plain(&mut portion.rows, width),
             Ok(None) => break,
+            Err(error) if error.code == codes::PARSE_ERROR.number() => {
+                cancel::check_statement()?;
+                return Err(error);
+            }
             Err(_) => false,
         };
         cancel::check_statement()?;
@@ -387,9 +453,6 @@ mod tests {
             statement(PORTION_ROWS, ""),
             long(", (1, 2)"),
             long(", (1, 2, (select 3))"),
-            long(", (1, 2, )"),
-            long(", (1, 2, 3"),
-            long(","),
             long(" limit 1"),
             long(" order by 1"),
             long(" returning a"),
@@ -402,6 +465,33 @@ mod tests {
         for text in others {
             let end = text.len().saturating_sub(60);
             assert!(parsed(&text).is_none(), "{}", &text[end..]);
+        }
+    }
+
+    #[test]
+    fn errors_are_those_of_the_whole() {
+        let rows = 5 * PORTION_ROWS + 7;
+        let broken = |row: usize| {
+            let row = format!("({row}, concat");
+            statement(rows, "").replacen(&row, &format!("{row} x"), 1)
+        };
+        let texts = [
+            statement(rows, ", (1, 2, )"),
+            statement(rows, ", (1, 2, 3"),
+            statement(rows, ", (1, 2, 3) x y"),
+            statement(rows, ","),
+            statement(rows, " on duplicate key a = 1"),
+            broken(3),
+            broken(3 * PORTION_ROWS + 2),
+        ];
+        for text in texts {
+            let dialect = SheafDialect::default();
+            let whole = parse_with_parameters(&text, &dialect, Parameters::None);
+            let error = parse_in_portions(&text, &dialect);
+            assert_eq!(
+                error.expect_err("an error").message,
+                whole.expect_err("an error").message
+            );
         }
     }
 
