@@ -213,7 +213,7 @@ fn makes_bytes(operand: &Expr) -> bool {
     is_call_of(operand, &NAMES)
 }
 
-fn is_call_of(operand: &Expr, names: &[&str]) -> bool {
+pub(super) fn is_call_of(operand: &Expr, names: &[&str]) -> bool {
     let Expr::Function(function) = bare(operand) else {
         return false;
     };

@@ -28,6 +28,7 @@ use super::character_set::{BINARY, introduced};
 use super::literal::{check_non_zero_literal, check_typed_literal, with_fraction_of};
 use super::session::variable;
 use super::subquery::operand_columns;
+use super::told::is_call_of;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
 use crate::syntax::{inside, is_same, object_text};
@@ -123,6 +124,10 @@ impl Binder<'_> {
     pub(super) fn value_in_json(&self, value: Scalar, expr: &Expr) -> Bound<Scalar> {
         match says_whether(expr) {
             true => Ok(self.typing().condition(value)?),
+            // As in MySQL, QUOTE makes a text of bytes there. Elsewhere it is bytes, as in MariaDB.
+            false if value.sql_type() == SqlType::Bytes && is_call_of(expr, &["quote"]) => {
+                self.cast_char(vec![value])
+            }
             false => Ok(value),
         }
     }
