@@ -127,6 +127,41 @@ fn a_file_of_latin1_is_one_of_cp1252() {
 }
 
 #[test]
+fn a_byte_of_a_file_that_is_no_character_is_told() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = EngineOptions {
+        secure_file_priv: Some(directory.path().to_path_buf()),
+        ..EngineOptions::default()
+    };
+    let server = TestServer::start_with(options, |_, _| {});
+    let mut connection = server.connect_to_new("files");
+    connection
+        .query_drop("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))")
+        .expect("the database is empty");
+    let file = directory.path().join("rows.csv");
+    std::fs::write(&file, b"\xE0\x98b,\xE0\x98\n").expect("the directory is ours");
+    let load = |ignore: &str| {
+        format!(
+            "LOAD DATA INFILE '{}' {ignore} INTO TABLE t CHARACTER SET cp1251 FIELDS TERMINATED BY ','",
+            file.display()
+        )
+    };
+    let error = error_of(connection.query_drop(load("")));
+    assert_eq!(error, (1366, "HY000".into()));
+    connection
+        .query_drop(load("IGNORE"))
+        .expect("IGNORE is lenient");
+    assert_eq!(
+        query_text(&mut connection, "SHOW WARNINGS"),
+        ["Warning\t1366\tIncorrect string value: '\\x98\\x62' for column 'a' at row 1"]
+    );
+    assert_eq!(
+        query_text(&mut connection, "SELECT a, HEX(b) FROM t"),
+        ["а?b\tE098"]
+    );
+}
+
+#[test]
 fn a_file_of_the_server_that_does_not_fit_leaves_no_rows() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let options = EngineOptions {

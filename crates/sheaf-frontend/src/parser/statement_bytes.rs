@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use sheaf_types::error::codes;
-use sheaf_types::text::hexadecimal::bytes_of;
+use sheaf_types::text::hexadecimal::{bytes_of, digits_of};
 use sqlparser::ast::{Expr, Ident, Value};
 
 use super::pieces::{Piece, Pieces};
@@ -34,7 +34,7 @@ const ASSIGNING: [&[u8]; 3] = [b"INSERT", b"REPLACE", b"UPDATE"];
 /// The text of a statement that came in this encoding. `has_ansi_quotes`: what is between double quotes is a name.
 ///
 /// # Errors
-/// 1300 for names, and whatever else is no literal and no comment, that are not of the encoding.
+/// 1300 for names and strings that are not of the encoding, and for whatever else is no comment.
 pub fn statement_text(
     bytes: &[u8],
     encoding: TextEncoding,
@@ -150,8 +150,21 @@ impl<'a> Conversion<'a> {
         let bytes = &self.bytes[range];
         match (plain_text(bytes, self.encoding), self.encoding) {
             (Some(text), _) => self.text.push_str(text),
-            (None, TextEncoding::EightBit(set)) => self.text.push_str(&set.decode(bytes)),
+            // Without quotes, a byte that is no character is the error that a question mark is.
+            (None, TextEncoding::EightBit(set)) if !matches!(bytes, [b'`' | b'"', ..]) => {
+                self.text.push_str(&set.decode(bytes));
+            }
+            (None, TextEncoding::EightBit(set)) => self.push_exact(set, bytes)?,
             (None, _) => return Err(invalid_string(bytes)),
+        }
+        Ok(())
+    }
+
+    /// The text of bytes of which each is a character.
+    fn push_exact(&mut self, set: EightBit, bytes: &[u8]) -> Result<()> {
+        match TextEncoding::EightBit(set).decode(bytes) {
+            Some(text) => self.text.push_str(&text),
+            None => return Err(invalid_string_of(set, bytes)),
         }
         Ok(())
     }
@@ -192,10 +205,10 @@ impl<'a> Conversion<'a> {
                 self.push_hexadecimal(whole);
             }
             (TextEncoding::EightBit(set), Introducer::None) => {
-                self.push_strings_of(set, whole);
+                self.push_strings_of(set, whole)?;
             }
             (TextEncoding::EightBit(set), Introducer::National) => {
-                self.text.push_str(&set.decode(&self.bytes[whole]));
+                self.push_exact(set, &self.bytes[whole])?;
             }
             (_, Introducer::CharacterSet(name)) if !is_unicode(name) => {
                 let name = String::from_utf8_lossy(name);
@@ -227,14 +240,14 @@ impl<'a> Conversion<'a> {
     }
 
     /// Strings in the client's character set: their text, or where a column may want their bytes, what is either.
-    fn push_strings_of(&mut self, set: EightBit, strings: Range<usize>) {
-        if self.is_assigning == Some(true) {
-            self.text.push('_');
-            self.text.push_str(set.name());
-            self.push_hexadecimal(strings);
-        } else {
-            self.text.push_str(&set.decode(&self.bytes[strings]));
+    fn push_strings_of(&mut self, set: EightBit, strings: Range<usize>) -> Result<()> {
+        if self.is_assigning != Some(true) {
+            return self.push_exact(set, &self.bytes[strings]);
         }
+        self.text.push('_');
+        self.text.push_str(set.name());
+        self.push_hexadecimal(strings);
+        Ok(())
     }
 
     /// Where the last of the strings ends that stand one behind the other.
@@ -346,6 +359,18 @@ fn text_of_digits(encoding: TextEncoding, digits: &str) -> Option<String> {
     encoding.decode(&bytes_of(digits)?)
 }
 
+/// 1300 for bytes of which not each is a character of the set.
+fn invalid_string_of(set: EightBit, bytes: &[u8]) -> SqlError {
+    let is_none = |byte: &u8| TextEncoding::EightBit(set).decode(&[*byte]).is_none();
+    let from = bytes.iter().position(is_none).unwrap_or(0);
+    let shown = digits_of(&bytes[from..bytes.len().min(from + SHOWN_BYTES)]);
+    let name = set.name();
+    SqlError::new(
+        codes::INVALID_CHARACTER_STRING,
+        format!("Invalid {name} character string: '{shown}'"),
+    )
+}
+
 /// What is no text where only text can stand: error 1300.
 pub fn invalid_string(bytes: &[u8]) -> SqlError {
     let from = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
@@ -383,6 +408,22 @@ mod tests {
         assert!(matches!(found, Ok(Cow::Borrowed(text)) if text == sql));
         assert_eq!(utf8(b"select 1\0"), "select 1");
         assert_eq!(utf8(b"select 1;\0"), "select 1;");
+    }
+
+    #[test]
+    fn bytes_that_are_no_characters_stand_in_comments_alone() {
+        let cp1251 = TextEncoding::of_character_set("cp1251");
+        for (statement, code) in [
+            (&b"select 1 as `\x98`"[..], Some(1300)),
+            (b"select '\x98'", Some(1300)),
+            (b"select N'\x98'", Some(1300)),
+            (b"select 1 /* \x98 */", None),
+            (b"insert into t values ('\x98')", None),
+            (b"select '\xE0', `\xE0`", None),
+        ] {
+            let error = text(statement, cp1251).err();
+            assert_eq!(error.map(|error| error.code), code, "{statement:?}");
+        }
     }
 
     #[test]

@@ -207,8 +207,9 @@ impl Session {
                 match (place, field) {
                     // Bytes that are no text stay what they are.
                     (Place::Variable(name), field) => {
-                        let value =
-                            field.map_or(Value::Null, |field| field.to_value(encoding, false));
+                        let value = field.map_or(Value::Null, |field| {
+                            field.to_value(encoding, field.undefined(encoding).is_some())
+                        });
                         self.user_variables.set(name, value)?;
                     }
                     (Place::Column(position), _) if n >= record.len() => {
@@ -239,7 +240,12 @@ impl Session {
                                 &mut self.warnings,
                             )?;
                         } else {
-                            let value = field.to_value(encoding, is_bytes[*position]);
+                            let is_bytes = is_bytes[*position];
+                            let warnings = &mut self.warnings;
+                            if let Some(bytes) = field.undefined(encoding).filter(|_| !is_bytes) {
+                                shape.note_no_text(*position, bytes, number, warnings)?;
+                            }
+                            let value = field.to_value(encoding, is_bytes);
                             shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
                         }
                     }
@@ -281,6 +287,14 @@ impl Field<'_> {
             Some(set) => set.decode(self.bytes).into(),
             None => String::from_utf8_lossy(self.bytes),
         }
+    }
+
+    /// What begins with the first byte that is no character of the file's character set.
+    fn undefined(&self, encoding: TextEncoding) -> Option<&[u8]> {
+        encoding.eight_bit()?;
+        let is_none = |byte: &u8| !byte.is_ascii() && encoding.decode(&[*byte]).is_none();
+        let from = self.bytes.iter().position(is_none)?;
+        self.bytes.get(from..)
     }
 
     /// The value for a column of bytes, or of anything else. What should be text and is not stays bytes: the column's

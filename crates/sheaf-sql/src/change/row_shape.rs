@@ -201,6 +201,25 @@ impl RowShape {
         }
     }
 
+    /// 1366 for bytes of a file that are no text in its character set. In lenient mode question marks stand for them.
+    pub(crate) fn note_no_text(
+        &self,
+        position: usize,
+        bytes: &[u8],
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let column = self.column(position);
+        let problem = ColumnProblem::no_text(bytes);
+        match self.mode.strict {
+            true => Err(issue(column, problem, row_number).into()),
+            false => {
+                self.note(column, Some(problem), row_number, warnings);
+                Ok(())
+            }
+        }
+    }
+
     fn note(
         &self,
         column: &Column,

@@ -270,17 +270,9 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
             Ok(text) => convert_text(ty, text, mode),
             Err(error) => {
                 let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned();
-                let shown: String = bytes[error.valid_up_to()..]
-                    .iter()
-                    .take(6)
-                    .map(|byte| format!("\\x{byte:02X}"))
-                    .collect();
                 let problem = match ty.has_labels() {
                     true => ColumnProblem::Truncated,
-                    false => ColumnProblem::IncorrectValue {
-                        kind: "string",
-                        value: shown,
-                    },
+                    false => ColumnProblem::no_text(&bytes[error.valid_up_to()..]),
                 };
                 Converted {
                     problem: Some(problem),

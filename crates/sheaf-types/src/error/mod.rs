@@ -52,6 +52,16 @@ pub enum ColumnProblem {
 }
 
 impl ColumnProblem {
+    /// 1366 for what begins with bytes that are no text.
+    pub fn no_text(bytes: &[u8]) -> ColumnProblem {
+        const SHOWN_BYTES: usize = 6;
+        let shown = bytes.iter().take(SHOWN_BYTES);
+        ColumnProblem::IncorrectValue {
+            kind: "string",
+            value: shown.map(|byte| format!("\\x{byte:02X}")).collect(),
+        }
+    }
+
     /// The number and SQLSTATE of the error in strict mode.
     pub fn code(&self) -> ErrorCode {
         match self {
