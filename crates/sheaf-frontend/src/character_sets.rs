@@ -13,9 +13,10 @@ pub const OWN_COLLATION_ID: u16 = 0;
 
 /// Character sets that clients name. Text is UTF-8 throughout; statements and results in the others are converted (see
 /// [`crate::encoding`]).
-pub const CHARACTER_SETS: [(&str, &str, &str, u8); 31] = [
+pub const CHARACTER_SETS: [(&str, &str, &str, u8); 40] = [
     ("armscii8", "ARMSCII-8 Armenian", "armscii8_general_ci", 1),
     ("ascii", "US ASCII", "ascii_general_ci", 1),
+    ("big5", "Big5 Traditional Chinese", "big5_chinese_ci", 2),
     ("binary", "Binary pseudo charset", "binary", 1),
     ("cp1250", "Windows Central European", "cp1250_general_ci", 1),
     ("cp1251", "Windows Cyrillic", "cp1251_general_ci", 1),
@@ -24,7 +25,28 @@ pub const CHARACTER_SETS: [(&str, &str, &str, u8); 31] = [
     ("cp850", "DOS West European", "cp850_general_ci", 1),
     ("cp852", "DOS Central European", "cp852_general_ci", 1),
     ("cp866", "DOS Russian", "cp866_general_ci", 1),
+    ("cp932", "SJIS for Windows Japanese", "cp932_japanese_ci", 2),
     ("dec8", "DEC West European", "dec8_swedish_ci", 1),
+    (
+        "eucjpms",
+        "UJIS for Windows Japanese",
+        "eucjpms_japanese_ci",
+        3,
+    ),
+    ("euckr", "EUC-KR Korean", "euckr_korean_ci", 2),
+    (
+        "gb18030",
+        "China National Standard GB18030",
+        "gb18030_chinese_ci",
+        4,
+    ),
+    (
+        "gb2312",
+        "GB2312 Simplified Chinese",
+        "gb2312_chinese_ci",
+        2,
+    ),
+    ("gbk", "GBK Simplified Chinese", "gbk_chinese_ci", 2),
     ("geostd8", "GEOSTD8 Georgian", "geostd8_general_ci", 1),
     ("greek", "ISO 8859-7 Greek", "greek_general_ci", 1),
     ("hebrew", "ISO 8859-8 Hebrew", "hebrew_general_ci", 1),
@@ -48,27 +70,15 @@ pub const CHARACTER_SETS: [(&str, &str, &str, u8); 31] = [
     ("latin7", "ISO 8859-13 Baltic", "latin7_general_ci", 1),
     ("macce", "Mac Central European", "macce_general_ci", 1),
     ("macroman", "Mac West European", "macroman_general_ci", 1),
+    ("sjis", "Shift-JIS Japanese", "sjis_japanese_ci", 2),
     ("tis620", "TIS620 Thai", "tis620_thai_ci", 1),
     ("ucs2", "UCS-2 Unicode", "ucs2_general_ci", 2),
+    ("ujis", "EUC-JP Japanese", "ujis_japanese_ci", 3),
     ("utf16", "UTF-16 Unicode", "utf16_general_ci", 4),
     ("utf16le", "UTF-16LE Unicode", "utf16le_general_ci", 4),
     ("utf32", "UTF-32 Unicode", "utf32_general_ci", 4),
     ("utf8mb3", "UTF-8 Unicode", "utf8mb3_general_ci", 3),
     ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
-];
-
-/// Character sets of several bytes a character, with their default collations and those by code points. Columns of
-/// them are columns of utf8mb4. Nothing is converted from them: no client, file or literal is in one.
-const SEVERAL_BYTES: [(&str, &str, &str); 9] = [
-    ("big5", "big5_chinese_ci", "big5_bin"),
-    ("cp932", "cp932_japanese_ci", "cp932_bin"),
-    ("eucjpms", "eucjpms_japanese_ci", "eucjpms_bin"),
-    ("euckr", "euckr_korean_ci", "euckr_bin"),
-    ("gb18030", "gb18030_chinese_ci", "gb18030_bin"),
-    ("gb2312", "gb2312_chinese_ci", "gb2312_bin"),
-    ("gbk", "gbk_chinese_ci", "gbk_bin"),
-    ("sjis", "sjis_japanese_ci", "sjis_bin"),
-    ("ujis", "ujis_japanese_ci", "ujis_bin"),
 ];
 
 /// The character set of that name; `utf8` is another one of `utf8mb3`. Error 1115.
@@ -148,36 +158,11 @@ pub fn named_collation(
     set: Option<&str>,
     collation_name: Option<&str>,
 ) -> Result<Option<&'static str>> {
-    if let Some(found) = of_several_bytes(set, collation_name)? {
-        return Ok(Some(found));
-    }
     Ok(match (set, collation_name) {
         (Some(set), name) => Some(collation_within(character_set(set)?, name)?),
         (None, Some(name)) => Some(collation(name)?.1),
         (None, None) => None,
     })
-}
-
-/// The collation of a column whose character set is one of [`SEVERAL_BYTES`]; `None` for others. Errors 1253 and 1273.
-fn of_several_bytes(set: Option<&str>, collation: Option<&str>) -> Result<Option<&'static str>> {
-    let is =
-        |known: &str, name: Option<&str>| name.is_some_and(|name| known.eq_ignore_ascii_case(name));
-    let mut sets = SEVERAL_BYTES.iter();
-    let Some((known, default, binary)) = sets.find(|(known, default, binary)| match set {
-        Some(_) => is(known, set),
-        None => is(default, collation) || is(binary, collation),
-    }) else {
-        return Ok(None);
-    };
-    match collation {
-        None => Ok(Some(*default)),
-        Some(_) if is(default, collation) => Ok(Some(*default)),
-        Some(_) if is(binary, collation) => Ok(Some(*binary)),
-        Some(name) => Err(SqlError::collation_of_other_character_set(
-            self::collation(name)?.1,
-            known,
-        )),
-    }
 }
 
 /// The name of the collation of that id; clients send ids that may be any of MySQL's.
@@ -205,10 +190,7 @@ pub fn unsupported_character_set_of_id(id: u16) -> Option<&'static str> {
 
 /// Whether texts of a character set have other bytes than UTF-8.
 pub fn has_other_bytes(character_set: &str) -> bool {
-    let is_known = SEVERAL_BYTES
-        .iter()
-        .any(|(known, ..)| *known == character_set);
-    is_known || TextEncoding::of_character_set(character_set) != TextEncoding::Utf8
+    TextEncoding::of_character_set(character_set) != TextEncoding::Utf8
 }
 
 /// Whether statements may be in a character set: ASCII is one byte a character in it.

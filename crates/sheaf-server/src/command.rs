@@ -160,7 +160,7 @@ impl Connection {
 
     /// A name in the client's character set.
     fn name<'b>(&self, bytes: &'b [u8]) -> Result<Cow<'b, str>, SqlError> {
-        if let Some(set) = self.session.client_encoding().eight_bit() {
+        if let Some(set) = self.session.client_encoding().table_set() {
             return Ok(set.decode(bytes).into());
         }
         let text = std::str::from_utf8(bytes).map_err(|_| invalid_string(bytes))?;

@@ -108,7 +108,7 @@ impl BoundStatement {
         let result = self.decode_values(body);
         self.reset();
         let values = result?;
-        if let Some(set) = encoding.eight_bit()
+        if let Some(set) = encoding.table_set()
             && values.iter().any(needs_conversion)
         {
             let name = set.name();

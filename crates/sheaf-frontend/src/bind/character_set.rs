@@ -193,7 +193,9 @@ mod tests {
         assert_eq!(introduced("_ascii", &hex("E4")).unwrap_err().code, 1300);
         assert_eq!(introduced("_ucs2", &hex("0041")).unwrap(), Some(text("A")));
         assert_eq!(introduced("_koi8r", &hex("C1")).unwrap(), Some(text("а")));
-        assert_eq!(introduced("_gbk", &hex("41")).unwrap_err().code, 1115);
+        assert_eq!(introduced("_gbk", &hex("D6D0")).unwrap(), Some(text("中")));
+        assert_eq!(introduced("_gbk", &hex("80")).unwrap_err().code, 1300);
+        assert_eq!(introduced("_swe7", &hex("41")).unwrap_err().code, 1115);
         let number = Literal::Number("1".to_string(), false);
         assert_eq!(introduced("_utf8mb4", &number).unwrap(), None);
     }

@@ -14,6 +14,9 @@
 //! A client of latin1, or of another character set of one byte a character, has all of its statement converted, except
 //! what it marks as of another set. A column of bytes must get the bytes that it has sent, and a column of text the
 //! text. So the literals of INSERT and UPDATE become `_latin1 X'E9'`, which is either, as the column asks for it.
+//!
+//! In sets of several bytes a character, such as gbk, the second byte may look like a backslash. So what is a string is
+//! found in an outline of the statement, where such characters have no byte of ASCII.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,7 +26,7 @@ use sheaf_types::text::hexadecimal::{bytes_of, digits_of};
 use sqlparser::ast::{Expr, Ident, Value};
 
 use super::pieces::{Piece, Pieces};
-use crate::encoding::{EightBit, TextEncoding};
+use crate::encoding::{TableSet, TextEncoding};
 use crate::error::{Result, SqlError};
 
 /// Of the offending bytes, a message shows this many.
@@ -45,8 +48,13 @@ pub fn statement_text(
     if let Some(text) = plain_text(bytes, encoding) {
         return Ok(Cow::Borrowed(text));
     }
+    let outline = match encoding {
+        TextEncoding::SeveralBytes(set) => Cow::Owned(set.outline(bytes)),
+        _ => Cow::Borrowed(bytes),
+    };
     let mut conversion = Conversion {
         bytes,
+        outline: &outline,
         encoding,
         has_ansi_quotes: has_ansi_quotes(),
         is_assigning: None,
@@ -60,7 +68,7 @@ pub fn statement_text(
 /// Bytes that are text as they are.
 fn plain_text(bytes: &[u8], encoding: TextEncoding) -> Option<&str> {
     match encoding {
-        TextEncoding::EightBit(_) if !bytes.is_ascii() => None,
+        _ if encoding.table_set().is_some() && !bytes.is_ascii() => None,
         _ => std::str::from_utf8(bytes).ok(),
     }
 }
@@ -85,6 +93,8 @@ enum Introducer<'a> {
 
 struct Conversion<'a> {
     bytes: &'a [u8],
+    /// The same, but for characters of several bytes, which are 0x80 each.
+    outline: &'a [u8],
     encoding: TextEncoding,
     has_ansi_quotes: bool,
     /// Whether the statement is one of [`ASSIGNING`], once its first word is known.
@@ -96,7 +106,7 @@ struct Conversion<'a> {
 impl<'a> Conversion<'a> {
     fn run(&mut self) -> Result<()> {
         let bytes = self.bytes;
-        let mut pieces = Pieces::new(bytes);
+        let mut pieces = Pieces::new(self.outline);
         while let Some((piece, range)) = pieces.next() {
             match piece {
                 Piece::Blank => self.push_lossy(range),
@@ -137,9 +147,9 @@ impl<'a> Conversion<'a> {
     /// Comments and hints. What is not text in them does not matter.
     fn push_lossy(&mut self, range: Range<usize>) {
         let bytes = &self.bytes[range];
-        match (plain_text(bytes, self.encoding), self.encoding) {
+        match (plain_text(bytes, self.encoding), self.encoding.table_set()) {
             (Some(text), _) => self.text.push_str(text),
-            (None, TextEncoding::EightBit(set)) => self.text.push_str(&set.decode(bytes)),
+            (None, Some(set)) => self.text.push_str(&set.decode(bytes)),
             (None, _) => self.text.push_str(&String::from_utf8_lossy(bytes)),
         }
     }
@@ -148,24 +158,27 @@ impl<'a> Conversion<'a> {
     fn push_name(&mut self, range: Range<usize>) -> Result<()> {
         self.word = None;
         let bytes = &self.bytes[range];
-        match (plain_text(bytes, self.encoding), self.encoding) {
+        match (plain_text(bytes, self.encoding), self.encoding.table_set()) {
             (Some(text), _) => self.text.push_str(text),
             // Without quotes, a byte that is no character is the error that a question mark is.
-            (None, TextEncoding::EightBit(set)) if !matches!(bytes, [b'`' | b'"', ..]) => {
+            (None, Some(set)) if !matches!(bytes, [b'`' | b'"', ..]) => {
                 self.text.push_str(&set.decode(bytes));
             }
-            (None, TextEncoding::EightBit(set)) => self.push_exact(set, bytes)?,
+            (None, Some(set)) => {
+                let text = set.decode_exact(bytes);
+                let text = text.ok_or_else(|| invalid_string_of(set, bytes))?;
+                self.text.push_str(&text);
+            }
             (None, _) => return Err(invalid_string(bytes)),
         }
         Ok(())
     }
 
-    /// The text of bytes of which each is a character.
-    fn push_exact(&mut self, set: EightBit, bytes: &[u8]) -> Result<()> {
-        match TextEncoding::EightBit(set).decode(bytes) {
-            Some(text) => self.text.push_str(&text),
-            None => return Err(invalid_string_of(set, bytes)),
-        }
+    /// The text of strings with their quotes, in which each byte is of a character.
+    fn push_exact(&mut self, set: TableSet, strings: &[u8]) -> Result<()> {
+        let text = set.decode_quoted(strings);
+        let text = text.ok_or_else(|| invalid_string_of(set, strings))?;
+        self.text.push_str(&text);
         Ok(())
     }
 
@@ -197,17 +210,17 @@ impl<'a> Conversion<'a> {
             return self.push_name(whole);
         }
         pieces.skip_to(whole.end);
-        match (self.encoding, introducer) {
+        match (self.encoding.table_set(), introducer) {
             (_, Introducer::CharacterSet(name)) if name.eq_ignore_ascii_case(b"binary") => {
                 self.push_hexadecimal(whole);
             }
             (_, Introducer::CharacterSet(name)) if is_written_in_digits(name) => {
                 self.push_hexadecimal(whole);
             }
-            (TextEncoding::EightBit(set), Introducer::None) => {
+            (Some(set), Introducer::None) => {
                 self.push_strings_of(set, whole)?;
             }
-            (TextEncoding::EightBit(set), Introducer::National) => {
+            (Some(set), Introducer::National) => {
                 self.push_exact(set, &self.bytes[whole])?;
             }
             (_, Introducer::CharacterSet(name)) if !is_unicode(name) => {
@@ -240,7 +253,7 @@ impl<'a> Conversion<'a> {
     }
 
     /// Strings in the client's character set: their text, or where a column may want their bytes, what is either.
-    fn push_strings_of(&mut self, set: EightBit, strings: Range<usize>) -> Result<()> {
+    fn push_strings_of(&mut self, set: TableSet, strings: Range<usize>) -> Result<()> {
         if self.is_assigning != Some(true) {
             return self.push_exact(set, &self.bytes[strings]);
         }
@@ -266,12 +279,13 @@ impl<'a> Conversion<'a> {
     /// Strings as one hexadecimal literal. If the last one is not closed, nor is that.
     fn push_hexadecimal(&mut self, strings: Range<usize>) {
         self.text.push_str(" X'");
-        let mut rest = Pieces::new(&self.bytes[..strings.end]);
+        let mut rest = Pieces::new(&self.outline[..strings.end]);
         rest.skip_to(strings.start);
         let mut is_closed = true;
         for (piece, range) in rest {
             if piece == Piece::Quoted {
-                is_closed = push_digits(&self.bytes[range], &mut self.text);
+                let outline = &self.outline[range.clone()];
+                is_closed = push_digits(&self.bytes[range], outline, &mut self.text);
             }
         }
         if is_closed {
@@ -284,7 +298,7 @@ impl<'a> Conversion<'a> {
 fn is_written_in_digits(character_set: &[u8]) -> bool {
     let name = String::from_utf8_lossy(character_set).to_ascii_lowercase();
     let encoding = TextEncoding::of_character_set(&name);
-    encoding.eight_bit().is_some() || matches!(encoding, TextEncoding::Wide(_))
+    encoding.table_set().is_some() || matches!(encoding, TextEncoding::Wide(_))
 }
 
 fn is_unicode(character_set: &[u8]) -> bool {
@@ -295,37 +309,38 @@ fn is_unicode(character_set: &[u8]) -> bool {
 }
 
 /// The bytes that a string with its quotes stands for, as hexadecimal digits. False if the string is not closed.
-fn push_digits(quoted: &[u8], digits: &mut String) -> bool {
+/// `outline`: where characters of several bytes are not of ASCII.
+fn push_digits(quoted: &[u8], outline: &[u8], digits: &mut String) -> bool {
     let mut push = |byte: u8| {
         const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
         digits.push(char::from(DIGITS[usize::from(byte >> 4)]));
         digits.push(char::from(DIGITS[usize::from(byte & 15)]));
     };
     let quote = quoted[0];
-    let mut bytes = quoted[1..].iter().copied();
-    while let Some(byte) = bytes.next() {
-        match byte {
+    let mut bytes = quoted.iter().zip(outline).skip(1);
+    while let Some((byte, seen)) = bytes.next() {
+        match *seen {
             b'\\' => match bytes.next() {
-                Some(b'0') => push(0),
-                Some(b'b') => push(8),
-                Some(b't') => push(b'\t'),
-                Some(b'n') => push(b'\n'),
-                Some(b'r') => push(b'\r'),
-                Some(b'Z') => push(0x1A),
+                Some((_, b'0')) => push(0),
+                Some((_, b'b')) => push(8),
+                Some((_, b't')) => push(b'\t'),
+                Some((_, b'n')) => push(b'\n'),
+                Some((_, b'r')) => push(b'\r'),
+                Some((_, b'Z')) => push(0x1A),
                 // They are for LIKE to see.
-                Some(escaped @ (b'%' | b'_')) => {
+                Some((escaped, b'%' | b'_')) => {
                     push(b'\\');
-                    push(escaped);
+                    push(*escaped);
                 }
-                Some(escaped) => push(escaped),
+                Some((escaped, _)) => push(*escaped),
                 None => push(b'\\'),
             },
             // Inside it is doubled.
-            byte if byte == quote => match bytes.next() {
-                Some(_) => push(byte),
+            seen if seen == quote => match bytes.next() {
+                Some(_) => push(*byte),
                 None => return true,
             },
-            byte => push(byte),
+            _ => push(*byte),
         }
     }
     false
@@ -347,7 +362,7 @@ pub fn digits_of_set<'e>(prefix: &Ident, value: &'e Expr) -> Option<(TextEncodin
     };
     let name = prefix.value.strip_prefix('_')?.to_ascii_lowercase();
     let encoding = TextEncoding::of_character_set(&name);
-    let is_other = matches!(encoding, TextEncoding::EightBit(_) | TextEncoding::Wide(_));
+    let is_other = encoding.table_set().is_some() || matches!(encoding, TextEncoding::Wide(_));
     is_other.then_some((encoding, digits))
 }
 
@@ -359,10 +374,12 @@ fn text_of_digits(encoding: TextEncoding, digits: &str) -> Option<String> {
     encoding.decode(&bytes_of(digits)?)
 }
 
-/// 1300 for bytes of which not each is a character of the set.
-fn invalid_string_of(set: EightBit, bytes: &[u8]) -> SqlError {
-    let is_none = |byte: &u8| TextEncoding::EightBit(set).decode(&[*byte]).is_none();
-    let from = bytes.iter().position(is_none).unwrap_or(0);
+/// 1300 for bytes of which not each is of a character of the set.
+fn invalid_string_of(set: TableSet, bytes: &[u8]) -> SqlError {
+    // The quote at the end is none of them.
+    let bytes = bytes.strip_suffix(b"`").unwrap_or(bytes);
+    let bytes = bytes.strip_suffix(b"'").unwrap_or(bytes);
+    let from = set.valid_up_to(bytes);
     let shown = digits_of(&bytes[from..bytes.len().min(from + SHOWN_BYTES)]);
     let name = set.name();
     SqlError::new(
@@ -485,7 +502,8 @@ mod tests {
             let bytes: Vec<u8> = (0..length)
                 .map(|_| alphabet[random.below(alphabet.len() as u64) as usize])
                 .collect();
-            for encoding in [TextEncoding::Utf8, latin1_encoding()] {
+            let gbk = TextEncoding::of_character_set("gbk");
+            for encoding in [TextEncoding::Utf8, latin1_encoding(), gbk] {
                 let found = text(&bytes, encoding);
                 if encoding == TextEncoding::Utf8 && std::str::from_utf8(&bytes).is_ok() {
                     assert_eq!(found.as_deref().map(str::as_bytes), Ok(&bytes[..]));
@@ -496,8 +514,24 @@ mod tests {
 
     #[test]
     fn other_character_sets_are_refused_by_name() {
-        let error = text(b"select _gbk'\x81\x40'", TextEncoding::Utf8);
+        let error = text(b"select _swe7'\x81\x40'", TextEncoding::Utf8);
         assert_eq!(error.map_err(|error| error.code), Err(1115));
+    }
+
+    #[test]
+    fn a_second_byte_is_no_backslash() {
+        let gbk = TextEncoding::of_character_set("gbk");
+        for (bytes, expected) in [
+            (&b"select '\xD5\\' '\\''"[..], "select '誠' '\\''"),
+            (b"select `\xD5\\`, '\xD5\\\\n'", "select `誠`, '誠\\n'"),
+            (
+                b"insert into t values ('\xD5\\', '\xD5\\\\'')",
+                "insert into t values (_gbk X'D55C', _gbk X'D55C27')",
+            ),
+            (b"select _binary'\xD5\\'", "select _binary X'D55C'"),
+        ] {
+            assert_eq!(text(bytes, gbk).as_deref(), Ok(expected));
+        }
     }
 
     #[test]

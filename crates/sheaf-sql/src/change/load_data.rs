@@ -225,7 +225,7 @@ impl Session {
                         shape.put(&mut row, *position, null, number, &mut self.warnings)?;
                     }
                     (Place::Column(position), Some(field)) => {
-                        let known_text = if encoding.eight_bit().is_none() || field.bytes.is_ascii()
+                        let known_text = if encoding.table_set().is_none() || field.bytes.is_ascii()
                         {
                             field.text
                         } else {
@@ -283,7 +283,7 @@ struct Field<'a> {
 
 impl Field<'_> {
     fn to_text(&self, encoding: TextEncoding) -> Cow<'_, str> {
-        match encoding.eight_bit() {
+        match encoding.table_set() {
             Some(set) => set.decode(self.bytes).into(),
             None => String::from_utf8_lossy(self.bytes),
         }
@@ -300,7 +300,7 @@ impl Field<'_> {
     /// The value for a column of bytes, or of anything else. What should be text and is not stays bytes: the column's
     /// conversion then says what is wrong with it.
     fn to_value(&self, encoding: TextEncoding, is_bytes: bool) -> Value {
-        if !is_bytes && (encoding.eight_bit().is_some() || self.text.is_some()) {
+        if !is_bytes && (encoding.table_set().is_some() || self.text.is_some()) {
             Value::Text(self.to_text(encoding).into_owned())
         } else {
             Value::Bytes(self.bytes.to_vec())
@@ -310,9 +310,10 @@ impl Field<'_> {
 
 fn file_encoding(character_set: Option<&str>) -> Result<TextEncoding> {
     let name = character_set.map_or(Ok("utf8mb4"), crate::variables::character_set)?;
-    match TextEncoding::of_character_set(name) {
-        TextEncoding::Wide(_) => Err(SqlError::not_supported_yet(format!("a file in {name}"))),
-        encoding => Ok(encoding),
+    let encoding = TextEncoding::of_character_set(name);
+    match encoding.is_for_files() {
+        true => Ok(encoding),
+        false => Err(SqlError::not_supported_yet(format!("a file in {name}"))),
     }
 }
 

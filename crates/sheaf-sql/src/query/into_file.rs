@@ -264,7 +264,7 @@ impl Session {
         let set = file.character_set.as_deref();
         let set = set.map_or(Ok("utf8mb4"), character_set)?;
         let encoding = TextEncoding::of_character_set(set);
-        if let TextEncoding::Wide(_) = encoding {
+        if !encoding.is_for_files() {
             return Err(SqlError::not_supported_yet(format!("a file in {set}")));
         }
         let writer = FieldWriter::new(file.format, encoding);

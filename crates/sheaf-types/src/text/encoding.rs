@@ -9,12 +9,14 @@
 //! | UTF-8, and what is not told apart from it | the text as it is |
 //! | ASCII | bytes below 0x80 |
 //! | [`EightBit`] | a byte a character, by a table for each of them |
+//! | [`SeveralBytes`] | a byte or more a character, by a table for each of them |
 //! | [`Wide`] | units of two or four bytes. They hold no statements: clients do not send them |
 
 use std::borrow::Cow;
 
 pub use super::eight_bit::EightBit;
 use super::eight_bit::REPLACEMENT;
+pub use super::several_bytes::SeveralBytes;
 
 /// How a text is written in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +26,34 @@ pub enum TextEncoding {
     Utf8,
     Ascii,
     EightBit(EightBit),
+    SeveralBytes(SeveralBytes),
     Wide(Wide),
+}
+
+/// A character set that statements come in and that has a table: [`EightBit`] or [`SeveralBytes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableSet {
+    EightBit(EightBit),
+    SeveralBytes(SeveralBytes),
+}
+
+impl TableSet {
+    /// Its name, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            TableSet::EightBit(set) => set.name(),
+            TableSet::SeveralBytes(set) => set.name(),
+        }
+    }
+
+    /// The text of bytes, for those to look at that say something about it: what is no character becomes a question
+    /// mark.
+    pub fn decode(self, bytes: &[u8]) -> String {
+        match self {
+            TableSet::EightBit(set) => set.decode(bytes),
+            TableSet::SeveralBytes(set) => set.decode_lossy(bytes),
+        }
+    }
 }
 
 /// Encodings whose units have several bytes.
@@ -109,17 +138,24 @@ impl TextEncoding {
             "ascii" => TextEncoding::Ascii,
             name => EightBit::of_name(name)
                 .map(TextEncoding::EightBit)
+                .or_else(|| SeveralBytes::of_name(name).map(TextEncoding::SeveralBytes))
                 .or_else(|| Wide::of_name(name).map(TextEncoding::Wide))
                 .unwrap_or_default(),
         }
     }
 
-    /// A character set of one byte a character that is more than ASCII.
-    pub fn eight_bit(self) -> Option<EightBit> {
+    /// A character set of statements that is more than ASCII and not UTF-8.
+    pub fn table_set(self) -> Option<TableSet> {
         match self {
-            TextEncoding::EightBit(set) => Some(set),
+            TextEncoding::EightBit(set) => Some(TableSet::EightBit(set)),
+            TextEncoding::SeveralBytes(set) => Some(TableSet::SeveralBytes(set)),
             _ => None,
         }
+    }
+
+    /// Whether a file can be in it: no byte of ASCII is a part of another character. Error messages name the others.
+    pub fn is_for_files(self) -> bool {
+        !matches!(self, TextEncoding::Wide(_) | TextEncoding::SeveralBytes(_))
     }
 
     /// The most bytes of a character.
@@ -127,6 +163,7 @@ impl TextEncoding {
         match self {
             TextEncoding::Utf8 | TextEncoding::Wide(Wide::Utf16 | Wide::Utf16Le | Wide::Utf32) => 4,
             TextEncoding::Wide(Wide::Ucs2) => 2,
+            TextEncoding::SeveralBytes(set) => set.character_bytes(),
             TextEncoding::Ascii | TextEncoding::EightBit(_) => 1,
         }
     }
@@ -146,8 +183,15 @@ impl TextEncoding {
                 }
                 Cow::Owned(bytes)
             }
-            TextEncoding::Ascii | TextEncoding::EightBit(_) if text.is_ascii() => {
-                Cow::Borrowed(text)
+            _ if text.is_ascii() => Cow::Borrowed(text),
+            TextEncoding::SeveralBytes(set) => {
+                let mut bytes = Vec::with_capacity(text.len());
+                for character in super::text_of(text).chars() {
+                    if !set.push(character, &mut bytes) {
+                        bytes.push(REPLACEMENT);
+                    }
+                }
+                Cow::Owned(bytes)
             }
             TextEncoding::Ascii | TextEncoding::EightBit(_) => super::text_of(text)
                 .chars()
@@ -165,6 +209,7 @@ impl TextEncoding {
                 is_text.then(|| bytes.iter().copied().map(char::from).collect())
             }
             TextEncoding::EightBit(set) => bytes.iter().map(|byte| set.character(*byte)).collect(),
+            TextEncoding::SeveralBytes(set) => set.decode(bytes),
             TextEncoding::Wide(wide) => wide.decode(bytes),
         }
     }
@@ -178,6 +223,7 @@ impl TextEncoding {
             TextEncoding::Wide(Wide::Ucs2) => character <= MAX_UCS2,
             TextEncoding::Ascii => character.is_ascii(),
             TextEncoding::EightBit(set) => set.byte(character).is_some(),
+            TextEncoding::SeveralBytes(set) => set.has(character),
         };
         match text.is_ascii() || text.chars().all(is_kept) {
             true => Cow::Borrowed(text),

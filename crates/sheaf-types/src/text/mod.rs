@@ -10,6 +10,7 @@
 //! | [`like`] | patterns of LIKE |
 //! | `padded` | sort keys of `utf8mb4_bin` and `utf8mb4_general_ci` |
 //! | [`quoting`] | names and strings in a statement |
+//! | `several_bytes` | character sets of several bytes a character |
 //! | `tailoring` | collations of languages |
 //! | [`unicode_primary`] | sort keys of `utf8mb4_0900_ai_ci` |
 //! | `unicode_weights` | sort keys of the older Unicode collations, and weights of accents and cases |
@@ -25,6 +26,7 @@ pub mod letter_case;
 pub mod like;
 mod padded;
 pub mod quoting;
+mod several_bytes;
 mod tailoring;
 pub mod unicode_primary;
 pub(crate) mod unicode_weights;
