@@ -15,7 +15,7 @@ use datafusion_expr::{
 use sheaf_exec::blocking::blocking;
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::functions::argument::to_text;
-use sheaf_exec::functions::limits::ResultLimits;
+use sheaf_exec::functions::limits::{ResultLimits, ask_for};
 
 const LOAD_FILE: &str = "load_file";
 
@@ -97,6 +97,8 @@ impl ScalarUDFImpl for LoadFile {
                     if let Some(limits) = limits {
                         limits.check_batch(LOAD_FILE, made_bytes)?;
                     }
+                    // It is copied, beside those before it.
+                    ask_for(made_bytes)?;
                     builder.append_value(bytes);
                 }
                 Some(LoadedFile::TooLong(most)) => {

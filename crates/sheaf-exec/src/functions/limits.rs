@@ -107,7 +107,7 @@ pub(crate) fn stopped() -> DataFusionError {
 ///
 /// # Errors
 /// The process has no room for them, and the statement shall stop.
-pub(crate) fn ask_for(bytes: usize) -> Result<()> {
+pub fn ask_for(bytes: usize) -> Result<()> {
     match sheaf_memory::has_room_for_value(bytes) {
         true => Ok(()),
         false => Err(stopped()),

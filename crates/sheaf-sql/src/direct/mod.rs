@@ -98,8 +98,10 @@ mod waiting_rows;
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_frontend::walk::{ExpressionReader, read_expression};
 use sheaf_table::{PrivilegeLevel, Privileges, Table};
 use sheaf_types::Value;
 
@@ -134,8 +136,10 @@ const MAX_PLAN_BYTES: usize = 512 << 10;
 /// A statement of more queries, one in the other or beside it, has no direct plan: each would keep its text and those
 /// in it.
 const MAX_QUERIES: usize = 32;
-/// Nor has a query of more items than a table has columns: the attempts to make a plan of 20,000 took 70 MiB.
+/// Nor has a query of more items than a table has columns: the attempts to make a plan of 20,000 took 70 MiB. In a text
+/// that is long, what stands in the items counts, too: CONCAT may have tens of thousands of calls.
 const MAX_ITEMS: usize = 4096;
+const LONG_TEXT_BYTES: usize = 16 << 10;
 
 /// Operands of operators and members of lists that a WHERE may have. Longer ones are for a plan of operators, which has
 /// packed lists, and are not copied to find that out.
@@ -406,7 +410,9 @@ impl Session {
         (text, parameters): (&str, usize),
     ) -> Option<DirectPlan> {
         let may_be_direct = match statement {
-            Statement::Query(query) => items_of(&query.body) <= MAX_ITEMS,
+            Statement::Query(query) => {
+                items_of(&query.body, text.len() > LONG_TEXT_BYTES) <= MAX_ITEMS
+            }
             Statement::Update(_) | Statement::Delete(_) | Statement::Insert(_) => true,
             _ => false,
         };
@@ -706,13 +712,40 @@ impl Client {
     }
 }
 
-/// How many items the lists of a query have.
-fn items_of(body: &ast::SetExpr) -> usize {
+/// How many items the lists of a query have. `with_parts`: and how many expressions stand in them.
+fn items_of(body: &ast::SetExpr, with_parts: bool) -> usize {
+    let items = |body| items_of(body, with_parts);
     match body {
+        ast::SetExpr::Select(select) if with_parts => {
+            let mut parts = Parts(0);
+            for item in &select.projection {
+                match item {
+                    ast::SelectItem::UnnamedExpr(expr)
+                    | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                        read_expression(expr, &mut parts);
+                    }
+                    _ => {}
+                }
+            }
+            parts.0.max(select.projection.len())
+        }
         ast::SetExpr::Select(select) => select.projection.len(),
-        ast::SetExpr::Query(query) => items_of(&query.body),
-        ast::SetExpr::SetOperation { left, right, .. } => items_of(left) + items_of(right),
+        ast::SetExpr::Query(query) => items(&query.body),
+        ast::SetExpr::SetOperation { left, right, .. } => items(left) + items(right),
         _ => 0,
+    }
+}
+
+/// Counts expressions, as far as it matters.
+struct Parts(usize);
+
+impl ExpressionReader for Parts {
+    fn leave_expression(&mut self, _expression: &ast::Expr) -> ControlFlow<()> {
+        self.0 += 1;
+        match self.0 > MAX_ITEMS {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 
