@@ -24,8 +24,17 @@ use crate::error::SqlError;
 use crate::syntax::{bare, null, object_text};
 
 impl Binder<'_> {
-    /// A value, and a length: the value as a text that compares as the connection says, whatever it was before.
-    pub(super) fn cast_char(&self, arguments: Vec<Scalar>) -> Bound<Scalar> {
+    /// A value, and a length: the value as a text that compares as the connection says, whatever it was before. Bytes
+    /// are of the connection's character set.
+    pub(super) fn cast_char(&self, mut arguments: Vec<Scalar>) -> Bound<Scalar> {
+        if let Some(value) = arguments.first_mut()
+            && value.sql_type() == SqlType::Bytes
+            && let Some(set) = self.connection_text("character_set_connection")
+            && has_other_bytes(&set)
+        {
+            let bytes = std::mem::replace(value, Scalar::literal(ScalarValue::Null));
+            *value = self.call("$using", vec![bytes, self.text(&set)?])?;
+        }
         let text = self.call("$cast_char", arguments)?;
         let collation = self.text(self.collation().name())?;
         self.call("$collated", vec![text, collation])

@@ -341,8 +341,13 @@ impl Binder<'_> {
                 };
                 match (data_type, charset) {
                     (Some(data_type), Some(charset)) => {
+                        let set = object_text(charset);
+                        let value = match value.sql_type() {
+                            SqlType::Bytes => self.using(value, &set, false)?,
+                            _ => value,
+                        };
                         let text = self.cast(value, data_type)?;
-                        self.using(text, &object_text(charset), false)
+                        self.using(text, &set, false)
                     }
                     (Some(data_type), None) => {
                         let value = match data_type {
