@@ -521,6 +521,7 @@ impl Session {
         let joined = derived::semijoin_as_join(query);
         let joined = joined.and_then(|joined| self.query_action(&joined, text, parameters));
         joined.or_else(|| {
+            let _rewriting = quantified::Rewriting::enter()?;
             let with_exists = quantified::with_exists(self, query)?;
             self.query_action(&with_exists, text, parameters)
         })

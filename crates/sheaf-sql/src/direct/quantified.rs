@@ -11,6 +11,7 @@
 //! The second line is left out where x and y are never NULL, and where unknown means the same as false. Rows of values are
 //! compared where it is left out. What is compared are columns. Whether they are of one kind, as keys take them, is asked where the EXISTS is compiled.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::walk_outside_queries;
@@ -22,6 +23,34 @@ use crate::session::Session;
 
 /// So many parts of an OR become an EXISTS each.
 const MAX_PARTS: usize = 4;
+
+/// Queries inside of each other that are rewritten, at most: each that has no plan is compiled twice, with all inside.
+const MAX_REWRITTEN: u32 = 2;
+
+thread_local! {
+    /// Rewritten queries that are being compiled.
+    static REWRITTEN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A rewritten query is compiled as long as this lives.
+pub(super) struct Rewriting;
+
+impl Rewriting {
+    /// `None`: there are enough around it.
+    pub(super) fn enter() -> Option<Rewriting> {
+        let depth = REWRITTEN.get();
+        (depth < MAX_REWRITTEN).then(|| {
+            REWRITTEN.set(depth + 1);
+            Rewriting
+        })
+    }
+}
+
+impl Drop for Rewriting {
+    fn drop(&mut self) {
+        REWRITTEN.set(REWRITTEN.get() - 1);
+    }
+}
 
 /// The query with EXISTS in such places; `None` if it has none.
 pub(super) fn with_exists(session: &Session, query: &ast::Query) -> Option<ast::Query> {
@@ -41,6 +70,7 @@ pub(super) fn with_exists(session: &Session, query: &ast::Query) -> Option<ast::
     for item in &mut select.projection {
         if let ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } =
             item
+            && !tests_quantified(expr)
         {
             is_changed |= rewrite(session, &names, expr);
         }
@@ -145,6 +175,35 @@ fn exists_of(
     }
 }
 
+/// Whether an item asks if something of this kind is NULL or true, which never is NULL. Of an OR of EXISTS a client is
+/// told that it may be.
+fn tests_quantified(item: &ast::Expr) -> bool {
+    let mut tests = false;
+    walk_outside_queries(&mut item.clone(), &mut |expr| {
+        tests |= match expr {
+            ast::Expr::IsNull(operand)
+            | ast::Expr::IsNotNull(operand)
+            | ast::Expr::IsTrue(operand)
+            | ast::Expr::IsNotTrue(operand)
+            | ast::Expr::IsFalse(operand)
+            | ast::Expr::IsNotFalse(operand)
+            | ast::Expr::IsUnknown(operand)
+            | ast::Expr::IsNotUnknown(operand) => is_quantified(operand),
+            _ => false,
+        };
+        ControlFlow::Continue(())
+    });
+    tests
+}
+
+fn is_quantified(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Nested(inner) | ast::Expr::UnaryOp { expr: inner, .. } => is_quantified(inner),
+        ast::Expr::InSubquery { .. } | ast::Expr::AnyOp { .. } | ast::Expr::AllOp { .. } => true,
+        _ => false,
+    }
+}
+
 fn subquery_of(expr: &ast::Expr) -> Option<&ast::Query> {
     match expr {
         ast::Expr::Nested(inner) => subquery_of(inner),
@@ -170,27 +229,35 @@ fn negated(op: &ast::BinaryOperator) -> Option<ast::BinaryOperator> {
 /// The tables of a FROM.
 struct Tables<'a> {
     names: Vec<Names<'a>>,
-    /// Rows of some of them may be missing.
-    is_outer: bool,
+    /// Which of them may have no row.
+    missing: Vec<bool>,
 }
 
 impl<'a> Tables<'a> {
+    /// `None`: they are joined in a way that has no direct plan.
     fn of(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<Tables<'a>> {
-        let mut names = Vec::new();
-        let mut is_outer = false;
+        use ast::JoinOperator::{CrossJoin, Inner, Join, Left, LeftOuter};
+        let mut tables = Tables {
+            names: Vec::new(),
+            missing: Vec::new(),
+        };
+        let mut add = |factor: &'a ast::TableFactor, may_miss: bool| {
+            tables.names.push(Names::of_factor(session, factor)?);
+            tables.missing.push(may_miss);
+            Some(())
+        };
         for part in from {
-            names.push(Names::of_factor(session, &part.relation)?);
+            add(&part.relation, false)?;
             for join in &part.joins {
-                names.push(Names::of_factor(session, &join.relation)?);
-                is_outer |= !matches!(
-                    join.join_operator,
-                    ast::JoinOperator::Join(_)
-                        | ast::JoinOperator::Inner(_)
-                        | ast::JoinOperator::CrossJoin(_)
-                );
+                let may_miss = match join.join_operator {
+                    Join(_) | Inner(_) | CrossJoin(_) => false,
+                    Left(_) | LeftOuter(_) => true,
+                    _ => return None,
+                };
+                add(&join.relation, may_miss)?;
             }
         }
-        Some(Tables { names, is_outer })
+        Some(tables)
     }
 
     /// A column by the names of its table and its own, and whether it may be NULL.
@@ -200,7 +267,7 @@ impl<'a> Tables<'a> {
         let column = &names.definition().columns[column];
         let part = |name: &str| ast::Ident::with_quote('`', name);
         let name = vec![part(names.alias), part(&column.name)];
-        let is_nullable = column.nullable || self.is_outer;
+        let is_nullable = column.nullable || self.missing[table];
         Some((ast::Expr::CompoundIdentifier(name), is_nullable))
     }
 }

@@ -130,11 +130,13 @@ fn explain_says_which_queries_run_directly() {
         // The new k is in the row, converted to its type, before c is computed.
         "update t set k = k + 1, c = k where id = 1",
         "update t set k = k + 1, c = concat(k, 'x') where id = 1",
+        "select id from t where id in (1, 2) and k > all (select u.t from u where u.t = t.id)",
+        "select id, k not in (select u.t from u where u.t = t.id) from t where id in (1, 2)",
     ];
     let operators = [
         "select count(*) from (select c from t order by c) d",
         "select c from t where c = (select n from u where id = 1)",
-        "select id from t where id in (1, 2) and k > all (select u.t from u where u.t = t.id)",
+        "select id from t where id in (1, 2) and k > all (select max(u.t) from u where u.t = t.id)",
         "select id from t where id = 1 union select id from t where c = 'a'",
         "select t.c from t where id in (select t from u where n = 'a')",
     ];

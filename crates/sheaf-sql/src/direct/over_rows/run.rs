@@ -19,14 +19,39 @@ use crate::direct::joined_result::{Found, Window};
 use crate::direct::read::{MAX_LIMITED_ROWS, row_count};
 use crate::direct::row_query::{ComputedRows, Described};
 use crate::direct::select_list::Spelled;
-use crate::direct::subquery::{Subquery, joined};
+use crate::direct::subquery::joined;
 use crate::error::Result;
 use crate::parser::Parsed;
 use crate::query::row_evaluator::table_of;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
+/// Whether the row at a place has the values of the row before it, as far as a subquery takes them.
+fn is_known(own: &[usize], rows: &[Vec<Value>], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| rows.get(before));
+    let Some((before, row)) = before.zip(rows.get(at)) else {
+        return false;
+    };
+    // 0 and -0 are equal, and are shown otherwise.
+    let is_float = |value: &Value| matches!(value, Value::Float(_) | Value::Double(_));
+    let mut columns = own.iter();
+    columns.all(|column| before[*column] == row[*column] && !is_float(&row[*column]))
+}
+
 impl OverRows {
+    /// How often its subqueries run for these rows: once for rows behind each other that give them the same.
+    fn runs_of_subqueries(&self, rows: &[Vec<Value>]) -> usize {
+        let mut outer = self.outer.as_slice();
+        let mut runs = 0;
+        for subquery in &self.subqueries {
+            let (own, others) = outer.split_at(subquery.outer.len());
+            outer = others;
+            let places = 0..rows.len();
+            runs += places.filter(|at| !is_known(own, rows, *at)).count();
+        }
+        runs
+    }
+
     /// What is sent of the result, and how many rows are wanted for it. `None`: the operands do not suit.
     fn window(&self, session: &Session, parameters: &[Value]) -> Option<(Window, u64)> {
         let most = session.variables.sql_select_limit();
@@ -174,10 +199,7 @@ impl Session {
         (rows, parameters): (&[Vec<Value>], &[Value]),
         open: &OpenTables<'_>,
     ) -> Result<Option<Vec<ArrayRef>>> {
-        // One that takes nothing from the row runs once.
-        let is_of_row = |subquery: &&Subquery| !subquery.outer.is_empty();
-        let of_row = query.subqueries.iter().filter(is_of_row).count();
-        if rows.len() * of_row > MAX_SUBQUERY_RUNS {
+        if query.runs_of_subqueries(rows) > MAX_SUBQUERY_RUNS {
             return Ok(None);
         }
         let fields = instance.schema.fields();
@@ -198,11 +220,11 @@ impl Session {
                     },
                 };
                 let mut values = Vec::with_capacity(rows.len());
-                for row in rows {
-                    if own.is_empty()
-                        && let Some(first) = values.first()
+                for (at, row) in rows.iter().enumerate() {
+                    if is_known(own, rows, at)
+                        && let Some(before) = values.last()
                     {
-                        values.push(Arc::clone(first));
+                        values.push(Arc::clone(before));
                         continue;
                     }
                     let mut given = parameters.to_vec();
