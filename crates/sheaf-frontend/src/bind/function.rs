@@ -311,10 +311,12 @@ impl Binder<'_> {
                         this.operand(otherwise)?,
                     ])
                 })?;
-                self.call("$case", arguments)?
+                let chosen = self.call("$case", arguments);
+                chosen.map_err(|error| error.in_operation("case", "if"))?
             }
             ("ifnull", [_, _]) | ("coalesce", [_, ..]) => {
-                self.choosing(|this| this.call_on_values("coalesce", values))?
+                let chosen = self.choosing(|this| this.call_on_values("coalesce", values));
+                chosen.map_err(|error| error.in_operation("coalesce", name))?
             }
             ("isnull", [value]) => self.value(value)?.is_null(),
             ("get_format", [kind, place]) => self.format_of_place(kind, place)?,

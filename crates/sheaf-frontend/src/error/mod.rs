@@ -551,6 +551,15 @@ impl SqlError {
         )
     }
 
+    /// An error about collations, of an operation that is another one below: IFNULL is COALESCE, and IF is CASE.
+    pub fn in_operation(mut self, below: &str, operation: &str) -> Self {
+        let named = format!("for operation '{below}'");
+        if let Some(mix) = self.message.strip_suffix(&named) {
+            self.message = format!("{mix}for operation '{operation}'");
+        }
+        self
+    }
+
     pub fn collation_of_other_character_set(collation: &str, character_set: &str) -> Self {
         Self::new(
             codes::COLLATION_CHARSET_MISMATCH,
