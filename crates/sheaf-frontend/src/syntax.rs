@@ -124,8 +124,28 @@ pub fn call(name: &str, args: Vec<Expr>) -> Expr {
 /// be stopped.
 pub fn copy_of(expr: &Expr) -> Result<Expr> {
     cancel::check_statement()?;
-    let Expr::Function(call) = expr else {
-        return Ok(expr.clone());
+    let call = match expr {
+        Expr::Function(call) => call,
+        Expr::Nested(inner) => return Ok(Expr::Nested(Box::new(copy_of(inner)?))),
+        // CHAR(... USING ..).
+        Expr::Convert {
+            is_try,
+            expr,
+            data_type,
+            charset,
+            target_before_value,
+            styles,
+        } => {
+            return Ok(Expr::Convert {
+                is_try: *is_try,
+                expr: Box::new(copy_of(expr)?),
+                data_type: data_type.clone(),
+                charset: charset.clone(),
+                target_before_value: *target_before_value,
+                styles: styles.clone(),
+            });
+        }
+        other => return Ok(other.clone()),
     };
     let FunctionArguments::List(list) = &call.args else {
         return Ok(expr.clone());
