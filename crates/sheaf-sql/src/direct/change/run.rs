@@ -13,7 +13,7 @@ use sheaf_types::Value;
 use super::delete::Delete;
 use super::new_value::Inputs;
 use super::rows::Rows;
-use super::update::Update;
+use super::update::{Update, copy_of_row};
 use crate::change::change_query::position_of;
 use crate::change::row_rules::RowRules;
 use crate::direct::access::{Access, BoundAccess};
@@ -94,7 +94,7 @@ impl Work<'_> {
         let Some(values) = values else {
             return Ok(None);
         };
-        let mut row = old.clone();
+        let mut row = copy_of_row(&old)?;
         for (column, value) in values {
             row[column] = value;
         }

@@ -167,6 +167,10 @@ impl Update {
             None => None,
         };
         for Assignment { column, value } in &self.assignments {
+            // A hundred columns may each get a copy of a value of nearly a megabyte.
+            if !sheaf_memory::may_go_on() {
+                return Err(SqlError::query_interrupted());
+            }
             let definition = &columns[*column];
             let held = |column: usize| {
                 let mut changed = values.iter();
@@ -219,6 +223,18 @@ impl Update {
         }
         Ok(Some(values))
     }
+}
+
+/// A copy of a row, which may have many long values.
+pub(super) fn copy_of_row(row: &[Value]) -> Result<Vec<Value>> {
+    let mut copied = Vec::with_capacity(row.len());
+    for value in row {
+        if !sheaf_memory::has_room_for_value(value.string_bytes()) {
+            return Err(SqlError::query_interrupted());
+        }
+        copied.push(value.clone());
+    }
+    Ok(copied)
 }
 
 /// Takes assignments from left to right.
