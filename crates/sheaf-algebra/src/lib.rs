@@ -57,6 +57,7 @@
 
 pub mod column;
 pub mod column_set;
+mod long_operands;
 pub mod printer;
 pub mod properties;
 pub mod relation;

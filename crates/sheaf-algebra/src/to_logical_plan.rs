@@ -49,6 +49,7 @@ use sheaf_exec::typing::{group_by_key, key_of, with_shown_digits};
 
 use crate::column::{Column, ColumnId, Columns};
 use crate::column_set::ColumnSet;
+use crate::long_operands::with_long_operands_apart;
 use crate::relation::{self, DependentKind, Item, JoinKind, Operator, Relation, SetKind};
 use crate::rules::calls_only_row;
 use crate::scalar::{Scalar, ScalarKind, Truth};
@@ -681,9 +682,19 @@ impl Translation<'_> {
             };
             add(any_value.call(vec![self.column(*id)]), *id);
         }
+        let mut operands = Vec::new();
         for (id, aggregate) in &group.aggregates {
-            add(aggregate.to_expr(&column), *id);
+            let aggregate = aggregate.to_expr(&column);
+            add(with_long_operands_apart(aggregate, *id, &mut operands), *id);
         }
+        let plan = match operands.is_empty() {
+            true => plan,
+            false => {
+                let columns = plan.schema().columns().into_iter().map(Expr::Column);
+                let columns = columns.chain(operands).collect();
+                LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)
+            }
+        };
         let mut columns: Vec<Expr> = keys.iter().cloned().chain(outputs).collect();
         let keys = match group.rollup {
             None => keys,

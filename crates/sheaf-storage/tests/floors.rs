@@ -197,6 +197,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "properties",
             "rules",
             "printer",
+            "long_operands",
             "to_logical_plan",
         ],
     ),
