@@ -128,7 +128,8 @@ pub(in crate::typing) fn of_one_collation<'a>(
     }
     for other in types[1..].iter().chain(&of_own) {
         let pair = [types[0].clone(), other.clone()];
-        if common_collation(&pair, operation)?.0 != common {
+        // Two that have none between them have that of all.
+        if common_collation(&pair, operation).map_or(true, |(of_pair, _)| of_pair != common) {
             return Ok(collated(value, common, schema));
         }
     }
