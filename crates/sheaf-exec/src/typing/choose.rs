@@ -130,7 +130,11 @@ pub(super) fn as_literal(
 
 /// What a choice is among these operands, if texts of columns of the default collation decide it: the Arrow type alone
 /// says nothing then, and a value without a type of its own counts as a literal.
-pub(super) fn text_of_columns(args: &[Expr], schema: &DFSchema) -> Result<Option<Field>> {
+pub(super) fn text_of_columns(
+    choice: &str,
+    args: &[Expr],
+    schema: &DFSchema,
+) -> Result<Option<Field>> {
     let mut texts = fields_of(args.iter(), schema)?;
     texts.retain(|field| *field.data_type() == DataType::Utf8View);
     if !texts
@@ -139,7 +143,12 @@ pub(super) fn text_of_columns(args: &[Expr], schema: &DFSchema) -> Result<Option
     {
         return Ok(None);
     }
-    let field = common_field(&texts)?;
+    let operation = if choice.starts_with('$') {
+        "case"
+    } else {
+        choice
+    };
+    let field = common_field_in(operation, &texts)?;
     let ty = SqlType::of(&field);
     let is_told = field.metadata().contains_key(TYPE_KEY) && !ty.is_declared();
     // How long these texts are says nothing of numbers beside them.

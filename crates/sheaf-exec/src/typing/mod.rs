@@ -91,7 +91,9 @@ pub fn resolve_node(
                     false => args,
                 };
                 let of_columns = match texts.literal_metadata {
-                    Some(_) if is_choice(function.name) => choose::text_of_columns(&args, schema)?,
+                    Some(_) if is_choice(function.name) => {
+                        choose::text_of_columns(function.name, &args, schema)?
+                    }
                     _ => None,
                 };
                 let value = resolve_call((func, function.name), args, schema, rule)?;

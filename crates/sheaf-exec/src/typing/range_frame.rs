@@ -115,29 +115,52 @@ impl Distance {
         self.is_end != self.follows
     }
 
-    /// The number in units of so many decimals, at most `farthest`.
-    fn scaled(&self, decimals: u8, farthest: i128) -> Result<i128> {
+    /// The digits of the number in units of so many decimals, and whether there is something behind them. `None`: it is
+    /// farther than any row.
+    fn digits(&self, decimals: u8) -> Result<Option<(String, bool)>> {
         let Some(text) = &self.text else {
-            return Ok(farthest);
+            return Ok(None);
         };
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        if !whole
-            .bytes()
-            .chain(fraction.bytes())
-            .all(|byte| byte.is_ascii_digit())
-        {
+        let mut digits = whole.bytes().chain(fraction.bytes());
+        if !digits.all(|byte| byte.is_ascii_digit()) {
             return exec_err!("'{text}' is no distance of a frame");
         }
         let (kept, cut) = fraction.split_at(fraction.len().min(usize::from(decimals)));
-        let zeros = usize::from(decimals) - kept.len();
-        let digits = whole.bytes().chain(kept.bytes());
-        let digits = digits.chain(std::iter::repeat_n(b'0', zeros));
-        let units = digits.fold(0i128, |sum, digit| {
+        let zeros = "0".repeat(usize::from(decimals) - kept.len());
+        let rest = cut.bytes().any(|digit| digit != b'0');
+        Ok(Some((format!("{whole}{kept}{zeros}"), rest)))
+    }
+
+    /// The number in units of so many decimals, at most `farthest`.
+    fn scaled(&self, decimals: u8, farthest: i128) -> Result<i128> {
+        let Some((digits, rest)) = self.digits(decimals)? else {
+            return Ok(farthest);
+        };
+        let units = digits.bytes().fold(0i128, |sum, digit| {
             sum.saturating_mul(10)
                 .saturating_add(i128::from(digit - b'0'))
         });
-        let rest = self.rounds_up() && cut.bytes().any(|digit| digit != b'0');
-        Ok(units.saturating_add(i128::from(rest)).min(farthest))
+        let rest = i128::from(rest && self.rounds_up());
+        Ok(units.saturating_add(rest).min(farthest))
+    }
+
+    /// The same in twice as many bits, where no two numbers are farther apart than 10^60.
+    fn scaled_wide(&self, decimals: u8) -> Result<i256> {
+        const LONGEST: usize = 60;
+        let farthest =
+            i256::from_i128(10i128.pow(30)).wrapping_mul(i256::from_i128(10i128.pow(30)));
+        let Some((digits, rest)) = self.digits(decimals)? else {
+            return Ok(farthest);
+        };
+        let digits = digits.trim_start_matches('0');
+        let units = match digits.len() {
+            0 => Some(i256::ZERO),
+            1..=LONGEST => i256::from_string(digits),
+            _ => None,
+        };
+        let rest = i256::from_i128(i128::from(rest && self.rounds_up()));
+        Ok(units.map_or(farthest, |units| units.wrapping_add(rest)))
     }
 
     fn span(&self) -> Result<Option<Span>> {
@@ -254,11 +277,7 @@ impl Way {
                 ScalarValue::Decimal128(Some(units), MAX_PRECISION, *decimals as i8)
             }
             Way::Wide { decimals } => {
-                let units = distance.scaled(*decimals, i128::MAX)?;
-                let units = match units {
-                    i128::MAX => i256::from_parts(0, 1 << 32),
-                    units => i256::from_i128(units),
-                };
+                let units = distance.scaled_wide(*decimals)?;
                 ScalarValue::Decimal256(Some(units), 76, *decimals as i8)
             }
             Way::Double => {

@@ -54,15 +54,22 @@ fn split_number(word: &str) -> Option<(&str, &str)> {
     (is_number && has_digits).then(|| word.split_at(whole.len() + 1 + digits))
 }
 
-/// Whether a token is a number with the letter of an exponent, and no exponent: `1.e`, `1.5ex`.
-pub(super) fn is_cut_exponent(token: &Token) -> bool {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => {
-            let number = split_number(&word.value);
-            number.is_some_and(|(_, letters)| letters.starts_with(['e', 'E']))
+/// Where a number with a point has the letter of an exponent behind it, and no exponent: `1.e`, `1.5ex`. To sqlparser
+/// the letter begins a word.
+pub(super) fn cut_exponent(tokens: &[TokenWithSpan]) -> Option<Location> {
+    let is_cut = |pair: &&[TokenWithSpan]| match pair {
+        [number, word] if number.span.end == word.span.start => {
+            matches!(&number.token, Token::Number(digits, _) if digits.contains('.'))
+                && matches!(
+                    &word.token,
+                    Token::Word(word)
+                        if word.quote_style.is_none() && word.value.starts_with(['e', 'E'])
+                )
         }
         _ => false,
-    }
+    };
+    let pair = tokens.windows(2).find(is_cut)?;
+    Some(pair.first()?.span.start)
 }
 
 /// The tokens with a token for each operator.
@@ -240,11 +247,10 @@ mod tests {
             (".5E", true),
             ("1.5e1", false),
             ("1.5x", false),
+            ("1.5 e", false),
             ("1e", false),
         ] {
-            let is_found = tokens_of(text)
-                .iter()
-                .any(|token| is_cut_exponent(&token.token));
+            let is_found = cut_exponent(&tokens_of(text)).is_some();
             assert_eq!(is_found, is_cut, "{text}");
         }
     }

@@ -43,11 +43,10 @@ pub(super) fn tokens_of(
         .tokenize_with_location_into_buf_with_mapper(&mut tokens, counted)
         .map_err(|error| tokenizer_error(text, &error))?;
     cancel::check_statement()?;
-    let mut all = tokens.iter();
-    if let Some(token) = all.find(|token| adjoining::is_cut_exponent(&token.token)) {
+    if let Some(location) = adjoining::cut_exponent(&tokens) {
         let error = TokenizerError {
             message: "an exponent without digits".to_string(),
-            location: token.span.start,
+            location,
         };
         return Err(tokenizer_error(text, &error));
     }

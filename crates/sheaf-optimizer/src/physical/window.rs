@@ -290,16 +290,18 @@ fn within_reach(mut frame: WindowFrame) -> WindowFrame {
     frame
 }
 
-/// Whether a frame can never hold a row because of the kinds of its bounds.
+/// Whether a frame can never hold a row because of the kinds of its bounds, or their distances in rows. Those of a RANGE
+/// have been compared when they were read: the rows whose key is NULL may have such a frame.
 fn starts_after_end(frame: &WindowFrame) -> bool {
     use WindowFrameBound::{CurrentRow, Following, Preceding};
     let unbounded = ScalarValue::is_null;
+    let is_range = frame.units == WindowFrameUnits::Range;
     match (&frame.start_bound, &frame.end_bound) {
         (Following(start), _) if unbounded(start) => true,
         (_, Preceding(end)) if unbounded(end) => true,
         (Following(_), CurrentRow | Preceding(_)) | (CurrentRow, Preceding(_)) => true,
-        (Following(start), Following(end)) => !unbounded(end) && end < start,
-        (Preceding(start), Preceding(end)) => !unbounded(start) && end > start,
+        (Following(start), Following(end)) => !is_range && !unbounded(end) && end < start,
+        (Preceding(start), Preceding(end)) => !is_range && !unbounded(start) && end > start,
         _ => false,
     }
 }
