@@ -199,7 +199,10 @@ fn tests_quantified(item: &ast::Expr) -> bool {
 fn is_quantified(expr: &ast::Expr) -> bool {
     match expr {
         ast::Expr::Nested(inner) | ast::Expr::UnaryOp { expr: inner, .. } => is_quantified(inner),
-        ast::Expr::InSubquery { .. } | ast::Expr::AnyOp { .. } | ast::Expr::AllOp { .. } => true,
+        ast::Expr::InSubquery { .. }
+        | ast::Expr::AnyOp { .. }
+        | ast::Expr::AllOp { .. }
+        | ast::Expr::Exists { .. } => true,
         _ => false,
     }
 }

@@ -12,7 +12,7 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, with_rows};
-use super::{MAX_SUBQUERY_RUNS, OverRows, QueryInstance, Work};
+use super::{MAX_SUBQUERY_ROWS, MAX_SUBQUERY_RUNS, OverRows, QueryInstance, Work};
 use crate::direct::expression::{INPUTS, PlanInputs};
 use crate::direct::join_walk::OpenTables;
 use crate::direct::joined_result::{Found, Window};
@@ -204,6 +204,7 @@ impl Session {
         }
         let fields = instance.schema.fields();
         let fields = &fields[fields.len() - query.subqueries.len()..];
+        let read_before = self.handle.counters.rows_read.get();
         let before = self.statement.view.replace(open.view.clone());
         let mut of_each = || {
             let mut arrays = Vec::with_capacity(fields.len());
@@ -237,6 +238,10 @@ impl Session {
                     match subquery.array(self, &given, ty)? {
                         Some(value) => values.push(value),
                         None => return Ok(None),
+                    }
+                    let read = self.handle.counters.rows_read.get();
+                    if read.saturating_sub(read_before) > MAX_SUBQUERY_ROWS {
+                        return Ok(None);
                     }
                 }
                 arrays.push(joined(&values, ty)?);
