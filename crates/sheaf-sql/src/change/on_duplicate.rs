@@ -327,6 +327,10 @@ impl DuplicateUpdate {
         let columns = &self.table.definition.columns;
         let mut row = old.to_vec();
         for (column, assigned) in &self.assignments {
+            // A hundred columns may each get a value of nearly a megabyte.
+            if !sheaf_memory::may_go_on() {
+                return Err(SqlError::query_interrupted());
+            }
             let definition = &columns[*column];
             let (value, origin) = match assigned {
                 Assigned::Default => {

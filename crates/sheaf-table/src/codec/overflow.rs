@@ -106,6 +106,10 @@ pub(crate) fn write(
     for (number, (key, chunk)) in chunks(reference, value).enumerate() {
         if number % CHUNKS_BETWEEN_LOOKS == 0 {
             transaction.check_interrupt()?;
+            // The log of it is in memory for a while.
+            if !sheaf_memory::may_go_on() {
+                return Err(TableError::Interrupted);
+            }
         }
         tree.insert(transaction, &key, chunk)?;
     }

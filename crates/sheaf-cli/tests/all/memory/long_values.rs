@@ -110,6 +110,52 @@ fn many_values_of_nearly_a_megabyte_stay_within_memory() {
     terminate(&child);
 }
 
+/// Values that are copied: to the other columns of a row, to a longer text, and with the calls that they stand in.
+#[test]
+fn copies_of_long_values_stay_within_memory() {
+    let (_directory, child, _, mut connection) = empty();
+    let list = |count: usize, item: &dyn Fn(usize) -> String| {
+        let items: Vec<String> = (0..count).map(item).collect();
+        items.join(", ")
+    };
+    let replaced = (0..6).fold("REPEAT('x', 100)".to_string(), |inner, _| {
+        format!("REPLACE({inner}, 'x', 'xxxxxxxxxx')")
+    });
+    let statements = [
+        format!(
+            "CREATE TABLE d.wide (id INT PRIMARY KEY, {})",
+            list(100, &|n| format!("c{n} LONGTEXT"))
+        ),
+        "INSERT INTO d.wide (id, c0) VALUES (1, REPEAT('abcdef', 100000))".to_string(),
+        format!(
+            "UPDATE d.wide SET {} WHERE id = 1",
+            list(99, &|n| format!("c{} = c0", n + 1))
+        ),
+        "DROP TABLE d.wide".to_string(),
+        format!("SELECT LENGTH({replaced})"),
+        format!(
+            "SELECT LENGTH(CHAR({} USING utf8mb4))",
+            list(60_000, &|n| (256 + n).to_string())
+        ),
+        format!(
+            "SELECT LENGTH(CONCAT({}))",
+            list(4000, &|n| format!(
+                "FORMAT({n}.5, 30), HEX({n}), BIN({n}), LPAD({n}, 1000, '0')"
+            ))
+        ),
+    ];
+    within_memory(child.id(), || {
+        for sql in &statements {
+            if let Err(error) = connection.query_drop(sql) {
+                let error = error_of::<()>(Err(error));
+                assert_eq!(error.0, 1041, "{}", &sql[..sql.len().min(100)]);
+            }
+            assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
+        }
+    });
+    terminate(&child);
+}
+
 /// Few rows of VALUES are computed at a time where their values may be long: as many as a list of short ones has at
 /// once would be more than all memory.
 #[test]
