@@ -7,7 +7,6 @@ use sqlparser::tokenizer::Token;
 
 use super::binding;
 use super::name::parse_collation_of;
-use crate::character_sets::has_other_bytes;
 use crate::syntax::{argument, call, function, null};
 
 /// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand: then it
@@ -92,10 +91,8 @@ fn parse_binary_of_type(
     };
     let name = charset.as_ref().map(|name| name.to_string().to_lowercase());
     let collation = match name.as_deref() {
-        // Their texts are kept as UTF-8.
         None => "utf8mb4_bin".to_string(),
         Some("binary") => return Ok((charset, None)),
-        Some(name) if has_other_bytes(name) => "utf8mb4_bin".to_string(),
         Some(name) => format!("{name}_bin"),
     };
     let collation = ObjectName::from(vec![Ident::new(collation)]);
