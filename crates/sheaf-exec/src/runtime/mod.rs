@@ -41,7 +41,6 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use datafusion_common::DataFusionError;
 use datafusion_common::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion_execution::TaskContext;
 use datafusion_execution::config::SessionConfig;
@@ -60,6 +59,7 @@ use crate::memory_pool::{Admission, OfStatement, QueryMemory, StatementPool};
 use crate::operator::checked_rows::{self, CheckedRows};
 use crate::runtime::metered::{Metered, meter_tasks};
 pub use crate::runtime::query_stream::QueryStream;
+use crate::runtime::query_stream::{panic_message, unwrap_panic};
 use crate::runtime::spill_files::SpillFiles;
 use crate::runtime::thread_placement::ThreadPlacement;
 use crate::runtime::until_stopped::until_stopped;
@@ -364,25 +364,4 @@ async fn drive(
         }
     }
     Ok(())
-}
-
-/// A panic in a task that an operator started arrives as a join error.
-fn unwrap_panic(error: DataFusionError) -> ExecError {
-    match error.find_root() {
-        DataFusionError::ExecutionJoin(join) if join.is_panic() => ExecError::Panic {
-            message: join.to_string(),
-        },
-        _ => ExecError::DataFusion(error),
-    }
-}
-
-/// The text of a panic, if it has one.
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        (*text).to_string()
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "(no message)".to_string()
-    }
 }

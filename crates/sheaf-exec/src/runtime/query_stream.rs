@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion_common::DataFusionError;
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
@@ -16,7 +17,6 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::until_stopped::until_stopped;
-use super::{panic_message, unwrap_panic};
 use crate::error::ExecError;
 use crate::operator::checked_rows::{self, CheckedRows};
 
@@ -170,5 +170,26 @@ impl Here {
             }
             outcome => outcome,
         }
+    }
+}
+
+/// A panic in a task that an operator started arrives as a join error.
+pub(super) fn unwrap_panic(error: DataFusionError) -> ExecError {
+    match error.find_root() {
+        DataFusionError::ExecutionJoin(join) if join.is_panic() => ExecError::Panic {
+            message: join.to_string(),
+        },
+        _ => ExecError::DataFusion(error),
+    }
+}
+
+/// The text of a panic, if it has one.
+pub(super) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "(no message)".to_string()
     }
 }

@@ -53,7 +53,6 @@
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
-//! | [`correlation`] | what such a subquery takes from the row around it |
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
@@ -66,7 +65,6 @@ mod arithmetic;
 mod change;
 mod change_found;
 mod constants;
-mod correlation;
 mod derived;
 mod description;
 mod entry;

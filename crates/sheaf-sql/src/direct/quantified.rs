@@ -8,8 +8,9 @@
 //!   EXISTS (.. WHERE p AND (q OR r))     EXISTS (.. WHERE p AND q) OR EXISTS (.. WHERE p AND r)
 //! ```
 //!
-//! The second line is left out where x and y are never NULL, and where unknown means the same as false. Rows of values are
-//! compared where it is left out. What is compared are columns. Whether they are of one kind, as keys take them, is asked where the EXISTS is compiled.
+//! The second line is left out where x and y are never NULL, and where unknown means the same as false. Rows of values
+//! are compared where it is left out. What is compared are columns. Whether they are of one kind, as keys take them, is
+//! asked where the EXISTS is compiled.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;

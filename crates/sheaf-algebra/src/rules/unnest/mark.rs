@@ -25,9 +25,9 @@ use super::Unnesting;
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentJoin, Item, JoinKind, Relation};
-use crate::rules::unnest::Pulled;
 use crate::rules::repeatable::is_repeatable;
 use crate::rules::tested_marks::may_be_true;
+use crate::rules::unnest::Pulled;
 use crate::scalar::{Scalar, ScalarKind};
 
 /// Operands of the left side that may be NULL, of which each set has a join of its own.

@@ -5,9 +5,9 @@
 //!                 SELECT COUNT(*) FROM c WHERE c.post = ?n     a parameter behind those of the statement
 //! ```
 //!
-//! What a subquery takes from the row are operands of comparisons with its own columns, or whole numbers that operands
-//! are computed of: `c.post = p.id + 1`. Its value is one more column of
-//! the row. EXISTS and scalar subqueries are such; others are left to the vectorised path.
+//! What a subquery takes from the row ([`correlation`]) are operands of comparisons with its own columns, or values that
+//! operands are computed of: `c.post = p.id + 1`. Its value is one more column of the row. EXISTS and scalar subqueries
+//! are such; others are left to the vectorised path.
 //!
 //! A scalar subquery that a WHERE compares with runs before the statement. What it comes to, if that is a whole number,
 //! is a parameter ([`with_places`]): so it is an operand of keys as well. In the same way subqueries bring a list of
@@ -17,6 +17,8 @@
 //!   WHERE id IN (SELECT user FROM c WHERE post = ?)    ->    WHERE id IN (what it finds)
 //!   WHERE email = ? OR id = ?                          ->    WHERE id IN (ids WHERE email = ?, ids WHERE id = ?)
 //! ```
+
+mod correlation;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -34,8 +36,8 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sqlparser::ast;
 
+use self::correlation::FromRow;
 use super::access::{MAX_LIST, list_in_place};
-use super::correlation::FromRow;
 use super::expression::{Evaluator, Expressions};
 use super::names::{Names, column_of};
 use super::select_list::Spelled;
@@ -162,9 +164,7 @@ impl<'a> Subqueries<'a> {
         let computed = taken.computed(&mut query, self.names, self.parameters)?;
         let parameters =
             self.parameters + taken.columns.len() + computed.as_ref().map_or(0, Expressions::len);
-        let action = self
-            .session
-            .query_action(&query, self.text, parameters)?;
+        let action = self.session.query_action(&query, self.text, parameters)?;
         // Whatever runs for each row reads few rows each time.
         let reads_small = match &action {
             Action::Join(join) => join.reads_small(),
@@ -463,7 +463,9 @@ impl Subquery {
             let mut outer = self.outer.iter();
             let place = outer.position(|known| *known == (table, column));
             let value = place.and_then(|place| row.get(*own.get(place)?));
-            value.cloned().ok_or_else(|| SqlError::unknown("a column of a row"))
+            value
+                .cloned()
+                .ok_or_else(|| SqlError::unknown("a column of a row"))
         })?;
         for item in 0..computed.len() {
             match computed.value(item, &batch)? {

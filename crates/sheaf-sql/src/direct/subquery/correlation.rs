@@ -12,20 +12,18 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use sheaf_frontend::walk::{
-    ExpressionVisitor, walk_expression, walk_outside_queries, walk_query,
-};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries, walk_query};
 use sheaf_types::ColumnType;
 use sqlparser::ast;
 
-use super::access::Relation;
-use super::arithmetic::Arithmetic;
-use super::expression::{Collector, Expressions};
-use super::join::are_comparable;
-use super::names::{ColumnNames, Names, column_of};
-use super::operand::Operand;
-use super::subquery::Subqueries;
+use super::Subqueries;
 use crate::change::assigned::last_part;
+use crate::direct::access::Relation;
+use crate::direct::arithmetic::Arithmetic;
+use crate::direct::expression::{Collector, Expressions};
+use crate::direct::join::are_comparable;
+use crate::direct::names::{ColumnNames, Names, column_of};
+use crate::direct::operand::Operand;
 
 impl Subqueries<'_> {
     /// Puts parameters in the places of the row's columns in a query of the subquery's FROM.
@@ -220,8 +218,8 @@ impl FromRow {
         self.computed.push(computed);
     }
 
-    /// What is computed of the rows of these tables. It comes behind the columns, which begin with the parameter `first`.
-    /// Inside is `None` if there is nothing; `None`: something is not computed from a row.
+    /// What is computed of the rows of these tables. It comes behind the columns, which begin with the parameter
+    /// `first`. Inside is `None` if there is nothing; `None`: something is not computed from a row.
     pub(super) fn computed(
         &self,
         query: &mut ast::Query,
