@@ -139,6 +139,9 @@ impl Binder<'_> {
         if value.sql_type() == SqlType::Bytes && set != BINARY && !is_digits {
             return mismatch(BINARY);
         }
+        if let (SqlType::Text { collation, .. }, BINARY) = (value.sql_type(), set) {
+            return mismatch(collation.character_set());
+        }
         if !has_other_bytes(set) {
             return Ok(name.to_string());
         }
