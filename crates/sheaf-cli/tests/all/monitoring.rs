@@ -200,6 +200,28 @@ fn who_has_no_privilege_sees_no_statements() {
     );
     let anybody = "SELECT COUNT(*) > 0 FROM performance_schema.global_status";
     assert_eq!(query_text(&mut app, anybody), ["1"]);
+    for (statement, expected) in [
+        ("GRANT SELECT ON performance_schema.absent TO app", 1146),
+        ("GRANT SELECT ON information_schema.tables TO app", 1044),
+        (
+            "GRANT SELECT (NAME) ON performance_schema.threads TO app",
+            1235,
+        ),
+    ] {
+        assert_eq!(code(&mut root, statement), expected, "{statement}");
+    }
+    let threads = "SELECT COUNT(*) > 0 FROM performance_schema.threads";
+    assert_eq!(code(&mut app, threads), 1142);
+    run(
+        &mut root,
+        &["GRANT SELECT ON performance_schema.threads TO app"],
+    );
+    assert_eq!(query_text(&mut app, threads), ["1"]);
+    assert_eq!(code(&mut app, &read), 1142);
+    run(
+        &mut root,
+        &["REVOKE SELECT ON performance_schema.threads FROM app"],
+    );
     let mut monitor = login("monitor");
     assert_eq!(query_text(&mut monitor, &read), ["1"]);
     assert_eq!(
@@ -208,7 +230,11 @@ fn who_has_no_privilege_sees_no_statements() {
     );
     run(&mut monitor, &["USE performance_schema"]);
     assert_eq!(
-        query_text(&mut monitor, "SHOW TABLES LIKE 'events\\_statements\\_summary%'").len(),
+        query_text(
+            &mut monitor,
+            "SHOW TABLES LIKE 'events\\_statements\\_summary%'"
+        )
+        .len(),
         1
     );
     // Nobody reads passwords there.

@@ -23,7 +23,7 @@ use crate::parser::account::{
 };
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::virtual_database::is_virtual_database;
+use crate::virtual_database::{is_information_schema, is_virtual_database};
 
 /// Of the privileges that are missing, a message names so many.
 const MAX_SHOWN_PRIVILEGES: usize = 3;
@@ -377,6 +377,16 @@ impl Session {
         // A grant on a table that is not there yet must include the privilege to make it.
         let mut columns = Vec::new();
         if let Level::Table(database, table) = &level
+            && is_virtual_database(database)
+        {
+            if !grant.columns.is_empty() {
+                return Err(SqlError::not_supported_yet(format!(
+                    "a grant on columns of {database}"
+                )));
+            }
+            self.check_virtual_table(database, table)?;
+        }
+        if let Level::Table(database, table) = &level
             && (!granted.contains(Privileges::CREATE) || !grant.columns.is_empty())
             && (!self.is_system_table(database, table) || !grant.columns.is_empty())
             && !is_virtual_database(database)
@@ -456,7 +466,9 @@ impl Session {
             GrantLevel::Database(name) => Level::Database(self.database_of(name.as_deref())?),
             GrantLevel::Table(name) => {
                 let (database, table) = self.resolve(name)?;
-                self.check_changeable(&database)?;
+                if is_information_schema(&database) {
+                    self.check_changeable(&database)?;
+                }
                 Level::Table(database, table)
             }
         })

@@ -153,7 +153,7 @@ fn lock_waits(session: &Session, rows: &mut Rows, longest: usize) -> Result<()> 
             query: query.map(shown),
         }
     };
-    let now = session.statement.start_micros;
+    let now = view.seen_micros;
     let zone = session.variables.time_zone();
     let moment = |micros: i64| Cell::Signed(zone.local(micros));
     let age = |began: Option<i64>| began.map(|began| clock((now - began) / 1_000_000));

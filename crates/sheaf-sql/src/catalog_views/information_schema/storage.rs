@@ -155,7 +155,7 @@ pub(super) fn transactions(session: &Session) -> Rows {
     let view = LockView::of(session);
     let zone = session.variables.time_zone();
     let moment = |micros: i64| Cell::Signed(zone.local(micros));
-    let now = session.statement.start_micros;
+    let now = view.seen_micros;
     for other in session.engine.sessions() {
         let Some((transaction, began)) = other.open_transaction() else {
             continue;

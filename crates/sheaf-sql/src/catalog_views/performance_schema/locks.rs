@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sheaf_access::IndexRef;
 use sheaf_storage::{
@@ -67,6 +68,8 @@ pub(super) fn wait_columns() -> Columns {
 /// The locks, and what is known of those that have them.
 pub(in crate::catalog_views) struct LockView {
     pub(in crate::catalog_views) shown: ShownLocks,
+    /// When they were looked at, microseconds since 1970 UTC.
+    pub(in crate::catalog_views) seen_micros: i64,
     /// The sessions of transactions.
     sessions: BTreeMap<TransactionId, u64>,
     indexes: BTreeMap<TreeId, (Arc<Table>, IndexRef)>,
@@ -92,8 +95,11 @@ impl LockView {
                 }
             }
         }
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seen_micros = since_epoch.map_or(0, |since| since.as_micros() as i64);
         LockView {
             shown,
+            seen_micros,
             sessions: open.collect(),
             indexes,
         }
