@@ -30,9 +30,10 @@
 //! several times, for [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the next
 //! attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody waiting.
 //!
-//! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If nearly as
-//! many keys are noted during a round as before it, the build does not keep up with others. Then changes are slowed to a
-//! quarter of the speed that the round had. Each key is looked at in two rounds, so the rounds become shorter and shorter.
+//! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If nearly
+//! half as many keys are noted as the build looks at in the same time, it does not keep up with others: each key is looked
+//! at in two rounds. Then changes are slowed to a quarter of the speed of the build, so the rounds become shorter and
+//! shorter.
 //!
 //! The snapshots are held, so versions of all that changes meanwhile are kept, as for any long read.
 
@@ -67,10 +68,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A wait is cut into pieces of this length, so that KILL is noticed.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// The build does not keep up if during a round more than this part of the keys is noted that were noted before it.
-const KEEPS_UP_PERCENT: u64 = 75;
-/// Then a round brings so many rows while others change one.
-const ROWS_OF_ROUND_PER_CHANGE: u32 = 4;
+/// Whether the build keeps up is looked at after each so many keys.
+const KEYS_OF_STRETCH: u64 = 4_096;
+/// It does not if others note more than this part of as many meanwhile.
+const KEEPS_UP_PERCENT: u64 = 40;
+/// Then it looks at so many keys while others note one.
+const KEYS_PER_CHANGE: u32 = 4;
 /// The slowest pace of others: between two changes.
 const SLOWEST_PACE: Duration = Duration::from_millis(10);
 /// The sorts of a round that are there at a time share the memory.
@@ -152,28 +155,22 @@ pub(crate) struct IndexBuildBeside<'a> {
     pace: Duration,
 }
 
-/// What a round has done.
-struct RoundOutcome {
-    /// All marked transactions had ended before.
-    had_ended: bool,
-    /// Keys that were noted since the round before.
-    noted: u64,
-    /// With those that were kept: the keys that it looked at.
+/// Some keys of a round, and how long they took.
+struct Stretch {
     keys: u64,
     elapsed: Duration,
 }
 
-impl RoundOutcome {
-    /// Whether the next round has fewer keys to look at, if they come as fast as in this one.
-    fn keeps_up(&self, noted_meanwhile: u64) -> bool {
-        self.noted <= LAST_ROWS
-            || noted_meanwhile <= self.noted.saturating_mul(KEEPS_UP_PERCENT) / 100
+impl Stretch {
+    /// Whether rounds become shorter, if others note so many keys in this time.
+    fn keeps_up(&self, noted: u64) -> bool {
+        noted <= self.keys.saturating_mul(KEEPS_UP_PERCENT) / 100
     }
 
     /// A slower pace of others, with which the build would have kept up.
     fn slower_pace(&self, pace: Duration) -> Duration {
         let per_key = self.elapsed / u32::try_from(self.keys).unwrap_or(u32::MAX).max(1);
-        let slower = (pace * 2).max(per_key.saturating_mul(ROWS_OF_ROUND_PER_CHANGE));
+        let slower = (pace * 2).max(per_key.saturating_mul(KEYS_PER_CHANGE));
         slower.min(SLOWEST_PACE)
     }
 }
@@ -269,16 +266,12 @@ impl<'a> IndexBuildBeside<'a> {
         let mut rounds_behind = 0_u32;
         let mut last_rows = LAST_ROWS;
         loop {
-            let round = self.catch_up()?;
+            let had_ended = self.catch_up()?;
             if self.left() > last_rows {
                 // A transaction that does not end is no reason to leave more: it keeps the last moment away, too.
-                rounds_behind += u32::from(round.had_ended);
-                if round.had_ended && rounds_behind.is_multiple_of(ROUNDS_PER_DOUBLING) {
+                rounds_behind += u32::from(had_ended);
+                if had_ended && rounds_behind.is_multiple_of(ROUNDS_PER_DOUBLING) {
                     last_rows = (last_rows * 2).min(MOST_LAST_ROWS);
-                }
-                if round.had_ended && !round.keeps_up(self.noting.len()) {
-                    self.pace = round.slower_pace(self.pace);
-                    self.noting.slow_down(self.pace);
                 }
                 waited += self.wait_for_marked(waited)?;
                 continue;
@@ -368,14 +361,13 @@ impl<'a> IndexBuildBeside<'a> {
         }
     }
 
-    /// A round: brings the trees from the view that they have been built for to a new one.
-    fn catch_up(&mut self) -> Result<RoundOutcome> {
-        let began = Instant::now();
+    /// A round: brings the trees from the view that they have been built for to a new one. Returns whether all marked
+    /// transactions had ended before.
+    fn catch_up(&mut self) -> Result<bool> {
         // The order matters: see the module's comment.
         let have_ended = self.writer.marked_have_gone();
         let view = newest_view(self.storage)?;
         let noted = self.noting.take()?;
-        let noted_keys = noted.len();
         if have_ended {
             self.writer.mark_row_writers();
         }
@@ -389,9 +381,8 @@ impl<'a> IndexBuildBeside<'a> {
             keys.push(key, mark)?;
         }
         drop(kept);
-        let taken = keys.len();
-        if taken > 0 {
-            let total = Some(taken);
+        if keys.len() > 0 {
+            let total = Some(keys.len());
             self.progress.begin("bringing changes to indexes", total);
         }
         let mut round = Round {
@@ -404,8 +395,25 @@ impl<'a> IndexBuildBeside<'a> {
         let mut again = ExternalSort::new(space, self.sort_bytes);
         let mut again_bytes = 0;
         let mut keys = DistinctKeys::new(keys.finish(self.sort_bytes)?)?;
+        let mut pace = self.pace;
+        let (mut began, mut noted_before, mut looked_at) = (Instant::now(), self.noting.len(), 0);
         while let Some((key, is_marked)) = keys.next()? {
             round.bring(&key)?;
+            looked_at += 1;
+            if looked_at == KEYS_OF_STRETCH {
+                self.check()?;
+                let stretch = Stretch {
+                    keys: looked_at,
+                    elapsed: began.elapsed(),
+                };
+                let noted = self.noting.len();
+                // Where a transaction does not end, a slower pace is of no use.
+                if have_ended && !stretch.keeps_up(noted.saturating_sub(noted_before)) {
+                    pace = stretch.slower_pace(pace);
+                    self.noting.slow_down(pace);
+                }
+                (began, noted_before, looked_at) = (Instant::now(), noted, 0);
+            }
             let mark = match (have_ended, is_marked) {
                 (true, true) => continue,
                 (false, false) => UNMARKED,
@@ -418,12 +426,8 @@ impl<'a> IndexBuildBeside<'a> {
         self.noting.keep(again_bytes)?;
         self.kept = again;
         self.built = view;
-        Ok(RoundOutcome {
-            had_ended: have_ended,
-            noted: noted_keys,
-            keys: taken,
-            elapsed: began.elapsed(),
-        })
+        self.pace = pace;
+        Ok(have_ended)
     }
 }
 
@@ -658,20 +662,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_are_slowed_if_as_many_rows_change_as_a_round_brings() {
-        let round = RoundOutcome {
-            had_ended: true,
-            noted: 10_000,
+    fn others_are_slowed_if_nearly_half_as_many_rows_change_as_the_build_looks_at() {
+        let stretch = Stretch {
             keys: 20_000,
             elapsed: Duration::from_millis(400),
         };
-        assert!(round.keeps_up(7_500) && !round.keeps_up(7_501));
+        assert!(stretch.keeps_up(8_000) && !stretch.keeps_up(8_001));
         // 20 microseconds a key.
-        let pace = round.slower_pace(Duration::ZERO);
+        let pace = stretch.slower_pace(Duration::ZERO);
         assert_eq!(pace, Duration::from_micros(80));
-        assert_eq!(round.slower_pace(pace), Duration::from_micros(160));
-        assert_eq!(round.slower_pace(SLOWEST_PACE), SLOWEST_PACE);
-        let short = RoundOutcome { noted: 10, ..round };
-        assert!(short.keeps_up(100_000));
+        assert_eq!(stretch.slower_pace(pace), Duration::from_micros(160));
+        assert_eq!(stretch.slower_pace(SLOWEST_PACE), SLOWEST_PACE);
     }
 }

@@ -161,10 +161,6 @@ impl NotedKeys {
         Ok(())
     }
 
-    pub(crate) fn len(&self) -> u64 {
-        self.count
-    }
-
     /// Gives all keys to `each`.
     ///
     /// # Errors
