@@ -439,8 +439,8 @@ fn taken_types<F: UDFCoercionExt>(arguments: &[Scalar], function: &F) -> Result<
     Ok(taken.map(|field| field.data_type().clone()).collect())
 }
 
-/// A frame whose ends of the partition have a type, as its distances do: that of the order of a RANGE, spans of time for
-/// one over dates.
+/// A frame whose ends of the partition have a type, as its distances do: that of the order of a RANGE, spans of time
+/// for one over dates.
 fn typed_frame(mut frame: WindowFrame, order_by: &[WindowOrder]) -> Result<WindowFrame> {
     let data_type = match frame.units {
         WindowFrameUnits::Rows | WindowFrameUnits::Groups => DataType::UInt64,

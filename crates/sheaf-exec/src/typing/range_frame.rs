@@ -1,8 +1,8 @@
 //! RANGE frames with distances: what the order is computed in, and the distances in it.
 //!
 //! The frame of a row goes from one bound to another, and a bound is the row's key plus or minus a distance. DataFusion
-//! adds in the type of the key. Where a sum leaves that type, it takes the edge of the partition, or 0. Neither is right:
-//! at the edge lie the rows whose key is NULL, and a row with the key 0 may be nearer than the distance.
+//! adds in the type of the key. Where a sum leaves that type, it takes the edge of the partition, or 0. Neither is
+//! right: at the edge lie the rows whose key is NULL, and a row with the key 0 may be nearer than the distance.
 //!
 //! ```text
 //!   x TINYINT, ORDER BY x DESC RANGE BETWEEN CURRENT ROW AND 20 FOLLOWING
@@ -10,9 +10,10 @@
 //!      127 ... -110  -120  NULL        -120 - 20 is no TINYINT; NULL is not within 20 of -120
 //! ```
 //!
-//! So keys get a type that holds the sum of any value and any distance, and a distance that is longer than any two values
-//! are apart is cut to one that is just longer. Distances of exact numbers are rounded to the decimals of the key: of
-//! whole numbers, `1.5 PRECEDING` begins a frame where `1 PRECEDING` does, and ends one where `2 PRECEDING` does.
+//! So keys get a type that holds the sum of any value and any distance, and a distance that is longer than any two
+//! values are apart is cut to one that is just longer. Distances of exact numbers are rounded to the decimals of the
+//! key: of whole numbers, `1.5 PRECEDING` begins a frame where `1 PRECEDING` does, and ends one where `2 PRECEDING`
+//! does.
 
 use std::cmp::Ordering;
 

@@ -169,8 +169,8 @@ impl Binder<'_> {
         self.mark(right, Some(condition))
     }
 
-    /// The only row of a query as values. Each is a subquery of its own. `columns`: so many there have to be, if that is
-    /// known.
+    /// The only row of a query as values. Each is a subquery of its own. `columns`: so many there have to be, if that
+    /// is known.
     pub(super) fn row_of_subquery(
         &mut self,
         query: &Query,

@@ -290,8 +290,8 @@ fn within_reach(mut frame: WindowFrame) -> WindowFrame {
     frame
 }
 
-/// Whether a frame can never hold a row because of the kinds of its bounds, or their distances in rows. Those of a RANGE
-/// have been compared when they were read: the rows whose key is NULL may have such a frame.
+/// Whether a frame can never hold a row because of the kinds of its bounds, or their distances in rows. Those of a
+/// RANGE have been compared when they were read: the rows whose key is NULL may have such a frame.
 fn starts_after_end(frame: &WindowFrame) -> bool {
     use WindowFrameBound::{CurrentRow, Following, Preceding};
     let unbounded = ScalarValue::is_null;
