@@ -395,8 +395,8 @@ impl Collation {
         }
     }
 
-    /// How much of a prefix of LIKE the sort keys of what matches begin with: all, but where a language has sequences of
-    /// letters.
+    /// How much of a prefix of LIKE the sort keys of what matches begin with: all, but where a language has sequences
+    /// of letters.
     pub fn settled_prefix(self, prefix: &str) -> &str {
         match self {
             Collation::Tailored(language) => language.in_front_of_sequences(prefix),
@@ -477,6 +477,15 @@ pub fn decode_code_points(key: &[u8], text: &mut Vec<u8>) {
             byte => byte,
         });
     }
+}
+
+/// A character, and another one behind it: at the end of a text, under PAD SPACE, a space equals a character without
+/// weights.
+pub fn not_last(character: char, bytes: &mut [u8; 5]) -> &str {
+    let length = character.encode_utf8(bytes).len();
+    bytes[length] = b'|';
+    // Both are characters.
+    std::str::from_utf8(&bytes[..=length]).unwrap_or_default()
 }
 
 #[cfg(test)]

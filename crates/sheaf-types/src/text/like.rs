@@ -4,7 +4,7 @@
 //! by one (trailing spaces count, whatever the collation says of `=`). Under a case-insensitive collation an ASCII
 //! piece against an ASCII text is compared in lower case; characters beyond ASCII are compared by sort key.
 
-use super::collation::Collation;
+use super::collation::{Collation, not_last};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Element {
@@ -195,11 +195,11 @@ fn same_character(a: char, b: char, collation: Collation) -> bool {
     if a.is_ascii() && b.is_ascii() && collation.has_plain_ascii() {
         return collation.ignores_case() && a.eq_ignore_ascii_case(&b);
     }
-    let (mut left, mut right) = ([0; 4], [0; 4]);
-    // Under PAD SPACE, a space would equal the empty text; characters never do.
-    collation
-        .compare(a.encode_utf8(&mut left), b.encode_utf8(&mut right))
-        .is_eq()
+    // Not at the end of a text: under PAD SPACE, a space would equal a character without weights there.
+    let mut bytes = [[0; 5]; 2];
+    let [left, right] = &mut bytes;
+    let texts = (not_last(a, left), not_last(b, right));
+    collation.compare(texts.0, texts.1).is_eq()
 }
 
 fn match_bytes(

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use arrow::array::ArrayRef;
 use datafusion_common::Result;
 use sheaf_types::Collation;
+use sheaf_types::text::collation::not_last;
 
 use super::case::push_lowercase;
 use super::length::{byte_at, characters};
@@ -50,8 +51,7 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
         else {
             return Some(0);
         };
-        let is_ascii =
-            collation.has_plain_ascii() && needle.is_ascii() && haystack.is_ascii();
+        let is_ascii = collation.has_plain_ascii() && needle.is_ascii() && haystack.is_ascii();
         let mut alike = alike.borrow_mut();
         let mut folded = |text| match collation {
             collation if collation.is_exact() => Cow::Borrowed(text),
@@ -98,8 +98,8 @@ impl AlikeCharacters {
     fn first(&mut self, character: char) -> char {
         *self.known.entry(character).or_insert_with(|| {
             let mut key = Vec::new();
-            let mut text = [0; 4];
-            let text = character.encode_utf8(&mut text);
+            let mut text = [0; 5];
+            let text = not_last(character, &mut text);
             self.collation.sort_key_into(text, &mut key);
             *self.first.entry(key).or_insert(character)
         })
