@@ -440,17 +440,24 @@ impl Session {
         let action = match statement {
             Statement::Query(query) => {
                 let places = places + subqueries.len();
-                match self.query_action(query, text, places) {
-                    Some(action) => action,
+                let by_list = || {
+                    let (query, found) = subquery::with_list(self, query, (text, places))?;
+                    let action = self.query_action(&query, text, places + 1)?;
+                    // Lists are keys, and not tested row by row.
+                    let is_key =
+                        matches!(&action, Action::Read(read, _) if read.access.binds_list());
+                    is_key.then_some((action, found))
+                };
+                if let Some(action) = self.plain_action(query, text, places) {
+                    action
+                } else if has_long_condition(query) {
                     // It would be copied.
-                    None if has_long_condition(query) => return None,
-                    None => {
-                        let (query, found) = subquery::with_list(self, query, (text, places))?;
-                        list = found;
-                        // Lists are keys, and not tested row by row.
-                        self.query_action(&query, text, places + 1)
-                            .filter(|action| matches!(action, Action::Read(read, _) if read.access.binds_list()))?
-                    }
+                    return None;
+                } else if let Some((action, found)) = by_list() {
+                    list = found;
+                    action
+                } else {
+                    self.rewritten_action(query, text, places)?
                 }
             }
             Statement::Update(update) => match change::Update::compile(self, update) {
@@ -496,6 +503,23 @@ impl Session {
 
     /// `parameters`: those of the statement, with what its session gives besides.
     fn query_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
+        let action = self.plain_action(query, text, parameters);
+        action.or_else(|| self.rewritten_action(query, text, parameters))
+    }
+
+    /// With EXISTS in place of IN, ANY and ALL.
+    fn rewritten_action(
+        &self,
+        query: &ast::Query,
+        text: &str,
+        parameters: usize,
+    ) -> Option<Action> {
+        let _rewriting = quantified::Rewriting::enter()?;
+        let with_exists = quantified::with_exists(self, query)?;
+        self.query_action(&with_exists, text, parameters)
+    }
+
+    fn plain_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
         if has_long_condition(query) {
             return None;
         }
@@ -516,13 +540,8 @@ impl Session {
         if let Some(query) = over_rows::OverRows::compile(self, (query, text), parameters) {
             return Some(Action::OverRows(Box::new(query)));
         }
-        let joined = derived::semijoin_as_join(query);
-        let joined = joined.and_then(|joined| self.query_action(&joined, text, parameters));
-        joined.or_else(|| {
-            let _rewriting = quantified::Rewriting::enter()?;
-            let with_exists = quantified::with_exists(self, query)?;
-            self.query_action(&with_exists, text, parameters)
-        })
+        let joined = derived::semijoin_as_join(query)?;
+        self.query_action(&joined, text, parameters)
     }
 
     /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
