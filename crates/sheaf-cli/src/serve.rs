@@ -242,6 +242,7 @@ fn serve(
     let run = Run {
         drain_time: Duration::from_secs(arguments.drain_seconds),
         config: arguments.config.clone(),
+        set_elsewhere: set_elsewhere(arguments)?,
         is_new,
     };
     run.until_signal(engine, options)?;
@@ -323,6 +324,8 @@ pub struct Run {
     pub drain_time: Duration,
     /// The file whose system variables are set again at SIGHUP. Without one, SIGHUP ends the server, as SIGTERM does.
     pub config: Option<PathBuf>,
+    /// System variables that the environment or a flag sets: what the file says of them does not count.
+    pub set_elsewhere: Vec<String>,
     /// Whether the database has just been made.
     pub is_new: bool,
 }
@@ -368,7 +371,9 @@ impl Run {
         // Later signals change nothing: everything below is bounded in time.
         for signal in signals.forever() {
             match &self.config {
-                Some(file) if signal == SIGHUP => set_variables_again(engine, file),
+                Some(file) if signal == SIGHUP => {
+                    set_variables_again(engine, file, &self.set_elsewhere);
+                }
                 _ => break,
             }
         }
@@ -399,12 +404,25 @@ fn say_what_is_next(address: Option<SocketAddr>) {
     );
 }
 
+/// The names of system variables that stand behind those of the file: the environment and flags come later.
+fn set_elsewhere(arguments: &ServeArguments) -> Result<Vec<String>, Box<dyn Error>> {
+    let of_file = match &arguments.config {
+        Some(file) => configuration::variables_of_file(&options(), file)?.len(),
+        None => 0,
+    };
+    let others = arguments.set.iter().skip(of_file);
+    Ok(others.map(|variable| variable.name.clone()).collect())
+}
+
 /// Sets the system variables of the file again. Where there is a fault it is said, none is set, and the server goes on
 /// with what it has.
-fn set_variables_again(engine: &Arc<Engine>, file: &Path) {
+fn set_variables_again(engine: &Arc<Engine>, file: &Path, set_elsewhere: &[String]) {
     let outcome = configuration::variables_of_file(&options(), file)
         .map_err(Into::into)
-        .and_then(|variables| set_variables(engine, &variables));
+        .and_then(|mut variables| {
+            variables.retain(|variable| !set_elsewhere.contains(&variable.name));
+            set_variables(engine, &variables)
+        });
     match outcome {
         Ok(()) => tracing::info!(
             file = %file.display(),

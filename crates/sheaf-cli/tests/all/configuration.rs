@@ -64,7 +64,10 @@ fn a_server_takes_its_options_from_a_file_and_reads_it_again() {
         write(&file, faulty);
         send(SIGHUP, &child);
     }
-    write(&file, "[variables]\nlong_query_time = 4\n");
+    write(
+        &file,
+        "[variables]\nwait_timeout = 9\nlong_query_time = 4\n",
+    );
     send(SIGHUP, &child);
     wait_until("the file is read again", || {
         let seconds: Option<f64> = client
@@ -72,6 +75,11 @@ fn a_server_takes_its_options_from_a_file_and_reads_it_again() {
             .expect("it answers");
         seconds.is_some_and(|seconds| (seconds - 4.0).abs() < f64::EPSILON)
     });
+    // A flag comes before the file.
+    let timeout: Option<u64> = client
+        .query_first("SELECT @@global.wait_timeout")
+        .expect("it answers");
+    assert_eq!(timeout, Some(77));
     drop(client);
     send(SIGTERM, &child);
     assert!(child.wait().expect("the process is ours").success());

@@ -57,6 +57,10 @@ pub(crate) fn read_file(directory: &Path) -> Result<PersistedVariables> {
         ))
     };
     let mut text = String::new();
+    // A pipe would be waited for.
+    if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        return Err(refused(&"it is no file"));
+    }
     match File::open(&path) {
         Ok(file) => file
             .take(MAX_FILE_BYTES)
