@@ -96,7 +96,7 @@ impl<'s> Runner<'s> {
                 Some(thrifty) if failed.is_out_of_memory() || is_stopped => {
                     tracing::debug!(error = %failed, "a query is planned again with less memory");
                     stream.settle();
-                    await_given_back(&planned.task, reserved_before);
+                    self.await_given_back(&planned.task, reserved_before)?;
                     if is_stopped && !self.handle.memory().go_on() {
                         return Err(failed.into());
                     }
@@ -110,6 +110,20 @@ impl<'s> Runner<'s> {
                 }
             }
         }
+    }
+
+    /// Waits a while until a plan that has ended has given back what its tasks had reserved. They end one by one.
+    fn await_given_back(&self, task: &TaskContext, reserved_before: usize) -> Result<()> {
+        let began = Instant::now();
+        while task.memory_pool().reserved() > reserved_before && began.elapsed() < MOST_GIVING_BACK
+        {
+            // A statement that was stopped for want of memory goes on.
+            if !self.handle.memory().is_stopped() {
+                self.handle.cancel_flag().check()?;
+            }
+            std::thread::sleep(GIVING_BACK_SLICE);
+        }
+        Ok(())
     }
 
     /// Waits until the session may run a plan that takes much memory.
@@ -212,13 +226,5 @@ impl Session {
         take: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<Arc<PhysicalQuery>> {
         self.runner().run(planned, take)
-    }
-}
-
-/// Waits a while until a plan that has ended has given back what its tasks had reserved. They end one by one.
-fn await_given_back(task: &TaskContext, reserved_before: usize) {
-    let began = Instant::now();
-    while task.memory_pool().reserved() > reserved_before && began.elapsed() < MOST_GIVING_BACK {
-        std::thread::sleep(GIVING_BACK_SLICE);
     }
 }
