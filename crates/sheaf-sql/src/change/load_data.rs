@@ -291,10 +291,8 @@ impl Field<'_> {
 
     /// What begins with the first byte that is no character of the file's character set.
     fn undefined(&self, encoding: TextEncoding) -> Option<&[u8]> {
-        encoding.eight_bit()?;
-        let is_none = |byte: &u8| !byte.is_ascii() && encoding.decode(&[*byte]).is_none();
-        let from = self.bytes.iter().position(is_none)?;
-        self.bytes.get(from..)
+        let from = encoding.table_set()?.valid_up_to(self.bytes);
+        self.bytes.get(from..).filter(|rest| !rest.is_empty())
     }
 
     /// The value for a column of bytes, or of anything else. What should be text and is not stays bytes: the column's

@@ -54,6 +54,34 @@ impl TableSet {
             TableSet::SeveralBytes(set) => set.decode_lossy(bytes),
         }
     }
+
+    /// The text of bytes; `None` if not each is of a character.
+    pub fn decode_exact(self, bytes: &[u8]) -> Option<String> {
+        match self {
+            TableSet::EightBit(set) => TextEncoding::EightBit(set).decode(bytes),
+            TableSet::SeveralBytes(set) => set.decode(bytes),
+        }
+    }
+
+    /// The same for a string of a statement, with its quotes.
+    pub fn decode_quoted(self, bytes: &[u8]) -> Option<String> {
+        match self {
+            TableSet::EightBit(set) => TextEncoding::EightBit(set).decode(bytes),
+            TableSet::SeveralBytes(set) => set.decode_quoted(bytes),
+        }
+    }
+
+    /// How many bytes are in front of the first that is of no character.
+    pub fn valid_up_to(self, bytes: &[u8]) -> usize {
+        match self {
+            TableSet::EightBit(set) => {
+                let mut bytes_in_order = bytes.iter();
+                let invalid = bytes_in_order.position(|byte| set.character(*byte).is_none());
+                invalid.unwrap_or(bytes.len())
+            }
+            TableSet::SeveralBytes(set) => set.valid_up_to(bytes),
+        }
+    }
 }
 
 /// Encodings whose units have several bytes.

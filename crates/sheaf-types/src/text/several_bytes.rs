@@ -1,8 +1,8 @@
 //! Character sets of one to four bytes a character: those of Chinese, Japanese and Korean.
 //!
 //! All of them are ASCII below 0x80. A byte from 0x80 on begins a character of two bytes, or three in the EUC sets of
-//! Japanese, or four in gb18030; sjis and cp932 have half-width letters of one byte, too. The second byte may be that of
-//! a letter of ASCII, or of a backslash: what looks for quotes and backslashes in such a text looks at
+//! Japanese, or four in gb18030; sjis and cp932 have half-width letters of one byte, too. The second byte may be that
+//! of a letter of ASCII, or of a backslash: what looks for quotes and backslashes in such a text looks at
 //! [`SeveralBytes::outline`].
 //!
 //! The characters are those of MySQL 9.7, which differ in places from what libraries have. They are a table of each
@@ -94,18 +94,25 @@ impl SeveralBytes {
             .collect()
     }
 
-    /// The same for a string of a statement, with its quotes: a backslash that is a character of several bytes is
-    /// doubled, so that it is no escape.
-    pub fn decode_quoted(self, bytes: &[u8]) -> String {
+    /// The text of a string of a statement, with its quotes: a backslash that is a character of several bytes is
+    /// doubled, so that it is no escape. `None` if it is none.
+    pub fn decode_quoted(self, bytes: &[u8]) -> Option<String> {
         let mut text = String::with_capacity(bytes.len() * 3 / 2);
         for (character, length) in self.characters(bytes) {
-            let character = character.unwrap_or(char::from(REPLACEMENT));
+            let character = character?;
             if character == '\\' && length > 1 {
                 text.push(character);
             }
             text.push(character);
         }
-        text
+        Some(text)
+    }
+
+    /// How many bytes are in front of the first that is of no character.
+    pub fn valid_up_to(self, bytes: &[u8]) -> usize {
+        let characters = self.characters(bytes);
+        let valid = characters.take_while(|(character, _)| character.is_some());
+        valid.map(|(_, length)| length).sum()
     }
 
     /// The bytes with 0x80 in place of all that are of no character of ASCII.
@@ -403,6 +410,8 @@ mod tests {
     fn an_outline_has_no_ascii_in_characters() {
         let outline = set("sjis").outline(b"'\x95\\' \\'\xB1\\");
         assert_eq!(outline, b"'\x80\x80' \\'\x80\\");
-        assert_eq!(set("sjis").decode_quoted(b"'\x81\x5F\\n'"), "'\\\\\\n'");
+        let quoted = set("sjis").decode_quoted(b"'\x81\x5F\\n'");
+        assert_eq!(quoted.as_deref(), Some("'\\\\\\n'"));
+        assert_eq!(set("gbk").valid_up_to(b"a\xD6\xD0\x80"), 3);
     }
 }
