@@ -8,8 +8,8 @@
 //!   8192 rows  -->  [list] too much for 1024, 512, 256 rows  -->  batches of 256 rows, later more again
 //! ```
 //!
-//! What is handed on may wait for a client that does not read, so it is much less than one result may take. In a plan of
-//! many projections, such as the parts of a UNION, all of them may hand on something at the same time. Each hands on
+//! What is handed on may wait for a client that does not read, so it is much less than one result may take. In a plan
+//! of many projections, such as the parts of a UNION, all of them may hand on something at the same time. Each hands on
 //! less then.
 
 use std::fmt;

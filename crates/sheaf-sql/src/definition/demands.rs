@@ -7,9 +7,9 @@
 //! | rows are compared, or written anew as they are | INPLACE, COPY | read |
 //! | values are converted | COPY | read |
 //!
-//! Each of them may be asked for less. LOCK=DEFAULT, or no word, lets others do as much as they can. With LOCK=EXCLUSIVE
-//! they do not even read. ALGORITHM=DEFAULT is the first that is possible; a statement that asks for a copy gets the same
-//! with less work. The last of several words counts.
+//! Each of them may be asked for less. LOCK=DEFAULT, or no word, lets others do as much as they can. With
+//! LOCK=EXCLUSIVE they do not even read. ALGORITHM=DEFAULT is the first that is possible; a statement that asks for a
+//! copy gets the same with less work. The last of several words counts.
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement", "Performance and Space Requirements" and "Concurrency Control".
 

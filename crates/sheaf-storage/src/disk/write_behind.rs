@@ -37,8 +37,8 @@ struct Write {
 }
 
 impl WriteBehind {
-    /// Something was written. Waits until no more than there may be is on its way to the disk. A disk that fails is seen
-    /// by those who read.
+    /// Something was written. Waits until no more than there may be is on its way to the disk. A disk that fails is
+    /// seen by those who read.
     pub(crate) fn wrote(&self, file: &Arc<File>, offset: u64, length: u64) {
         let Some(most) = *self.most_bytes.get_or_init(sheaf_memory::most_unwritten) else {
             return;

@@ -15,8 +15,8 @@
 //! ([marks](crate::lock::table_lock) of writers of rows tell). So every note is looked at by the round that sees its
 //! commit. A note too many costs a look: the row is the same at both snapshots.
 //!
-//! **Old transactions** are waited for before keys are noted: it may take long, and nothing of it need be kept. Those that
-//! came meanwhile are waited for again, as they may have noted nothing.
+//! **Old transactions** are waited for before keys are noted: it may take long, and nothing of it need be kept. Those
+//! that came meanwhile are waited for again, as they may have noted nothing.
 //!
 //! **What is compared are states that committed.** Changes that are rolled back, as a whole or to a savepoint, are seen
 //! by no round, so uniqueness is judged by the rows of one snapshot: a duplicate that is reported was there. Writers
@@ -27,13 +27,14 @@
 //! noted keys are in memory and in a temporary file.
 //!
 //! **Who waits.** Until the last moment nobody waits for the build, unless it does not keep up. For that moment it asks
-//! several times, for [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the next
-//! attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody waiting.
+//! several times, for [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the
+//! next attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody
+//! waiting.
 //!
 //! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If nearly
-//! half as many keys are noted as the build looks at in the same time, it does not keep up with others: each key is looked
-//! at in two rounds. Then changes are slowed to a quarter of the speed of the build, so the rounds become shorter and
-//! shorter.
+//! half as many keys are noted as the build looks at in the same time, it does not keep up with others: each key is
+//! looked at in two rounds. Then changes are slowed to a quarter of the speed of the build, so the rounds become
+//! shorter and shorter.
 //!
 //! The snapshots are held, so versions of all that changes meanwhile are kept, as for any long read.
 

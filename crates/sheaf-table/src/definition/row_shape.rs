@@ -1,7 +1,7 @@
 //! Where the columns of a table are in its rows, if that is not simply in their order.
 //!
-//! ALGORITHM=INSTANT adds and drops columns without writing a row. Rows that are there stay as they are, and are read as
-//! rows of the new definition:
+//! ALGORITHM=INSTANT adds and drops columns without writing a row. Rows that are there stay as they are, and are read
+//! as rows of the new definition:
 //!
 //! ```text
 //!   CREATE TABLE t (a, b, c)         | a b c |
@@ -11,13 +11,14 @@
 //! ```
 //!
 //! A row is a number of *segments*, and each segment is laid out [as a row](crate::codec::row_codec) of its own fields.
-//! The first one has the columns that the table had when it was made, or when its rows were written anew. Each statement
-//! that adds columns adds one segment at the end. No segment is empty, so the length of a row says how many it has: one
-//! that was written earlier just ends earlier. Its later columns have the values that they had as defaults when they
-//! were added, which are kept here, whatever becomes of the default. A row that is changed is written with all segments.
+//! The first one has the columns that the table had when it was made, or when its rows were written anew. Each
+//! statement that adds columns adds one segment at the end. No segment is empty, so the length of a row says how many
+//! it has: one that was written earlier just ends earlier. Its later columns have the values that they had as defaults
+//! when they were added, which are kept here, whatever becomes of the default. A row that is changed is written with
+//! all segments.
 //!
-//! The field of a column that was dropped stays where it is, as no value. So every row has the fields of its segments at
-//! the same places, and nothing in a row says of which definition it is.
+//! The field of a column that was dropped stays where it is, as no value. So every row has the fields of its segments
+//! at the same places, and nothing in a row says of which definition it is.
 //!
 //! A table whose rows are written anew by any change is of one segment again.
 

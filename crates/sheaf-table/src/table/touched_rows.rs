@@ -14,8 +14,8 @@
 //! A key that is in memory is not noted again. So rows that are changed again and again take no more room than once.
 //!
 //! **Limits.** Keys that were noted, and those that the build has kept, have a limit in bytes (the variable
-//! `innodb_online_alter_log_max_size`). Beyond it, or where the file cannot be written, all of them are dropped, no more
-//! are noted, and the build fails; changes of rows go on. If changes come faster than the build brings them to the
+//! `innodb_online_alter_log_max_size`). Beyond it, or where the file cannot be written, all of them are dropped, no
+//! more are noted, and the build fails; changes of rows go on. If changes come faster than the build brings them to the
 //! index, it asks for a [pace](NotingRows::slow_down): then changes wait a little after their notes.
 
 use std::collections::HashSet;

@@ -67,8 +67,8 @@ pub(crate) use ordered_rows::{bounded_sort_keys, relied_on};
 pub(crate) use planned::Planned;
 pub(crate) use wish::replace_columns;
 
-/// A plan that costs less than so many microseconds is not divided between workers: to start them, and to wait for them,
-/// takes some hundred.
+/// A plan that costs less than so many microseconds is not divided between workers: to start them, and to wait for
+/// them, takes some hundred.
 const SMALL_COST_US: f64 = 2_000.0;
 
 /// Chooses access paths, join order and join methods, and builds the operators.

@@ -64,8 +64,8 @@ use select_shape::{
 
 pub(super) use select_shape::has_many_row_function;
 
-/// Subqueries of a statement are run so often, at most. A run takes 3 to 6 us; to read each table once instead takes 2 to
-/// 5 ms for 500 rows, most of which is planning.
+/// Subqueries of a statement are run so often, at most. A run takes 3 to 6 us; to read each table once instead takes 2
+/// to 5 ms for 500 rows, most of which is planning.
 const MAX_SUBQUERY_RUNS: usize = 400;
 
 /// The rows that they may read together. A table that is read once for all has them no more often.

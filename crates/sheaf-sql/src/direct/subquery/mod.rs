@@ -5,9 +5,9 @@
 //!                 SELECT COUNT(*) FROM c WHERE c.post = ?n     a parameter behind those of the statement
 //! ```
 //!
-//! What a subquery takes from the row ([`correlation`]) are operands of comparisons with its own columns, or values that
-//! operands are computed of: `c.post = p.id + 1`. Its value is one more column of the row. EXISTS and scalar subqueries
-//! are such; others are left to the vectorised path.
+//! What a subquery takes from the row ([`correlation`]) are operands of comparisons with its own columns, or values
+//! that operands are computed of: `c.post = p.id + 1`. Its value is one more column of the row. EXISTS and scalar
+//! subqueries are such; others are left to the vectorised path.
 //!
 //! A scalar subquery that a WHERE compares with runs before the statement. What it comes to, if that is a whole number,
 //! is a parameter ([`with_places`]): so it is an operand of keys as well. In the same way subqueries bring a list of

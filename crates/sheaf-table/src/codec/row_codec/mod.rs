@@ -13,7 +13,8 @@
 //! row holds a reference to the table's [overflow tree](crate::codec::overflow).
 //!
 //! Where columns were added or dropped and no row was written, a row is a few such *segments*, one behind the other:
-//! [`RowShape`](crate::definition::row_shape::RowShape) says how. A [`RowLayout`] of columns in their order is one segment.
+//! [`RowShape`](crate::definition::row_shape::RowShape) says how. A [`RowLayout`] of columns in their order is one
+//! segment.
 
 mod segments;
 
@@ -402,7 +403,8 @@ impl RowLayout {
     }
 
     /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where that can be done
-    /// [in place](Self::amends_in_place) it is the old row but for their bytes; else the row has no overflow references.
+    /// [in place](Self::amends_in_place) it is the old row but for their bytes; else the row has no overflow
+    /// references.
     ///
     /// # Errors
     /// As there.

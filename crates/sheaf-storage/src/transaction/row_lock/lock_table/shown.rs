@@ -72,6 +72,10 @@ fn target_of(name: &LockName) -> ShownTarget {
     }
 }
 
+/// Where locks of rows stand in a list, and for each transaction those of ranges.
+type LockPlaces<'a> = BTreeMap<(TransactionId, &'a LockName), usize>;
+type RangePlaces = BTreeMap<TransactionId, Vec<usize>>;
+
 impl LockTable {
     /// At most so many locks, and the waits between them.
     pub(in crate::transaction::row_lock) fn shown(&self, limit: usize) -> ShownLocks {
@@ -144,10 +148,7 @@ impl LockTable {
         &self,
         waiter: TransactionId,
         wait: &Wait,
-        (places, ranges): (
-            &BTreeMap<(TransactionId, &LockName), usize>,
-            &BTreeMap<TransactionId, Vec<usize>>,
-        ),
+        (places, ranges): (&LockPlaces<'_>, &RangePlaces),
         shown: &mut ShownLocks,
     ) {
         let owner = self.owners.get(&waiter);
