@@ -212,6 +212,7 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-frontend",
         &[
             "error",
+            "collation_names",
             "character_sets",
             "reserved",
             "function_names",

@@ -395,11 +395,19 @@ impl Collation {
         }
     }
 
+    /// Two characters as texts of their own.
+    fn compare_characters(self, a: char, b: char) -> Ordering {
+        let (mut left, mut right) = ([0; 4], [0; 4]);
+        self.compare(a.encode_utf8(&mut left), b.encode_utf8(&mut right))
+    }
+
     /// How much of a prefix of LIKE the sort keys of what matches begin with: all, but where a language has sequences
     /// of letters.
     pub fn settled_prefix(self, prefix: &str) -> &str {
         match self {
-            Collation::Tailored(language) => language.in_front_of_sequences(prefix),
+            Collation::Tailored(language) => {
+                language.in_front_of_sequences(prefix, |a, b| self.compare_characters(a, b).is_eq())
+            }
             _ => prefix,
         }
     }

@@ -26,6 +26,7 @@ pub mod letter_case;
 pub mod like;
 mod padded;
 pub mod quoting;
+mod sequences;
 mod several_bytes;
 mod tailoring;
 pub mod unicode_primary;

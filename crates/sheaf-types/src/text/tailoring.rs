@@ -19,12 +19,10 @@
 //! key if the beginning ends within one. `c` is no beginning of `ch`. So a range for LIKE and a key that is made in
 //! pieces end in front of what may be a sequence.
 
-use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 use Family::{AccentsAndCases, Letters, Unicode400};
 
-use super::collation::Collation;
 use super::unicode_primary::Codes;
 use super::unicode_weights::{LevelTable, Version, Weights};
 
@@ -184,13 +182,11 @@ impl Tailoring {
 
     /// A text up to where a sequence may begin that what follows the text completes, or that is written in other
     /// letters which are equal one by one.
-    pub(super) fn in_front_of_sequences(self, text: &str) -> &str {
-        let collation = Collation::Tailored(self);
-        let is_same = |a: char, b: char| {
-            let (mut left, mut right) = ([0; 4], [0; 4]);
-            let order = collation.compare(a.encode_utf8(&mut left), b.encode_utf8(&mut right));
-            order == Ordering::Equal
-        };
+    pub(super) fn in_front_of_sequences(
+        self,
+        text: &str,
+        is_same: impl Fn(char, char) -> bool,
+    ) -> &str {
         let may_begin = |sequence: &str, text: &str| {
             let (mut sequence, mut text) = (sequence.chars(), text.chars());
             let first = sequence.next().zip(text.next());
@@ -328,67 +324,12 @@ impl Record {
     }
 }
 
-/// What sequences of characters have, by their first character. The longest sequence is taken.
-#[derive(Debug, Clone)]
-pub(crate) struct Sequences<T> {
-    /// In the order of the first characters: what follows each, the longest first.
-    by_first: Vec<(char, Vec<(String, T)>)>,
-    /// A bit for each first character of ASCII.
-    ascii: u128,
-}
-
-impl<T> Default for Sequences<T> {
-    fn default() -> Self {
-        Sequences {
-            by_first: Vec::new(),
-            ascii: 0,
-        }
-    }
-}
-
-impl<T> Sequences<T> {
-    pub(crate) fn insert(&mut self, first: char, rest: &str, value: T) {
-        if first.is_ascii() {
-            self.ascii |= 1 << u32::from(first);
-        }
-        let place = self.by_first.binary_search_by_key(&first, |known| known.0);
-        let place = place.unwrap_or_else(|place| {
-            self.by_first.insert(place, (first, Vec::new()));
-            place
-        });
-        let sequences = &mut self.by_first[place].1;
-        sequences.push((rest.to_string(), value));
-        sequences.sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len()));
-    }
-
-    /// The sequence that a text begins with, given its first character and the rest: the length of what follows the
-    /// first character, and what the sequence has.
-    #[inline]
-    pub(crate) fn at(&self, first: char, rest: &str) -> Option<(usize, &T)> {
-        let is_first = match first.is_ascii() {
-            true => self.ascii >> u32::from(first) & 1 == 1,
-            false => !self.by_first.is_empty(),
-        };
-        if !is_first {
-            return None;
-        }
-        let place = self.by_first.binary_search_by_key(&first, |known| known.0);
-        let mut sequences = self.by_first[place.ok()?].1.iter();
-        let (found, value) = sequences.find(|(sequence, _)| rest.starts_with(sequence.as_str()))?;
-        Some((found.len(), value))
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (char, &str, &T)> {
-        self.by_first.iter().flat_map(|(first, sequences)| {
-            let sequences = sequences.iter();
-            sequences.map(|(rest, value)| (*first, rest.as_str(), value))
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cmp::Ordering;
+
+    use crate::text::collation::Collation;
 
     fn collation(name: &str) -> Collation {
         Collation::parse(name).expect(name)
@@ -475,7 +416,7 @@ mod tests {
             ("acz", "acz"),
             ("", ""),
         ] {
-            assert_eq!(czech.in_front_of_sequences(text), kept);
+            assert_eq!(Collation::Tailored(czech).settled_prefix(text), kept);
         }
     }
 }

@@ -17,7 +17,7 @@
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
-use super::tailoring::Sequences;
+use super::sequences::Sequences;
 use super::unicode_weights::{self, Version};
 
 /// Bytes of a code outside of ASCII.

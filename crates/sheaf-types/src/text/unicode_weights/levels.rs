@@ -25,7 +25,7 @@
 
 use std::sync::OnceLock;
 
-use crate::text::tailoring::Sequences;
+use crate::text::sequences::Sequences;
 
 /// In front of each level.
 const MARK: u8 = 0x01;

@@ -22,7 +22,7 @@ mod levels;
 
 use std::sync::OnceLock;
 
-use crate::text::tailoring::Sequences;
+use crate::text::sequences::Sequences;
 use crate::text::{PAD_BELOW, PAD_END};
 
 pub(crate) use levels::{LevelTable, Levels};
