@@ -10,7 +10,7 @@ fn a_database_comes_and_goes() {
     assert_eq!(bench.error("CREATE DATABASE shop"), 1007);
     let ok = bench.ok("CREATE DATABASE IF NOT EXISTS shop");
     assert_eq!(ok.warnings, 1);
-    assert_eq!(bench.rows("SHOW DATABASES LIKE 's%'"), ["shop"]);
+    assert_eq!(bench.rows("SHOW DATABASES LIKE 'sh%'"), ["shop"]);
     bench.ok("USE shop; CREATE TABLE t (a INT)");
     assert_eq!(bench.ok("DROP DATABASE shop").ok.affected_rows, 1);
     assert_eq!(bench.error("DROP DATABASE shop"), 1008);
