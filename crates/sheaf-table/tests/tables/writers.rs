@@ -174,6 +174,8 @@ impl Progress for Writers {
     fn begin(&self, name: &str, _total: Option<u64>) {
         let mut state = self.state();
         state.phases.push(name.to_string());
+        // It has waited for those of before.
+        state.asked = 0;
         (0..state.steps).for_each(|_| state.step());
     }
 
