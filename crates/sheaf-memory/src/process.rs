@@ -142,7 +142,7 @@ fn bytes_too_many() -> usize {
 pub(crate) enum Fullness {
     /// Nothing.
     Bearable,
-    /// It has too much. Caches are about to give as much as that, and who takes memory is to wait for them.
+    /// It has too much. Caches are about to give as much as that, and what takes memory is to wait for them.
     Writing,
     /// Statements that hold so much have to be stopped.
     TooFull(usize),

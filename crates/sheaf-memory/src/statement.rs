@@ -423,7 +423,7 @@ pub fn has_room_for(bytes: usize) -> bool {
 }
 
 /// Waits until no other thread decides whether its statement is stopped. `None`: this statement shall stop, for
-/// whatever reason. Who decides may take as long as [`LETTING_GO`], and many may be before this one.
+/// whatever reason. To decide may take as long as [`LETTING_GO`], and many may be before this one.
 fn await_turn(account: &StatementMemory) -> Option<MutexGuard<'static, ()>> {
     loop {
         match NEXT.try_lock() {

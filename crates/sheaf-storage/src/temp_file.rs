@@ -3,7 +3,7 @@
 //!
 //! A file is deleted when it is made, and lives on without a name until it is dropped; however a process ends, it
 //! leaves none behind. It is written from its beginning to its end, and may be read anywhere at any time. Nothing of it
-//! is ever synced, but where [memory is short](crate::disk::write_behind) who writes waits for the disk.
+//! is ever synced, but where [memory is short](crate::disk::write_behind) what writes waits for the disk.
 //!
 //! All of them together have one limit. (What transactions spill, [`crate::transaction::spill_file`], has another,
 //! because a statement that sorts too much must not keep others from changing rows.)

@@ -121,7 +121,7 @@ fn clock(seconds: i64) -> String {
     format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
 }
 
-/// Who has a lock, or waits for it.
+/// The session that has a lock, or waits for it.
 struct Party {
     handle: Option<Arc<SessionHandle>>,
     began_micros: Option<i64>,

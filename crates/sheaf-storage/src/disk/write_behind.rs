@@ -2,8 +2,8 @@
 //!
 //! Temporary files are written through the system's cache. Where the process's control group has [little
 //! memory](sheaf_memory::most_unwritten), what waits there for a slow disk takes it, and the system ends the process:
-//! thirty sorts at once had 24 MB of 80 in it. So writes are noted in the order in which they came, and who writes more
-//! than there may be waits for the oldest of them:
+//! thirty sorts at once had 24 MB of 80 in it. So writes are noted in the order in which they came, and what writes
+//! more than there may be waits for the oldest of them:
 //!
 //! ```text
 //!   on the disk <- | write | write | write | write | <- the next one
@@ -38,7 +38,7 @@ struct Write {
 
 impl WriteBehind {
     /// Something was written. Waits until no more than there may be is on its way to the disk. A disk that fails is
-    /// seen by those who read.
+    /// seen by those that read.
     pub(crate) fn wrote(&self, file: &Arc<File>, offset: u64, length: u64) {
         let Some(most) = *self.most_bytes.get_or_init(sheaf_memory::most_unwritten) else {
             return;

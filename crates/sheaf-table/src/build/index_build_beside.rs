@@ -26,7 +26,7 @@
 //! they are dropped at once if it fails; after a crash [`Catalog::open`](crate::catalog::Catalog::open) drops them. The
 //! noted keys are in memory and in a temporary file.
 //!
-//! **Who waits.** Until the last moment nobody waits for the build, unless it does not keep up. For that moment it asks
+//! **Waiting.** Until the last moment nobody waits for the build, unless it does not keep up. For that moment it asks
 //! several times, for [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the
 //! next attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody
 //! waiting.

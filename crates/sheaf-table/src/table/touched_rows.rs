@@ -28,7 +28,7 @@ use sheaf_storage::{TempFile, TempSpace};
 
 use crate::error::{Result, TableError};
 
-/// Bytes of keys in memory. Who brings them there writes them to the file, and others wait for it.
+/// Bytes of keys in memory. The thread that brings them there writes them to the file, and others wait for it.
 const MEMORY_BYTES: usize = 256 << 10;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -53,7 +53,7 @@ struct Noted {
     /// Bytes of keys that the build has taken and keeps.
     kept_bytes: u64,
     pace: Pace,
-    /// Keys are lost, because this went wrong. Who changed the row goes on.
+    /// Keys are lost, because this went wrong. The change of the row goes on.
     failure: Option<TableError>,
 }
 

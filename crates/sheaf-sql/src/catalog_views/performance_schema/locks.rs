@@ -1,4 +1,4 @@
-//! Locks of rows, and who waits for whom.
+//! Locks of rows, and which transaction waits for which.
 //!
 //! Only locks that transactions have asked for are there: a row that was changed is locked by its new version, and is
 //! shown once somebody waits for it. Locks of tables are not among them.

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`statements`] | statements by digest |
 //! | [`threads`] | sessions |
-//! | [`locks`] | locks of rows, and who waits for whom |
+//! | [`locks`] | locks of rows, and which transaction waits for which |
 //! | [`resources`] | files and memory |
 //! | [`absent`] | what Sheaf does not have or does not measure: empty |
 //! | [`table_io`] | what was read through indexes and changed in tables |
