@@ -68,8 +68,9 @@ pub(super) use select_shape::has_many_row_function;
 /// to 5 ms for 500 rows, most of which is planning.
 const MAX_SUBQUERY_RUNS: usize = 400;
 
-/// The rows that they may read together. A table that is read once for all has them no more often.
-const MAX_SUBQUERY_ROWS: u64 = 50_000;
+/// The rows that they may read together, which take 3 ms: what is given up then is lost. A table that is read once for
+/// all has them no more often.
+const MAX_SUBQUERY_ROWS: u64 = 4_000;
 
 /// See the module's comment.
 #[derive(Debug)]
