@@ -13,6 +13,9 @@ use tempfile::TempDir;
 
 /// Waiting for something that should be immediate gives up after this.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a client waits for an answer: a test whose server hangs fails, and the others go on.
+const LONGEST_ANSWER: Duration = Duration::from_secs(600);
 const DEFAULT_MEMORY_BYTES: usize = 256 << 20;
 
 /// A server that lives as long as the value does, and its data no longer.
@@ -134,6 +137,7 @@ impl TestServer {
             .tcp_port(self.port())
             .user(Some("root"))
             .prefer_socket(false)
+            .read_timeout(Some(LONGEST_ANSWER))
     }
 
     pub fn connect(&self) -> Conn {

@@ -260,11 +260,11 @@ fn a_change_waits_for_its_table_before_it_locks_what_it_reads() {
         let altering = later(
             scene.session(),
             &[
-                "alter table copies add key (value)",
+                "alter table copies add key (value), lock = shared",
                 "alter table copies drop key value",
             ],
         );
-        await_running(&scene, "alter table copies add key (value)");
+        await_running(&scene, "alter table copies add key (value), lock = shared");
         let insert = format!("insert into copies (value) select value from test {source}");
         let inserting = later(scene.session(), &[&insert]);
         await_running(&scene, &insert);

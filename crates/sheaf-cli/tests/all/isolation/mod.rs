@@ -20,7 +20,7 @@ use std::time::Duration;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::harness::{TestServer, query_text};
+use crate::harness::{TestServer, query_text, wait_until};
 
 const COMMITTED: &str = "read committed";
 const REPEATABLE: &str = "repeatable read";
@@ -106,9 +106,9 @@ fn later(mut c: Conn, statements: &[&str]) -> JoinHandle<(Conn, u16)> {
 fn await_running(scene: &Scene, statement: &str) {
     let running = "select info from information_schema.processlist where command = 'Query'";
     let mut c = scene.session();
-    while !query_text(&mut c, running).contains(&statement.to_string()) {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until(statement, || {
+        query_text(&mut c, running).contains(&statement.to_string())
+    });
     std::thread::sleep(Duration::from_millis(50));
 }
 
