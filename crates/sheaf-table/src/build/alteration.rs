@@ -3,7 +3,8 @@
 use sheaf_types::{Collation, ColumnType};
 
 use crate::catalog::definition_check::needs_overflow;
-use crate::codec::key_codec::{KeyLayout, KeyPart};
+use crate::codec::key_codec::KeyLayout;
+use crate::codec::key_part::KeyPart;
 use crate::definition::schema::{
     CheckSpec, Column, DefaultValue, ForeignKeySpec, Index, IndexPartSpec, IndexSpec,
     TableDefinition,

@@ -16,9 +16,8 @@ use std::ops::Bound;
 use sheaf_storage::{KeyRange, prefix_successor};
 use sheaf_types::{Collation, Value};
 
-use crate::codec::key_codec::{
-    KeyLayout, KeyPart, NOT_NULL, NULL, PartKind, TEXT_END, encode_escaped,
-};
+use crate::codec::key_codec::{KeyLayout, NOT_NULL, NULL, TEXT_END, encode_escaped};
+use crate::codec::key_part::{KeyPart, PartKind};
 use crate::codec::row_codec::ValueRef;
 use crate::codec::sort_key_text::text_of_sort_key;
 

@@ -13,7 +13,8 @@ use std::ops::Bound;
 use sheaf_storage::KeyRange;
 use sheaf_types::Value;
 
-use crate::codec::key_codec::{KeyLayout, PartKind};
+use crate::codec::key_codec::KeyLayout;
+use crate::codec::key_part::PartKind;
 use crate::codec::key_range::PartBounds;
 use crate::codec::row_codec::ValueRef;
 use crate::definition::schema::TableDefinition;

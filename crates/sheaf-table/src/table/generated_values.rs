@@ -9,7 +9,7 @@ use sheaf_storage::Transaction;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_types::{ColumnType, Value};
 
-use crate::codec::key_codec::PartKind;
+use crate::codec::key_part::PartKind;
 use crate::codec::overflow;
 use crate::codec::row_codec::ValueRef;
 use crate::definition::schema::Index;
