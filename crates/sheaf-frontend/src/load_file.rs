@@ -14,7 +14,7 @@ use datafusion_expr::{
 };
 use sheaf_exec::blocking::blocking;
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::functions::argument::to_text;
+use sheaf_exec::functions::conversion::to_text;
 use sheaf_exec::functions::limits::{ResultLimits, ask_for};
 
 const LOAD_FILE: &str = "load_file";

@@ -27,7 +27,7 @@ use datafusion_expr::{
 use sheaf_access::{AccessError, CancelFlag};
 use sheaf_exec::blocking::blocking;
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::functions::argument::to_text;
+use sheaf_exec::functions::conversion::to_text;
 use sheaf_table::{MAX_USER_LOCKS, UserLockError, UserLocks};
 use sheaf_types::error::codes;
 

@@ -17,8 +17,8 @@ use sheaf_types::Collation;
 
 use super::{ask_for, result_field, safe_point};
 use crate::functions::SqlType;
-use crate::functions::argument::to_text;
 use crate::functions::collation::extreme_collation;
+use crate::functions::conversion::to_text;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Stock {

@@ -7,7 +7,7 @@
 //! that DataFusion never applies its own meaning. Functions without a kernel are *markers*: their meaning depends on
 //! the types of the operands, and the typing rule ([`crate::typing`]) replaces them by plain expressions.
 //!
-//! Kernels take arguments of any type and convert them by MySQL's rules ([`argument`]), so no coercion by DataFusion
+//! Kernels take arguments of any type and convert them by MySQL's rules ([`conversion`]), so no coercion by DataFusion
 //! is wanted: the signature accepts whatever comes.
 
 mod aes;
@@ -20,6 +20,7 @@ pub mod closed;
 pub mod collation;
 mod compression;
 pub mod control;
+pub mod conversion;
 pub mod date;
 pub mod date_format;
 pub mod date_names;
@@ -98,7 +99,7 @@ impl Operands<'_> {
     pub fn int(&self, operand: usize) -> Option<i64> {
         let value = self.literals.get(operand).copied().flatten()?;
         let array = value.to_array_of_size(1).ok()?;
-        let converted = argument::to_int(&array, &self.fields[operand]).ok()?;
+        let converted = conversion::to_int(&array, &self.fields[operand]).ok()?;
         Argument {
             array: converted,
             constant: true,

@@ -27,8 +27,8 @@ use sheaf_types::number::{text_place, text_to_double, text_to_unsigned};
 use sheaf_types::temporal::ZERO_DATETIME;
 
 use super::EvaluationError;
-use super::argument::{to_bytes, to_datetime, to_double, to_text};
 use super::call_name::name_of_call;
+use super::conversion::{to_bytes, to_datetime, to_double, to_text};
 use super::date_format::{Reading, reading};
 use super::document::json_of;
 use super::truncated::{MomentKind, NumberKind, TruncatedTexts};

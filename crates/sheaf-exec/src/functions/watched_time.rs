@@ -10,8 +10,8 @@ use datafusion_expr::{
     Volatility,
 };
 
-use super::argument::to_text;
 use super::call_name::name_of_call;
+use super::conversion::to_text;
 use super::truncated::TruncatedTexts;
 use super::watched_rows::{bad_rows, rows_of};
 use super::{EvaluationError, scalar_function};

@@ -14,7 +14,7 @@ use datafusion_expr::{
     Volatility,
 };
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::functions::argument::to_text;
+use sheaf_exec::functions::conversion::to_text;
 use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::functions::types::field;
 use sheaf_types::error::codes;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, StringViewArray};
 use datafusion_expr::{Expr, LogicalPlan};
 use sheaf_access::CancelFlag;
-use sheaf_exec::functions::argument::to_text;
+use sheaf_exec::functions::conversion::to_text;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
 use sheaf_optimizer::{PlannerContext, PlannerSettings, optimize_logical, plan_physical};
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};

@@ -160,7 +160,7 @@ fn documents(
             .as_binary_view()
             .clone(),
         SqlType::Text { .. } | SqlType::Enum { .. } => {
-            let texts = crate::functions::argument::to_text(array, field)?;
+            let texts = crate::functions::conversion::to_text(array, field)?;
             let read = |text| -> Result<Vec<u8>> {
                 let read = text::read(text).map(Document::into_bytes);
                 read.map_err(|problem| failed(problem.in_argument(argument, function)))
