@@ -37,7 +37,9 @@
 //! | [`literal`] | which literals are wrong |
 //! | [`character_set`] | introducers: `_utf8mb4 0xD0B1` |
 //! | [`session`] | variables, the clock, and other values of the session, as literals |
-//! | [`function`] | calls: special forms, functions, aggregates, windows |
+//! | [`function`] | calls: special forms and functions |
+//! | [`aggregate`] | calls of aggregates |
+//! | [`window_call`] | calls over windows |
 //! | [`arguments`] | a call taken apart |
 //! | [`aggregate_operands`] | what aggregates compute with |
 //! | [`window`] | windows as they are written: names of others, frames |
@@ -45,6 +47,7 @@
 //! | [`user_variable`] | `@name := value` |
 //! | [`hints`] | query blocks, and the hints that find them and their tables by name |
 
+mod aggregate;
 mod aggregate_operands;
 mod arguments;
 mod block;
@@ -75,6 +78,7 @@ mod told;
 mod user_variable;
 pub mod view;
 mod window;
+mod window_call;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
