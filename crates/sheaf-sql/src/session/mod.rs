@@ -31,8 +31,10 @@
 //!
 //! Beside them: [`request_text`] is how the bytes of a request become text, [`result`] what a statement returns,
 //! [`set`] SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW STATUS lists (docs/status.md is written from
-//! [`status_meanings`]), and [`statement_timer`] the clock of `max_execution_time`.
+//! [`status_meanings`]), [`statement_timer`] the clock of `max_execution_time`, `admission` the places and the memory
+//! that statements wait for, and `statement_stack` the stack that they get.
 
+mod admission;
 pub(crate) mod circumstances;
 mod diagnostics;
 pub(crate) mod findings;
@@ -53,6 +55,7 @@ pub(crate) mod searched;
 pub(crate) mod set;
 pub(crate) mod slow_client;
 pub(crate) mod statement_events;
+mod statement_stack;
 pub(crate) mod statement_timer;
 pub(crate) mod status;
 pub(crate) mod status_meanings;
@@ -69,7 +72,7 @@ pub(crate) mod workers;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sheaf_access::cancel;
 use sheaf_exec::memory_consumers::out_of_memory_in;
@@ -97,15 +100,15 @@ pub(crate) use crate::session::ignored_result::IgnoredResult;
 pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::measured::{DigestCircumstances, KnownBy, Sent};
 use crate::session::outcome::Outcome;
-use crate::session::planning::{
-    SMALL_TEXT_BYTES, Waits, expected_bytes, hinted_limit, is_query, takes_a_place,
-};
 use crate::session::prepared::{PreparedStatements, Reading};
 use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{Definitions, RunningRequest, RunningStatement};
 use crate::session::slow_client::SlowClient;
-use crate::session::statement_timer::ArmedTimer;
+use crate::session::statement_stack::{
+    DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES, STACK_RED_ZONE_BYTES, STATEMENT_STACK_BYTES,
+    may_nest_deeply,
+};
 use crate::session::status::Command;
 use crate::session::table_expressions::TableExpressions;
 use crate::session::temporary_tables::TemporaryTables;
@@ -115,18 +118,6 @@ use crate::session::user_variables::{UserVariables, sessions_keep_too_much};
 use crate::session::warnings::{Level, Warnings};
 use crate::session::workers::Workers;
 use crate::variables::{self, NextTransaction, VariableValue, Variables};
-
-/// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]). A statement
-/// whose thread has less stack than the red zone left runs on a stack of its own, which is address space until it is
-/// used.
-const STACK_RED_ZONE_BYTES: usize = 1 << 20;
-const STATEMENT_STACK_BYTES: usize = 16 << 20;
-/// The same for statements that may nest deeper: by more bytes of text than this, or more parentheses inside of each
-/// other.
-const DEEP_STATEMENT_BYTES: usize = 1 << 10;
-const DEEP_PARENTHESES: usize = 8;
-const DEEP_RED_ZONE_BYTES: usize = 48 << 20;
-const DEEP_STACK_BYTES: usize = 64 << 20;
 
 /// Bits of the status word that goes with every OK and EOF, as the protocol numbers them.
 pub mod status_flags {
@@ -646,75 +637,6 @@ impl Session {
         share.ok_or_else(|| sessions_keep_too_much(budget))
     }
 
-    /// Takes the memory that a statement of this text is likely to take until it runs. It waits where others have it.
-    ///
-    /// # Errors
-    /// 1041: they still have it; and what ends the statement.
-    pub(crate) fn admit(&self, text: &str) -> Result<()> {
-        match text.len() <= SMALL_TEXT_BYTES {
-            true => Ok(()),
-            // A statement that waits for its place holds nothing yet.
-            false => self.enter_crowd(text).and_then(|()| self.admit_long(text)),
-        }
-    }
-
-    /// Whether others may wait for the session.
-    fn holds_locks(&self) -> bool {
-        self.transactions.keep_others_waiting()
-            || self.table_locks.keep_others_waiting()
-            || self.user_locks.are_held()
-    }
-
-    /// A statement that is going to be planned takes its place among those that are, and that run. It waits where there
-    /// is no room for it.
-    ///
-    /// # Errors
-    /// 1041: there was none for too long; and what ends the statement.
-    pub(crate) fn enter_crowd(&self, text: &str) -> Result<()> {
-        let mut place = self.workers.place();
-        if place.is_some() || !takes_a_place(text) {
-            return Ok(());
-        }
-        let waits = Waits::new(self.engine.runtime(), &self.handle);
-        let crowd = self.engine.crowd();
-        let limit_time = || self.limit_time_of_wait(text);
-        *place = crowd.enter(self.handle.memory(), self.holds_locks(), &waits, limit_time);
-        if place.is_some() {
-            return Ok(());
-        }
-        if self.handle.should_stop_waiting() {
-            return Err(SqlError::query_interrupted());
-        }
-        Err(SqlError::out_of_memory(
-            "other statements that run have what there is; try again, or raise --memory",
-        ))
-    }
-
-    fn admit_long(&self, text: &str) -> Result<()> {
-        let bytes = expected_bytes(text);
-        let holds_locks = self.holds_locks();
-        let limit_time = || self.limit_time_of_wait(text);
-        let planning = self.workers.planning();
-        if planning.admit(bytes, holds_locks, limit_time) {
-            return Ok(());
-        }
-        if self.handle.should_stop_waiting() {
-            return Err(SqlError::query_interrupted());
-        }
-        Err(SqlError::out_of_memory(
-            "other statements that are planned have what there is for them; try again, or raise --memory",
-        ))
-    }
-
-    /// The time that a statement may take passes while it waits to be parsed, too.
-    fn limit_time_of_wait(&self, text: &str) -> Option<ArmedTimer> {
-        match hinted_limit(text) {
-            Some(Duration::ZERO) => None,
-            Some(limit) => self.engine.timer.arm(self.handle(), limit),
-            None => self.limit_time(is_query(text)),
-        }
-    }
-
     /// Releases what the next statement can make again: the client has had nothing to say for a while.
     pub fn rest(&mut self) {
         self.workers.forget_task();
@@ -861,27 +783,6 @@ impl Drop for Session {
         }
         self.engine.end_session(&self.handle);
     }
-}
-
-/// Whether parsing and planning the text may take more stack than a thread has.
-fn may_nest_deeply(text: &str) -> bool {
-    if text.len() > DEEP_STATEMENT_BYTES {
-        return true;
-    }
-    let is_open = |byte: &u8| *byte == b'(';
-    if text.as_bytes().iter().filter(|byte| is_open(byte)).count() <= DEEP_PARENTHESES {
-        return false;
-    }
-    let (mut depth, mut deepest) = (0usize, 0);
-    for byte in text.bytes() {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest > DEEP_PARENTHESES
 }
 
 fn now_utc_micros() -> i64 {
