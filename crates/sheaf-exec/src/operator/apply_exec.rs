@@ -11,68 +11,36 @@
 //!                           10 -> known
 //! ```
 //!
-//! Who plans the subquery ([`Subplans`]) gives a plan for each combination. As a rule that is one plan, which is bound
-//! to the values ([`bound_values`](crate::operator::bound_values)).
-//!
 //! Its value is a further column, NULL if it finds no row. Where it may find several, another column has their number,
-//! of which two are enough. Values are remembered, as many as [`MAX_KNOWN_BYTES`] hold. Those of a subquery that gives
-//! something else each time are not.
+//! of which two are enough. Values are remembered ([`correlation`](crate::operator::correlation)).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_empty_array};
+use arrow::array::{Int64Array, RecordBatch, new_empty_array};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_execution::TaskContext;
-use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    SendableRecordBatchStream, execute_stream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
 };
 use futures::StreamExt;
 use sheaf_access::CancelFlag;
 use sheaf_table::Table;
 
 use crate::functions::one_row::SEVERAL_ROWS;
-use crate::memory_pool::without_waiting;
+use crate::operator::correlation::{Correlation, Runs, Subplans, properties_beside};
 use crate::operator::plan_members::{row_for_row, with_input};
-use crate::operator::scan_exec::access_error;
-
-/// Bytes of values and of what they follow from that are remembered. If there are more, all are forgotten.
-const MAX_KNOWN_BYTES: usize = 4 << 20;
-
-/// Plans a subquery.
-pub trait Subplans: fmt::Debug + Send + Sync {
-    /// Plans for the rows of one stream.
-    fn begin(&self) -> Box<dyn SubplanRuns>;
-
-    /// The tables that it reads.
-    fn tables(&self) -> &[Arc<Table>];
-
-    /// Whether it may give another value for the same parameters.
-    fn varies(&self) -> bool;
-}
-
-/// The plans of a subquery for runs that follow each other.
-pub trait SubplanRuns: Send {
-    /// A plan of it where what it is correlated by has these values. Its first column is the value. It runs once, and
-    /// not beyond the next call.
-    fn plan(&mut self, parameters: &[ScalarValue]) -> Result<Arc<dyn ExecutionPlan>>;
-}
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct ApplyExec {
     input: Arc<dyn ExecutionPlan>,
-    /// What the subquery is correlated by, over rows of the input.
-    parameters: Vec<Arc<dyn PhysicalExpr>>,
-    subplans: Arc<dyn Subplans>,
-    cancel: CancelFlag,
+    /// The subquery. The first column of its plans is the value.
+    correlation: Correlation,
     /// That of the input, the value, and the number of rows where there may be several.
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
@@ -87,29 +55,30 @@ impl ApplyExec {
         cancel: CancelFlag,
         schema: SchemaRef,
     ) -> ApplyExec {
-        let mut equivalences = EquivalenceProperties::new(Arc::clone(&schema));
-        for ordering in input.equivalence_properties().oeq_class().iter() {
-            equivalences.add_ordering(ordering.clone());
-        }
-        let properties = PlanProperties::new(
-            equivalences,
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
-        ApplyExec {
-            input,
+        let correlation = Correlation {
             parameters,
             subplans,
             cancel,
+        };
+        ApplyExec::over(input, correlation, schema)
+    }
+
+    fn over(
+        input: Arc<dyn ExecutionPlan>,
+        correlation: Correlation,
+        schema: SchemaRef,
+    ) -> ApplyExec {
+        ApplyExec {
+            properties: properties_beside(&input, &schema),
+            input,
+            correlation,
             schema,
-            properties: Arc::new(properties),
         }
     }
 
     /// The tables that the subquery reads.
     pub fn tables(&self) -> &[Arc<Table>] {
-        self.subplans.tables()
+        self.correlation.subplans.tables()
     }
 }
 
@@ -138,19 +107,12 @@ impl ExecutionPlan for ApplyExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        for parameter in &self.parameters {
-            if f(parameter)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
+        self.correlation.apply_expressions(f)
     }
 
-    with_input!(|plan, input| ApplyExec::new(
+    with_input!(|plan, input| ApplyExec::over(
         input,
-        plan.parameters.clone(),
-        Arc::clone(&plan.subplans),
-        plan.cancel.clone(),
+        plan.correlation.clone(),
         Arc::clone(&plan.schema),
     ));
 
@@ -160,17 +122,11 @@ impl ExecutionPlan for ApplyExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let input = self.input.execute(partition, Arc::clone(&context))?;
-        let consumer = MemoryConsumer::new("values of a correlated subquery");
+        let consumer = "values of a correlated subquery";
         let values = Values {
-            parameters: self.parameters.clone(),
-            subplans: self.subplans.begin(),
-            varies: self.subplans.varies(),
-            cancel: self.cancel.clone(),
+            runs: self.correlation.runs(consumer, context),
             schema: Arc::clone(&self.schema),
             input_columns: self.input.schema().fields().len(),
-            known: HashMap::new(),
-            reservation: consumer.register(context.memory_pool()),
-            context,
         };
         let batches = futures::stream::unfold(Some((input, values)), |state| async {
             let (mut input, mut values) = state?;
@@ -189,35 +145,21 @@ impl ExecutionPlan for ApplyExec {
 
 /// The values of one partition.
 struct Values {
-    parameters: Vec<Arc<dyn PhysicalExpr>>,
-    subplans: Box<dyn SubplanRuns>,
-    varies: bool,
-    cancel: CancelFlag,
+    /// Give the value, and the number of rows.
+    runs: Runs<(ScalarValue, i64)>,
     schema: SchemaRef,
     input_columns: usize,
-    /// Values and numbers of rows by what they follow from.
-    known: HashMap<Vec<ScalarValue>, (ScalarValue, i64)>,
-    /// For what is known.
-    reservation: MemoryReservation,
-    context: Arc<TaskContext>,
 }
 
 impl Values {
     /// The batch with the value of each row.
     async fn beside(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
-        let parameters = self.parameters.iter();
-        let parameters: Vec<ArrayRef> = parameters
-            .map(|parameter| parameter.evaluate(&batch)?.into_array(rows))
-            .collect::<Result<_>>()?;
+        let parameters = self.runs.parameters_of(&batch)?;
         let mut values = Vec::with_capacity(rows);
         let mut numbers = Vec::with_capacity(rows);
         for row in 0..rows {
-            self.cancel.check().map_err(access_error)?;
-            let parameters = parameters.iter();
-            let parameters: Vec<ScalarValue> = parameters
-                .map(|column| ScalarValue::try_from_array(column, row))
-                .collect::<Result<_>>()?;
+            let parameters = self.runs.values_at(&parameters, row)?;
             let (value, number) = self.value_for(parameters).await?;
             values.push(value);
             numbers.push(number);
@@ -235,27 +177,16 @@ impl Values {
 
     /// The value, and how many rows there are.
     async fn value_for(&mut self, parameters: Vec<ScalarValue>) -> Result<(ScalarValue, i64)> {
-        if let Some(known) = self.known.get(&parameters) {
-            return Ok(known.clone());
+        if let Some(known) = self.runs.known(&parameters) {
+            return Ok(known);
         }
         let found = self.run(&parameters).await?;
-        if self.varies {
-            return Ok(found);
-        }
-        let bytes = found.0.size() + parameters.iter().map(ScalarValue::size).sum::<usize>();
-        if self.reservation.size() + bytes > MAX_KNOWN_BYTES {
-            self.known.clear();
-            self.reservation.free();
-        }
-        if without_waiting(|| self.reservation.try_grow(bytes)).is_ok() {
-            self.known.insert(parameters, found.clone());
-        }
+        self.runs.remember(parameters, &found, found.0.size());
         Ok(found)
     }
 
     async fn run(&mut self, parameters: &[ScalarValue]) -> Result<(ScalarValue, i64)> {
-        let plan = self.subplans.plan(parameters)?;
-        let mut batches = execute_stream(plan, Arc::clone(&self.context))?;
+        let mut batches = self.runs.run(parameters)?;
         let mut value = None;
         let mut rows = 0;
         while rows < SEVERAL_ROWS

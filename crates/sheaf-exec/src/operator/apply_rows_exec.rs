@@ -10,10 +10,9 @@
 //!     o                     10 -> known
 //! ```
 //!
-//! Rows of a LEFT JOIN for which the query has none come with NULL. Rows are remembered, as many as
-//! [`MAX_KNOWN_BYTES`] hold.
+//! Rows of a LEFT JOIN for which the query has none come with NULL. Rows are remembered
+//! ([`correlation`](crate::operator::correlation)).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,23 +23,17 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    SendableRecordBatchStream, execute_stream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
 };
 use futures::StreamExt;
 use sheaf_access::CancelFlag;
 use sheaf_table::Table;
 
-use crate::memory_pool::without_waiting;
-use crate::operator::apply_exec::{SubplanRuns, Subplans};
+use crate::operator::correlation::{Correlation, Runs, Subplans, properties_beside};
 use crate::operator::plan_members::{makes_rows, with_input};
-use crate::operator::scan_exec::access_error;
-
-/// Bytes of rows and of what they follow from that are remembered. If there are more, all are forgotten.
-const MAX_KNOWN_BYTES: usize = 4 << 20;
 
 /// Rows from which on a batch is handed on.
 const BATCH_ROWS: usize = 8_192;
@@ -49,12 +42,9 @@ const BATCH_ROWS: usize = 8_192;
 #[derive(Debug)]
 pub struct ApplyRowsExec {
     input: Arc<dyn ExecutionPlan>,
-    /// What the query is correlated by, over rows of the input.
-    parameters: Vec<Arc<dyn PhysicalExpr>>,
-    subplans: Arc<dyn Subplans>,
+    correlation: Correlation,
     /// Rows without rows of the query come once.
     keeps_rows: bool,
-    cancel: CancelFlag,
     /// That of the input, and the columns of the query.
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
@@ -69,30 +59,31 @@ impl ApplyRowsExec {
         cancel: CancelFlag,
         schema: SchemaRef,
     ) -> ApplyRowsExec {
-        let mut equivalences = EquivalenceProperties::new(Arc::clone(&schema));
-        for ordering in input.equivalence_properties().oeq_class().iter() {
-            equivalences.add_ordering(ordering.clone());
-        }
-        let properties = PlanProperties::new(
-            equivalences,
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
-        ApplyRowsExec {
-            input,
+        let correlation = Correlation {
             parameters,
             subplans,
-            keeps_rows,
             cancel,
+        };
+        ApplyRowsExec::over(input, (correlation, keeps_rows), schema)
+    }
+
+    fn over(
+        input: Arc<dyn ExecutionPlan>,
+        (correlation, keeps_rows): (Correlation, bool),
+        schema: SchemaRef,
+    ) -> ApplyRowsExec {
+        ApplyRowsExec {
+            properties: properties_beside(&input, &schema),
+            input,
+            correlation,
+            keeps_rows,
             schema,
-            properties: Arc::new(properties),
         }
     }
 
     /// The tables that the query reads.
     pub fn tables(&self) -> &[Arc<Table>] {
-        self.subplans.tables()
+        self.correlation.subplans.tables()
     }
 
     /// Whether it is the inner side of a LEFT JOIN.
@@ -122,19 +113,12 @@ impl ExecutionPlan for ApplyRowsExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        for parameter in &self.parameters {
-            if f(parameter)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
+        self.correlation.apply_expressions(f)
     }
 
-    with_input!(|plan, input| ApplyRowsExec::new(
+    with_input!(|plan, input| ApplyRowsExec::over(
         input,
-        plan.parameters.clone(),
-        (Arc::clone(&plan.subplans), plan.keeps_rows),
-        plan.cancel.clone(),
+        (plan.correlation.clone(), plan.keeps_rows),
         Arc::clone(&plan.schema),
     ));
 
@@ -153,22 +137,16 @@ impl ExecutionPlan for ApplyRowsExec {
             .cloned()
             .collect();
         let applied = Arc::new(Schema::new(applied));
-        let pool = context.memory_pool();
-        let reservation = || MemoryConsumer::new("rows of a lateral query").register(pool);
+        let consumer = "rows of a lateral query";
         let rows = Rows {
-            parameters: self.parameters.clone(),
-            subplans: self.subplans.begin(),
             no_rows: match self.keeps_rows {
                 true => null_row(&applied)?,
                 false => RecordBatch::new_empty(Arc::clone(&applied)),
             },
             applied,
-            cancel: self.cancel.clone(),
             schema: Arc::clone(&self.schema),
-            known: HashMap::new(),
-            for_known: reservation(),
-            for_batch: reservation(),
-            context,
+            for_batch: MemoryConsumer::new(consumer).register(context.memory_pool()),
+            runs: self.correlation.runs(consumer, context),
         };
         let state = State {
             input,
@@ -219,7 +197,7 @@ impl State {
                     let Some(batch) = self.input.next().await.transpose()? else {
                         return Ok(None);
                     };
-                    let parameters = self.rows.parameters_of(&batch)?;
+                    let parameters = self.rows.runs.parameters_of(&batch)?;
                     self.outer = Some((batch, parameters, 0));
                     continue;
                 }
@@ -237,30 +215,17 @@ impl State {
 
 /// The rows of one partition.
 struct Rows {
-    parameters: Vec<Arc<dyn PhysicalExpr>>,
-    subplans: Box<dyn SubplanRuns>,
+    runs: Runs<RecordBatch>,
     /// What stands beside a row for which the query has none.
     no_rows: RecordBatch,
     /// The columns of the query.
     applied: SchemaRef,
-    cancel: CancelFlag,
     schema: SchemaRef,
-    /// Rows by what they follow from.
-    known: HashMap<Vec<ScalarValue>, RecordBatch>,
-    for_known: MemoryReservation,
     /// For what becomes the next batch.
     for_batch: MemoryReservation,
-    context: Arc<TaskContext>,
 }
 
 impl Rows {
-    fn parameters_of(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let parameters = self.parameters.iter();
-        let of_batch =
-            |of: &Arc<dyn PhysicalExpr>| of.evaluate(batch)?.into_array(batch.num_rows());
-        parameters.map(of_batch).collect()
-    }
-
     /// Rows of a batch from `next` on, with those of the query, until they are many.
     async fn beside(
         &mut self,
@@ -271,11 +236,7 @@ impl Rows {
         let mut positions: Vec<u64> = Vec::new();
         let mut found = Vec::new();
         while *next < batch.num_rows() && positions.len() < BATCH_ROWS {
-            self.cancel.check().map_err(access_error)?;
-            let values = parameters.iter();
-            let values: Vec<ScalarValue> = values
-                .map(|column| ScalarValue::try_from_array(column, *next))
-                .collect::<Result<_>>()?;
+            let values = self.runs.values_at(parameters, *next)?;
             let rows = self.rows_for(values).await?;
             let position = *next as u64;
             positions.extend(std::iter::repeat_n(position, rows.num_rows()));
@@ -300,26 +261,17 @@ impl Rows {
     }
 
     async fn rows_for(&mut self, values: Vec<ScalarValue>) -> Result<RecordBatch> {
-        if let Some(known) = self.known.get(&values) {
-            return Ok(known.clone());
+        if let Some(known) = self.runs.known(&values) {
+            return Ok(known);
         }
         let found = self.run(&values).await?;
-        let of_values: usize = values.iter().map(ScalarValue::size).sum();
-        let bytes = found.get_array_memory_size() + of_values;
-        if self.for_known.size() + bytes > MAX_KNOWN_BYTES {
-            self.known.clear();
-            self.for_known.free();
-        }
-        let fits = bytes <= MAX_KNOWN_BYTES;
-        if fits && without_waiting(|| self.for_known.try_grow(bytes)).is_ok() {
-            self.known.insert(values, found.clone());
-        }
+        let bytes = found.get_array_memory_size();
+        self.runs.remember(values, &found, bytes);
         Ok(found)
     }
 
     async fn run(&mut self, values: &[ScalarValue]) -> Result<RecordBatch> {
-        let plan = self.subplans.plan(values)?;
-        let mut batches = execute_stream(plan, Arc::clone(&self.context))?;
+        let mut batches = self.runs.run(values)?;
         let mut found = Vec::new();
         while let Some(batch) = batches.next().await {
             let batch = self.in_types(&batch?)?;

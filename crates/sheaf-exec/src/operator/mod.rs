@@ -7,6 +7,7 @@
 //! | [`source_exec`] | rows that were read already |
 //! | [`apply_exec`] | a correlated subquery that runs for each row |
 //! | [`apply_rows_exec`] | a lateral query that runs for each row |
+//! | [`correlation`] | what the queries of both are correlated by, and what their runs have given |
 //! | [`bound_values`] | values that its plan is given each time that it runs |
 //! | [`grace_join`] | a hash join whose build side need not fit in memory |
 //! | [`window`] | window functions, one partition at a time |
@@ -52,6 +53,7 @@ pub mod checked_rows;
 pub mod common_tables_exec;
 pub mod compacted_exec;
 pub mod copies_exec;
+pub mod correlation;
 pub mod expand_exec;
 pub mod first_of_equal_exec;
 pub mod first_rows_exec;

@@ -6,7 +6,7 @@ use datafusion_common::ScalarValue;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_expr::LogicalPlan;
 use datafusion_physical_plan::ExecutionPlan;
-use sheaf_exec::operator::apply_exec::{SubplanRuns, Subplans};
+use sheaf_exec::operator::correlation::{SubplanRuns, Subplans};
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_types::Value;
 
