@@ -607,53 +607,40 @@ impl<'a> RowView<'a> {
         self.get_i64(column) as u64
     }
 
-    /// A DECIMAL's unscaled value.
+    /// The bytes of a column that is stored in this way; `None` for others.
     #[inline]
-    pub fn get_i128(&self, column: usize) -> i128 {
+    fn stored_as<const N: usize>(&self, column: usize, physical: Physical) -> Option<[u8; N]> {
         let slot = &self.layout.slots[column];
         if slot.segment != 0 {
             let (row, field) = self.later(slot);
-            return row.get_i128(field);
+            return row.stored_as(field, physical);
         }
         match slot.place {
             Place::Fixed {
                 offset,
-                physical: Physical::Decimal128,
-            } => i128::from_le_bytes(self.read(offset)),
-            _ => i128::from(self.get_i64(column)),
+                physical: stored,
+            } if stored == physical => Some(self.read(offset)),
+            _ => None,
         }
+    }
+
+    /// A DECIMAL's unscaled value.
+    #[inline]
+    pub fn get_i128(&self, column: usize) -> i128 {
+        let stored = self.stored_as(column, Physical::Decimal128);
+        stored.map_or_else(|| i128::from(self.get_i64(column)), i128::from_le_bytes)
     }
 
     #[inline]
     pub fn get_f32(&self, column: usize) -> f32 {
-        let slot = &self.layout.slots[column];
-        if slot.segment != 0 {
-            let (row, field) = self.later(slot);
-            return row.get_f32(field);
-        }
-        match slot.place {
-            Place::Fixed {
-                offset,
-                physical: Physical::F32,
-            } => f32::from_le_bytes(self.read(offset)),
-            _ => 0.0,
-        }
+        let stored = self.stored_as(column, Physical::F32);
+        stored.map_or(0.0, f32::from_le_bytes)
     }
 
     #[inline]
     pub fn get_f64(&self, column: usize) -> f64 {
-        let slot = &self.layout.slots[column];
-        if slot.segment != 0 {
-            let (row, field) = self.later(slot);
-            return row.get_f64(field);
-        }
-        match slot.place {
-            Place::Fixed {
-                offset,
-                physical: Physical::F64,
-            } => f64::from_le_bytes(self.read(offset)),
-            _ => f64::from(self.get_f32(column)),
-        }
+        let stored = self.stored_as(column, Physical::F64);
+        stored.map_or_else(|| f64::from(self.get_f32(column)), f64::from_le_bytes)
     }
 
     /// End of the first `count` variable columns, from the start of the heap.
