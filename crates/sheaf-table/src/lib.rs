@@ -56,6 +56,7 @@ pub use codec::row_codec::{RowLayout, RowView, ValueRef};
 pub use codec::sort_key_text::text_of_sort_key;
 pub use definition::check_constraint::RowTest;
 pub use definition::convert;
+pub use definition::default_text::DefaultText;
 pub use definition::foreign_key;
 pub use definition::schema;
 pub use definition::schema::{

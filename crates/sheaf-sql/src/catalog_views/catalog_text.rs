@@ -1,36 +1,18 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
-use sheaf_table::{Column, DefaultValue, TableDefinition};
+use sheaf_table::{Column, DefaultText, DefaultValue, TableDefinition};
+use sheaf_types::ColumnType;
 use sheaf_types::column_type::{MAX_CHARACTER_BYTES, Sign};
 use sheaf_types::labels::longest_text;
-use sheaf_types::number::push_bit_literal;
-use sheaf_types::text::hexadecimal::literal_of;
-use sheaf_types::{ColumnType, Value, column_text};
 
 /// A column's default as text; `None` for NULL and for no default.
 pub(crate) fn column_default(column: &Column) -> Option<String> {
-    match column.default.as_ref()? {
-        DefaultValue::CurrentTimestamp => Some(current_timestamp(&column.ty)),
-        DefaultValue::Expression(default) => Some(default.text.clone()),
-        DefaultValue::Value(Value::Null) => None,
-        DefaultValue::Value(Value::Bytes(bytes)) if std::str::from_utf8(bytes).is_err() => {
-            Some(literal_of(bytes))
-        }
-        DefaultValue::Value(Value::UInt(bits)) if matches!(column.ty, ColumnType::Bit { .. }) => {
-            let mut literal = String::new();
-            push_bit_literal(*bits, &mut literal);
-            Some(literal)
-        }
-        DefaultValue::Value(value) => Some(column_text(&column.ty, value)),
-    }
-}
-
-fn current_timestamp(ty: &ColumnType) -> String {
-    match ty {
-        ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } if *fsp > 0 => {
-            format!("CURRENT_TIMESTAMP({fsp})")
-        }
-        _ => "CURRENT_TIMESTAMP".to_string(),
+    match column.default_text()? {
+        DefaultText::Null => None,
+        DefaultText::Expression(text) => Some(text.to_string()),
+        DefaultText::CurrentTimestamp(text)
+        | DefaultText::Literal(text)
+        | DefaultText::Value(text) => Some(text),
     }
 }
 
@@ -47,7 +29,7 @@ pub(crate) fn generation_extra(column: &Column) -> String {
         extra.push("DEFAULT_GENERATED".to_string());
     }
     if column.on_update_current_timestamp {
-        extra.push(format!("on update {}", current_timestamp(&column.ty)));
+        extra.push(format!("on update {}", column.current_timestamp()));
     }
     if let Some(generated) = &column.generated {
         extra.push(format!("{} GENERATED", generated.kind.name()));

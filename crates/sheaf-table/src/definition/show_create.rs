@@ -2,12 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use sheaf_types::number::push_bit_literal;
-use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::text::quoting::quoted_name;
-use sheaf_types::{Collation, ColumnType, Value, column_text};
+use sheaf_types::{Collation, ColumnType};
 
-use crate::definition::schema::{Column, DefaultValue, Index, TableDefinition};
+use crate::definition::default_text::DefaultText;
+use crate::definition::schema::{Column, Index, TableDefinition};
 
 /// The CREATE TABLE statement of a table. `auto_increment`: the next value that it gives out, if that is to be said.
 pub fn create_statement(definition: &TableDefinition, auto_increment: Option<u64>) -> String {
@@ -87,14 +86,13 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
     } else if matches!(column.ty, ColumnType::Timestamp { .. }) {
         out.push_str(" NULL");
     }
-    let now = match column.ty.fraction_digits() {
-        0 => "CURRENT_TIMESTAMP".to_string(),
-        digits => format!("CURRENT_TIMESTAMP({digits})"),
-    };
-    match &column.default {
-        Some(DefaultValue::CurrentTimestamp) => write!(out, " DEFAULT {now}")?,
-        Some(DefaultValue::Expression(default)) => write!(out, " DEFAULT ({})", default.text)?,
-        Some(DefaultValue::Value(Value::Null)) | None => {
+    match column.default_text() {
+        Some(DefaultText::CurrentTimestamp(text) | DefaultText::Literal(text)) => {
+            write!(out, " DEFAULT {text}")?;
+        }
+        Some(DefaultText::Expression(text)) => write!(out, " DEFAULT ({text})")?,
+        Some(DefaultText::Value(text)) => write!(out, " DEFAULT {}", text_literal(&text))?,
+        Some(DefaultText::Null) | None => {
             let silent = !column.nullable
                 || column.ty.is_long() && column.ty != ColumnType::Json
                 || column.generated.is_some();
@@ -102,25 +100,9 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
                 out.push_str(" DEFAULT NULL");
             }
         }
-        Some(DefaultValue::Value(Value::Bytes(bytes))) if std::str::from_utf8(bytes).is_err() => {
-            write!(out, " DEFAULT {}", literal_of(bytes))?;
-        }
-        Some(DefaultValue::Value(Value::UInt(bits)))
-            if matches!(column.ty, ColumnType::Bit { .. }) =>
-        {
-            out.push_str(" DEFAULT ");
-            push_bit_literal(*bits, out);
-        }
-        Some(DefaultValue::Value(value)) => {
-            write!(
-                out,
-                " DEFAULT {}",
-                text_literal(&column_text(&column.ty, value))
-            )?;
-        }
     }
     if column.on_update_current_timestamp {
-        write!(out, " ON UPDATE {now}")?;
+        write!(out, " ON UPDATE {}", column.current_timestamp())?;
     }
     if column.auto_increment {
         out.push_str(" AUTO_INCREMENT");
@@ -185,9 +167,11 @@ pub fn text_literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sheaf_types::Value;
+
     use super::*;
     use crate::catalog::definition_check::resolve_table;
-    use crate::definition::schema::{CreateTable, IndexPartSpec, IndexSpec};
+    use crate::definition::schema::{CreateTable, DefaultValue, IndexPartSpec, IndexSpec};
 
     #[test]
     fn the_statement_is_laid_out_as_mysqls() {
