@@ -72,18 +72,7 @@ fn push_virtual_columns(
         let text = field.metadata().get(TYPE_KEY);
         let ty = text.and_then(|text| ColumnType::parse(text).ok());
         let Some(ty) = ty else { continue };
-        let (precision, scale) = numeric_precision(&ty);
-        let octets = octet_length(&ty);
-        let characters = match &ty {
-            ColumnType::VarChar { length, .. } => Some(u64::from(*length)),
-            _ => octets,
-        };
-        let fraction_digits = match ty {
-            ColumnType::Timestamp { fsp } => Some(u64::from(fsp)),
-            _ => None,
-        };
-        let collation = ty.collation();
-        rows.push(vec![
+        let mut row = vec![
             "def".into(),
             database.into(),
             table.into(),
@@ -91,22 +80,11 @@ fn push_virtual_columns(
             (position as u64 + 1).into(),
             Cell::Null,
             "YES".into(),
-            ty.name().into(),
-            characters.into(),
-            octets.into(),
-            precision.into(),
-            scale.into(),
-            fraction_digits.into(),
-            collation.map(|collation| collation.character_set()).into(),
-            collation.map(|collation| collation.name()).into(),
-            ty.definition_text().into(),
-            "".into(),
-            "".into(),
-            "select".into(),
-            "".into(),
-            "".into(),
-            Cell::Null,
-        ]);
+        ];
+        row.extend(cells_of_type(&ty));
+        row.extend(["", "", "select", "", ""].map(Cell::from));
+        row.push(Cell::Null);
+        rows.push(row);
     }
     Ok(())
 }
@@ -125,25 +103,9 @@ fn push_columns(
         if privileges.is_empty() || column.hidden {
             continue;
         }
-        let collation = column.ty.collation();
-        let (precision, scale) = numeric_precision(&column.ty);
-        let fraction_digits = match column.ty {
-            ColumnType::Time { fsp }
-            | ColumnType::DateTime { fsp }
-            | ColumnType::Timestamp { fsp } => Some(u64::from(fsp)),
-            _ => None,
-        };
-        let octets = octet_length(&column.ty);
-        let characters = match (&column.ty, octets) {
-            (ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. }, _) => {
-                Some(u64::from(*length))
-            }
-            (ty, _) if ty.has_labels() => longest_text(ty),
-            (_, octets) => octets,
-        };
         let generated = column.generated.as_ref();
         let expression = generated.map_or("", |generated| generated.expression.as_str());
-        rows.push(vec![
+        let mut row = vec![
             "def".into(),
             database.into(),
             name.into(),
@@ -151,15 +113,9 @@ fn push_columns(
             (position as u64 + 1).into(),
             column_default(column).into(),
             if column.nullable { "YES" } else { "NO" }.into(),
-            column.ty.name().into(),
-            characters.into(),
-            octets.into(),
-            precision.into(),
-            scale.into(),
-            fraction_digits.into(),
-            collation.map(|collation| collation.character_set()).into(),
-            collation.map(|collation| collation.name()).into(),
-            column.ty.definition_text().into(),
+        ];
+        row.extend(cells_of_type(&column.ty));
+        row.extend([
             key(position).into(),
             generation_extra(column).into(),
             privileges.as_str().into(),
@@ -167,7 +123,39 @@ fn push_columns(
             expression.into(),
             Cell::Null,
         ]);
+        rows.push(row);
     }
+}
+
+/// The cells that a column's type says, from DATA_TYPE to COLUMN_TYPE.
+fn cells_of_type(ty: &ColumnType) -> [Cell; 9] {
+    let octets = octet_length(ty);
+    let characters = match ty {
+        ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
+            Some(u64::from(*length))
+        }
+        ty if ty.has_labels() => longest_text(ty),
+        _ => octets,
+    };
+    let (precision, scale) = numeric_precision(ty);
+    let fraction_digits = match ty {
+        ColumnType::Time { fsp } | ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {
+            Some(u64::from(*fsp))
+        }
+        _ => None,
+    };
+    let collation = ty.collation();
+    [
+        ty.name().into(),
+        characters.into(),
+        octets.into(),
+        precision.into(),
+        scale.into(),
+        fraction_digits.into(),
+        collation.map(|collation| collation.character_set()).into(),
+        collation.map(|collation| collation.name()).into(),
+        ty.definition_text().into(),
+    ]
 }
 
 /// Distinct values of the first parts of an index; the row count where the table was never analyzed and the index
