@@ -5,8 +5,8 @@ use std::io::Write;
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler};
 
-use crate::harness::{TestServer, error_of, query_text, run};
-use crate::users::{code, connect_as, refusal};
+use crate::harness::{TestServer, code, error_of, query_text, run};
+use crate::users::{connect_as, refusal};
 
 /// A server with a table `t (a, b, c, d)` and one `s (a, z)`, the connection of root, and that of a user that has no
 /// rights to `t`.

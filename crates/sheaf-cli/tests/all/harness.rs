@@ -236,3 +236,11 @@ pub fn error_of<T>(result: mysql::Result<T>) -> (u16, String) {
         Err(other) => panic!("not an answer of the server: {other}"),
     }
 }
+
+/// The code of the error that a statement must give.
+pub fn code(connection: &mut Conn, statement: &str) -> u16 {
+    match connection.query_drop(statement) {
+        Err(mysql::Error::MySqlError(error)) => error.code,
+        other => panic!("{statement}: {other:?}"),
+    }
+}

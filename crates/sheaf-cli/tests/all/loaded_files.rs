@@ -1,8 +1,11 @@
 //! LOAD DATA of files of the client and of the server.
 
+use std::path::PathBuf;
+
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler};
 use sheaf_sql::EngineOptions;
+use tempfile::TempDir;
 
 use crate::harness::{TestServer, error_of, query_text};
 use crate::raw_client::{CLIENT_LOCAL_FILES, COM_QUERY, RawClient};
@@ -14,6 +17,37 @@ fn with_file(server: &TestServer, text: &'static str) -> Conn {
         stream.write_all(text.as_bytes())
     });
     Conn::new(server.options().local_infile_handler(Some(handler))).expect("root may connect")
+}
+
+/// A server that reads files of a folder.
+struct FilesOfServer {
+    /// One of them, which is not there yet.
+    file: PathBuf,
+    connection: Conn,
+    _server: TestServer,
+    _directory: TempDir,
+}
+
+impl FilesOfServer {
+    /// Connected to the database `files`, which has the table that the statement makes.
+    fn with_table(create: &str) -> FilesOfServer {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let options = EngineOptions {
+            secure_file_priv: Some(directory.path().to_path_buf()),
+            ..EngineOptions::default()
+        };
+        let server = TestServer::start_with(options, |_, _| {});
+        let mut connection = server.connect_to_new("files");
+        connection
+            .query_drop(create)
+            .expect("the database is empty");
+        FilesOfServer {
+            file: directory.path().join("rows.csv"),
+            connection,
+            _server: server,
+            _directory: directory,
+        }
+    }
 }
 
 #[test]
@@ -103,43 +137,25 @@ fn a_file_of_the_client_that_replaces_rows_has_to_fit() {
 
 #[test]
 fn a_file_of_latin1_is_one_of_cp1252() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let options = EngineOptions {
-        secure_file_priv: Some(directory.path().to_path_buf()),
-        ..EngineOptions::default()
-    };
-    let server = TestServer::start_with(options, |_, _| {});
-    let mut connection = server.connect_to_new("files");
-    connection
-        .query_drop("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))")
-        .expect("the database is empty");
-    let file = directory.path().join("rows.csv");
-    std::fs::write(&file, b"\x80\x9F\xE4,\x80\x9F\xE4\n").expect("the directory is ours");
+    let mut server = FilesOfServer::with_table("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))");
+    let (file, connection) = (&server.file, &mut server.connection);
+    std::fs::write(file, b"\x80\x9F\xE4,\x80\x9F\xE4\n").expect("the directory is ours");
     let load = format!(
         "LOAD DATA INFILE '{}' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY ',' (t.a, files.t.b)",
         file.display()
     );
     connection.query_drop(load).expect("the file fits");
     assert_eq!(
-        query_text(&mut connection, "SELECT a, HEX(b) FROM t"),
+        query_text(connection, "SELECT a, HEX(b) FROM t"),
         ["€Ÿä\t809FE4"]
     );
 }
 
 #[test]
 fn a_byte_of_a_file_that_is_no_character_is_told() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let options = EngineOptions {
-        secure_file_priv: Some(directory.path().to_path_buf()),
-        ..EngineOptions::default()
-    };
-    let server = TestServer::start_with(options, |_, _| {});
-    let mut connection = server.connect_to_new("files");
-    connection
-        .query_drop("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))")
-        .expect("the database is empty");
-    let file = directory.path().join("rows.csv");
-    std::fs::write(&file, b"\xE0\x98b,\xE0\x98\n").expect("the directory is ours");
+    let mut server = FilesOfServer::with_table("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))");
+    let (file, connection) = (&server.file, &mut server.connection);
+    std::fs::write(file, b"\xE0\x98b,\xE0\x98\n").expect("the directory is ours");
     let load = |ignore: &str| {
         format!(
             "LOAD DATA INFILE '{}' {ignore} INTO TABLE t CHARACTER SET cp1251 FIELDS TERMINATED BY ','",
@@ -152,28 +168,21 @@ fn a_byte_of_a_file_that_is_no_character_is_told() {
         .query_drop(load("IGNORE"))
         .expect("IGNORE is lenient");
     assert_eq!(
-        query_text(&mut connection, "SHOW WARNINGS"),
+        query_text(connection, "SHOW WARNINGS"),
         ["Warning\t1366\tIncorrect string value: '\\x98\\x62' for column 'a' at row 1"]
     );
     assert_eq!(
-        query_text(&mut connection, "SELECT a, HEX(b) FROM t"),
+        query_text(connection, "SELECT a, HEX(b) FROM t"),
         ["а?b\tE098"]
     );
 }
 
 #[test]
 fn a_file_of_the_server_that_does_not_fit_leaves_no_rows() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let options = EngineOptions {
-        secure_file_priv: Some(directory.path().to_path_buf()),
-        ..EngineOptions::default()
-    };
-    let server = TestServer::start_with(options, |_, _| {});
-    let mut connection = server.connect_to_new("files");
-    connection
-        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20) NOT NULL, KEY (b))")
-        .expect("the database is empty");
-    let file = directory.path().join("rows.csv");
+    let mut server = FilesOfServer::with_table(
+        "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20) NOT NULL, KEY (b))",
+    );
+    let (file, connection) = (&server.file, &mut server.connection);
     let load = format!(
         "LOAD DATA INFILE '{}' INTO TABLE t FIELDS TERMINATED BY ','",
         file.display()
@@ -184,22 +193,22 @@ fn a_file_of_the_server_that_does_not_fit_leaves_no_rows() {
         ("1,one\n1,two\n", 1062, "23000"),
         ("1,one\nx,two\n", 1366, "HY000"),
     ] {
-        std::fs::write(&file, text).expect("the directory is ours");
+        std::fs::write(file, text).expect("the directory is ours");
         assert_eq!(
             error_of(connection.query_drop(&load)),
             (code, state.into()),
             "{text}"
         );
         assert_eq!(
-            query_text(&mut connection, "SELECT COUNT(*) FROM t"),
+            query_text(connection, "SELECT COUNT(*) FROM t"),
             ["0"],
             "{text}"
         );
     }
-    std::fs::write(&file, "1,one\n2,two\n").expect("the directory is ours");
+    std::fs::write(file, "1,one\n2,two\n").expect("the directory is ours");
     connection.query_drop(&load).expect("now it fits");
     assert_eq!(
-        query_text(&mut connection, "SELECT a FROM t WHERE b = 'two'"),
+        query_text(connection, "SELECT a FROM t WHERE b = 'two'"),
         ["2"]
     );
 }

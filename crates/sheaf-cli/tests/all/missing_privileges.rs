@@ -1,7 +1,7 @@
 //! What an account meets that has some of the privileges of a statement, or none.
 
-use crate::harness::{TestServer, query_text, run};
-use crate::users::{code, connect_as};
+use crate::harness::{TestServer, code, query_text, run};
+use crate::users::connect_as;
 
 #[test]
 fn a_revoke_takes_all_that_it_names_or_nothing() {

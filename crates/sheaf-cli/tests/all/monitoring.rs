@@ -9,13 +9,9 @@ use mysql::prelude::Queryable;
 use sheaf_server::MetricsServer;
 use sheaf_sql::EngineOptions;
 
-use crate::harness::{TestServer, error_of, query_text, run};
+use crate::harness::{TestServer, code, query_text, run};
 
 const BY_DIGEST: &str = "performance_schema.events_statements_summary_by_digest";
-
-fn code(connection: &mut Conn, statement: &str) -> u16 {
-    error_of(connection.query_drop(statement)).0
-}
 
 /// A server with a table of three rows, and a connection that has counted nothing yet.
 fn server() -> (TestServer, Conn) {

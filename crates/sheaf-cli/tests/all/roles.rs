@@ -3,8 +3,8 @@
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::harness::{TestServer, error_of, query_text, run};
-use crate::users::{code, connect_as, refusal};
+use crate::harness::{TestServer, code, error_of, query_text, run};
+use crate::users::{connect_as, refusal};
 
 /// A server with a table `t` and a view, roles that may read, write and delete, and a user `ann` that may do nothing.
 fn roles() -> (TestServer, Conn) {

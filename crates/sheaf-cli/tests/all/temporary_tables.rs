@@ -5,14 +5,7 @@ use mysql::prelude::Queryable;
 use mysql::{ChangeUserOpts, Conn};
 
 use crate::command_line::{check, connect, serve, stdout_of};
-use crate::harness::{TestServer, error_of, query_text, run, wait_until};
-
-fn code(connection: &mut Conn, statement: &str) -> u16 {
-    match connection.query_drop(statement) {
-        Err(mysql::Error::MySqlError(error)) => error.code,
-        other => panic!("{statement}: {other:?}"),
-    }
-}
+use crate::harness::{TestServer, code, error_of, query_text, run, wait_until};
 
 /// A server with a table `t` of the rows 1, 2 and 3, and two connections to its database.
 fn two_sessions() -> (TestServer, Conn, Conn) {

@@ -4,7 +4,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Opts};
 use sheaf_sql::EngineOptions;
 
-use crate::harness::{TestServer, error_of, query_text, run};
+use crate::harness::{TestServer, code, error_of, query_text, run};
 use crate::raw_client::{CLIENT_PLUGIN_AUTH, RawClient};
 
 pub(crate) fn connect_as(server: &TestServer, user: &str, password: &str) -> mysql::Result<Conn> {
@@ -18,10 +18,6 @@ pub(crate) fn refusal(connection: &mut Conn, statement: &str) -> (u16, String) {
         Err(mysql::Error::MySqlError(error)) => (error.code, error.message),
         other => panic!("{statement}: {other:?}"),
     }
-}
-
-pub(crate) fn code(connection: &mut Conn, statement: &str) -> u16 {
-    refusal(connection, statement).0
 }
 
 /// A server with a small shop, and root's connection to it.

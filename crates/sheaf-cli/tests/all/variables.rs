@@ -3,13 +3,7 @@
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::harness::{TestServer, error_of, query_text, run, wait_until};
-
-fn code(connection: &mut Conn, statement: &str) -> u16 {
-    let outcome = connection.query_drop(statement);
-    assert!(outcome.is_err(), "{statement}");
-    error_of(outcome).0
-}
+use crate::harness::{TestServer, code, error_of, query_text, run, wait_until};
 
 /// The codes of the warnings of a statement.
 fn warnings(connection: &mut Conn, statement: &str) -> Vec<String> {

@@ -8,14 +8,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::clients::{installed, mariadb};
-use crate::harness::{TestServer, query_text, run};
-
-fn code(connection: &mut Conn, statement: &str) -> u16 {
-    match connection.query_drop(statement) {
-        Err(mysql::Error::MySqlError(error)) => error.code,
-        other => panic!("{statement}: {other:?}"),
-    }
-}
+use crate::harness::{TestServer, code, query_text, run};
 
 /// A server with a shop that has a view, and root's connection to it.
 fn shop() -> (TestServer, Conn) {
