@@ -4,8 +4,8 @@
 //! So a plan shows its conversions. (A widening for which arrow does what MySQL does is a plain cast.) Precision,
 //! scale, fraction digits, lengths and names of character sets are further arguments.
 //!
-//! [`super::conversion`] reads the values, so that a cast and an argument of the same type agree. This module adds what a
-//! cast has beyond that: rounding to digits, lengths, and ranges.
+//! [`super::conversion`] reads the values, so that a cast and an argument of the same type agree. This module adds what
+//! a cast has beyond that: rounding to digits, lengths, and ranges.
 
 use std::sync::Arc;
 

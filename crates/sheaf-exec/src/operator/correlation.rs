@@ -6,8 +6,8 @@
 //! ```
 //!
 //! What gives the plans ([`Subplans`]) gives one for each combination of values. As a rule that is one plan, which is
-//! bound to the values ([`bound_values`](crate::operator::bound_values)). What a run has given is remembered, as much as
-//! [`MAX_KNOWN_BYTES`] hold, unless the query may give something else each time.
+//! bound to the values ([`bound_values`](crate::operator::bound_values)). What a run has given is remembered, as much
+//! as [`MAX_KNOWN_BYTES`] hold, unless the query may give something else each time.
 
 use std::collections::HashMap;
 use std::fmt;
