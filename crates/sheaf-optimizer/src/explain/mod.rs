@@ -359,6 +359,32 @@ pub(crate) fn plan_summary(rows: &[ExplainRow]) -> Json {
     tables.collect::<Vec<_>>().into()
 }
 
+/// How a row of EXPLAIN's table says that its table is read: `Index lookup on t using k`.
+pub fn access_words(row: &ExplainRow) -> String {
+    let table = row.table.as_deref().unwrap_or_default();
+    match (row.type_.as_deref(), row.key.as_deref()) {
+        (_, None) => format!("Table scan on {table}"),
+        (Some("const" | "eq_ref"), Some(key)) => {
+            format!("Single-row index lookup on {table} using {key}")
+        }
+        (Some("ref"), Some(key)) => format!("Index lookup on {table} using {key}"),
+        // The note names the indexes and what is made of them.
+        (Some("index_merge"), Some(_)) => format!("Index merge on {table}"),
+        (Some("range"), Some(key)) => {
+            format!("{}ndex range scan on {table} using {key}", covering(row))
+        }
+        (_, Some(key)) => format!("{}ndex scan on {table} using {key}", covering(row)),
+    }
+}
+
+/// The first letter of "Index", after "Covering" if the index has all columns.
+fn covering(row: &ExplainRow) -> &'static str {
+    match row.is_index_only() {
+        true => "Covering i",
+        false => "I",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -67,7 +67,7 @@ use crate::explain::physical_order::physical_order_text;
 use crate::explain::sql_text::{
     Names, conditions_text, expression_text, operator_text, order_text,
 };
-use crate::explain::{ExplainRow, MAY_SWITCH, NodeId};
+use crate::explain::{ExplainRow, MAY_SWITCH, NodeId, access_words};
 use crate::json::{Json, Object};
 
 /// What is said of the operators besides the plan.
@@ -499,24 +499,6 @@ fn limit_text(skip: usize, fetch: Option<usize>) -> String {
     }
 }
 
-/// How a row of EXPLAIN's table says that its table is read: `Index lookup on t using k`.
-pub fn access_words(row: &ExplainRow) -> String {
-    let table = row.table.as_deref().unwrap_or_default();
-    match (row.type_.as_deref(), row.key.as_deref()) {
-        (_, None) => format!("Table scan on {table}"),
-        (Some("const" | "eq_ref"), Some(key)) => {
-            format!("Single-row index lookup on {table} using {key}")
-        }
-        (Some("ref"), Some(key)) => format!("Index lookup on {table} using {key}"),
-        // The note names the indexes and what is made of them.
-        (Some("index_merge"), Some(_)) => format!("Index merge on {table}"),
-        (Some("range"), Some(key)) => {
-            format!("{}ndex range scan on {table} using {key}", covering(row))
-        }
-        (_, Some(key)) => format!("{}ndex scan on {table} using {key}", covering(row)),
-    }
-}
-
 fn scan_text(row: &ExplainRow) -> String {
     let mut text = access_words(row);
     let Some(detail) = &row.detail else {
@@ -536,14 +518,6 @@ fn scan_text(row: &ExplainRow) -> String {
     }
     text.push_str(&conditions(row));
     text
-}
-
-/// The first letter of "Index", after "Covering" if the index has all columns.
-fn covering(row: &ExplainRow) -> &'static str {
-    match row.is_index_only() {
-        true => "Covering i",
-        false => "I",
-    }
 }
 
 /// What is tested on entries and rows while they are read, and how rows are fetched.
