@@ -148,9 +148,15 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
             u16::try_from(value).map(Value::Year).ok()
         }),
         ColumnType::Enum { .. } | ColumnType::Set { .. } => None,
-        integer => {
-            let (least, most) = integer.integer_range()?;
-            let unsigned = integer.is_unsigned();
+        ColumnType::Bool
+        | ColumnType::TinyInt { .. }
+        | ColumnType::SmallInt { .. }
+        | ColumnType::MediumInt { .. }
+        | ColumnType::Int { .. }
+        | ColumnType::BigInt { .. }
+        | ColumnType::Bit { .. } => {
+            let (least, most) = ty.integer_range()?;
+            let unsigned = ty.is_unsigned();
             integer_floor(least, most, Number::of(constant)?, |value| {
                 if unsigned {
                     u64::try_from(value).map(Value::UInt).ok()

@@ -73,9 +73,15 @@ impl PartKind {
                 width: (ty.stored_bits().unwrap_or(64) / 8) as u8,
                 unsigned: true,
             },
-            integer => PartKind::Integer {
-                width: (integer.integer_bits().unwrap_or(64) / 8) as u8,
-                unsigned: integer.is_unsigned(),
+            ColumnType::Bool
+            | ColumnType::TinyInt { .. }
+            | ColumnType::SmallInt { .. }
+            | ColumnType::MediumInt { .. }
+            | ColumnType::Int { .. }
+            | ColumnType::BigInt { .. }
+            | ColumnType::Bit { .. } => PartKind::Integer {
+                width: (ty.integer_bits().unwrap_or(64) / 8) as u8,
+                unsigned: ty.is_unsigned(),
             },
         }
     }
@@ -196,6 +202,13 @@ fn mysql_key_len(ty: &ColumnType, prefix_length: Option<u32>) -> u32 {
                 2
             }
         }
-        integer => integer.integer_bits().unwrap_or(64) / 8,
+        ColumnType::Bool
+        | ColumnType::TinyInt { .. }
+        | ColumnType::SmallInt { .. }
+        | ColumnType::MediumInt { .. }
+        | ColumnType::Int { .. }
+        | ColumnType::BigInt { .. } => ty.integer_bits().unwrap_or(64) / 8,
+        // It is in no key.
+        ColumnType::Json => 0,
     }
 }

@@ -230,8 +230,16 @@ pub fn zero_value(ty: &ColumnType) -> Value {
         ColumnType::Enum { .. } => Value::Enum(1),
         ColumnType::Set { .. } => Value::Set(0),
         ColumnType::Json => Value::Json(Document::null().into_bytes()),
-        integer if integer.is_unsigned() => Value::UInt(0),
-        _ => Value::Int(0),
+        ColumnType::Bool
+        | ColumnType::TinyInt { .. }
+        | ColumnType::SmallInt { .. }
+        | ColumnType::MediumInt { .. }
+        | ColumnType::Int { .. }
+        | ColumnType::BigInt { .. }
+        | ColumnType::Bit { .. } => match ty.is_unsigned() {
+            true => Value::UInt(0),
+            false => Value::Int(0),
+        },
     }
 }
 
@@ -326,7 +334,20 @@ fn convert_text(ty: &ColumnType, text: &str, mode: Mode) -> Converted {
         ColumnType::Enum { labels, collation } => enumeration::of_text(labels, *collation, text),
         ColumnType::Set { labels, collation } => set::of_text(labels, *collation, text),
         ColumnType::Json => document::of_text(text),
-        ty if ty.is_temporal() => temporal::of_text(ty, text, mode),
-        ty => number::of_text(ty, text),
+        ColumnType::Date
+        | ColumnType::Time { .. }
+        | ColumnType::DateTime { .. }
+        | ColumnType::Timestamp { .. } => temporal::of_text(ty, text, mode),
+        ColumnType::Bool
+        | ColumnType::TinyInt { .. }
+        | ColumnType::SmallInt { .. }
+        | ColumnType::MediumInt { .. }
+        | ColumnType::Int { .. }
+        | ColumnType::BigInt { .. }
+        | ColumnType::Bit { .. }
+        | ColumnType::Decimal { .. }
+        | ColumnType::Float { .. }
+        | ColumnType::Double { .. }
+        | ColumnType::Year => number::of_text(ty, text),
     }
 }

@@ -152,7 +152,13 @@ impl Physical {
             ColumnType::Time { .. } | ColumnType::DateTime { .. } => Physical::I64,
             ColumnType::Timestamp { .. } => Physical::Moment(column.time_zone),
             ColumnType::Year | ColumnType::Enum { .. } => Physical::Small,
-            _ => return None,
+            ColumnType::Char { .. }
+            | ColumnType::VarChar { .. }
+            | ColumnType::Text { .. }
+            | ColumnType::Binary { .. }
+            | ColumnType::VarBinary { .. }
+            | ColumnType::Blob { .. }
+            | ColumnType::Json => return None,
         })
     }
 
