@@ -27,6 +27,22 @@ pub(super) struct SelectList<I> {
     pub(super) fields: Vec<Field>,
 }
 
+impl<I> SelectList<I> {
+    fn new() -> SelectList<I> {
+        SelectList {
+            items: Vec::new(),
+            columns: Vec::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, item: I, column: ColumnMeta, field: Field) {
+        self.items.push(item);
+        self.columns.push(column);
+        self.fields.push(field);
+    }
+}
+
 /// A column of the result: the table's position in the FROM, and the column.
 pub(super) type TableItem = (usize, Item);
 
@@ -162,21 +178,23 @@ fn written_name(expr: &ast::Expr) -> Option<&str> {
     }
 }
 
+/// The items of a select list as they are written.
+fn written_items<'t>(
+    select: &ast::Select,
+    statement: &'t StatementText<'_>,
+) -> Option<Vec<&'t str>> {
+    let written = statement.select_items(select.select_token.0.span.start);
+    (written.len() == select.projection.len()).then_some(written)
+}
+
 /// A select list of expressions; `make` gets each with its alias and as it is written.
 fn of_expressions<I>(
     (select, text): (&ast::Select, &str),
     mut make: impl FnMut(&ast::Expr, Option<&str>, &str) -> Option<(I, ColumnMeta, Field)>,
 ) -> Option<SelectList<I>> {
     let statement = StatementText::new(text);
-    let written = statement.select_items(select.select_token.0.span.start);
-    if written.len() != select.projection.len() {
-        return None;
-    }
-    let mut list = SelectList {
-        items: Vec::new(),
-        columns: Vec::new(),
-        fields: Vec::new(),
-    };
+    let written = written_items(select, &statement)?;
+    let mut list = SelectList::new();
     for (shown, written) in select.projection.iter().zip(written) {
         let (expr, alias) = match shown {
             ast::SelectItem::UnnamedExpr(expr) => (expr, None),
@@ -184,9 +202,7 @@ fn of_expressions<I>(
             _ => return None,
         };
         let (made, meta, field) = make(expr, alias, written)?;
-        list.columns.push(meta);
-        list.fields.push(field);
-        list.items.push(made);
+        list.push(made, meta, field);
     }
     Some(list)
 }
@@ -476,15 +492,8 @@ fn expressions(
     mut collector: Collector<'_>,
 ) -> Option<(SelectList<Item>, Computed)> {
     let statement = StatementText::new(text);
-    let written = statement.select_items(select.select_token.0.span.start);
-    if written.len() != select.projection.len() {
-        return None;
-    }
-    let mut list = SelectList {
-        items: Vec::new(),
-        columns: Vec::new(),
-        fields: Vec::new(),
-    };
+    let written = written_items(select, &statement)?;
+    let mut list = SelectList::new();
     let mut computed = Vec::new();
     for (item, written) in select.projection.iter().zip(written) {
         let (expr, alias) = match item {
@@ -516,9 +525,7 @@ fn expressions(
         };
         computed.push((list.items.len(), header));
         let (meta, field) = describe_computed(session, Field::new("", DataType::Null, true), "");
-        list.items.push(Item::computed(number));
-        list.columns.push(meta);
-        list.fields.push(field);
+        list.push(Item::computed(number), meta, field);
     }
     let computed = Computed {
         expressions: collector.finish()?.shown(),
@@ -537,9 +544,7 @@ impl SelectList<Item> {
     ) {
         let (meta, field) = describe_column(session, names, column, name);
         let ty = &names.definition().columns[column].ty;
-        self.items.push(Item::new(column, ty));
-        self.columns.push(meta);
-        self.fields.push(field);
+        self.push(Item::new(column, ty), meta, field);
     }
 }
 
