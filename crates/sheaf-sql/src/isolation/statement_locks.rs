@@ -157,6 +157,22 @@ impl PlannedSearch {
             .collect()
     }
 
+    /// Forwards, to the end of its ranges, of rows that conditions may leave out.
+    fn of(search: Search) -> PlannedSearch {
+        PlannedSearch {
+            search,
+            lookups: None,
+            reach: None,
+            may_end_early: false,
+            is_filtered: true,
+            limit: None,
+            direction: Direction::Forward,
+            doubts: Vec::new(),
+            asked: None,
+            is_only_read: false,
+        }
+    }
+
     fn of_direct(table: &Arc<Table>, search: DirectSearch, ranges: Vec<KeyRange>) -> PlannedSearch {
         let DirectSearch {
             index,
@@ -166,22 +182,17 @@ impl PlannedSearch {
             direction,
         } = search;
         let index = index.secondary();
+        let search = Search {
+            table: Arc::clone(table),
+            index,
+            ranges,
+            reads_rows: reads_rows && index.is_some(),
+        };
         PlannedSearch {
-            search: Search {
-                table: Arc::clone(table),
-                index,
-                ranges,
-                reads_rows: reads_rows && index.is_some(),
-            },
-            lookups: None,
-            reach: None,
-            may_end_early: false,
             is_filtered,
             limit,
             direction,
-            doubts: Vec::new(),
-            asked: None,
-            is_only_read: false,
+            ..PlannedSearch::of(search)
         }
     }
 
@@ -211,44 +222,26 @@ impl PlannedSearch {
 
     /// Of a subquery that is planned for each row, of which nothing is known before.
     fn of_all(table: &Arc<Table>) -> PlannedSearch {
-        PlannedSearch {
-            search: Search {
-                table: Arc::clone(table),
-                index: None,
-                ranges: vec![KeyRange::all()],
-                reads_rows: false,
-            },
-            lookups: None,
-            reach: None,
-            may_end_early: false,
-            is_filtered: true,
-            limit: None,
-            direction: Direction::Forward,
-            doubts: Vec::new(),
-            asked: None,
-            is_only_read: false,
-        }
+        PlannedSearch::of(Search {
+            table: Arc::clone(table),
+            index: None,
+            ranges: vec![KeyRange::all()],
+            reads_rows: false,
+        })
     }
 
     fn of_lookup(join: &KeyedJoinExec, known: Lookups) -> PlannedSearch {
         let spec = join.spec();
         let index = spec.index.secondary();
+        let search = Search {
+            table: Arc::clone(&spec.table),
+            index,
+            ranges: vec![KeyRange::all()],
+            reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
+        };
         PlannedSearch {
-            search: Search {
-                table: Arc::clone(&spec.table),
-                index,
-                ranges: vec![KeyRange::all()],
-                reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
-            },
             lookups: (known == Lookups::Noted).then(|| join.record_lookups()),
-            reach: None,
-            may_end_early: false,
-            is_filtered: true,
-            limit: None,
-            direction: Direction::Forward,
-            doubts: Vec::new(),
-            asked: None,
-            is_only_read: false,
+            ..PlannedSearch::of(search)
         }
     }
 }
