@@ -14,9 +14,8 @@
 //! ```
 //!
 //! "Level" is SERIALIZABLE in a transaction that may write, and REPEATABLE READ where it inserts or computes values;
-//! "clause" is FOR UPDATE or FOR SHARE. The newest view reads
-//! what is committed when the locks are there. Outside of a transaction nothing is locked, because the locks would end
-//! with the statement.
+//! "clause" is FOR UPDATE or FOR SHARE. The newest view reads what is committed when the locks are there. Outside of a
+//! transaction nothing is locked, because the locks would end with the statement.
 
 use sheaf_frontend::query::Listed;
 
