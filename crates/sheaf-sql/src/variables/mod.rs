@@ -193,16 +193,19 @@ impl Values {
     }
 }
 
-/// The variable that a name stands for; the other spellings are MariaDB's and older MySQL's.
+/// Other names of variables, MariaDB's and older MySQL's.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("identity", "last_insert_id"),
+    ("mrr_buffer_size", "read_rnd_buffer_size"),
+    ("storage_engine", "default_storage_engine"),
+    ("tx_isolation", "transaction_isolation"),
+    ("tx_read_only", "transaction_read_only"),
+];
+
+/// The variable that a name stands for.
 fn canonical(name: &str) -> &str {
-    match name {
-        "mrr_buffer_size" => "read_rnd_buffer_size",
-        "tx_isolation" => "transaction_isolation",
-        "tx_read_only" => "transaction_read_only",
-        "storage_engine" => "default_storage_engine",
-        "identity" => "last_insert_id",
-        name => name,
-    }
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    other.map_or(name, |(_, variable)| variable)
 }
 
 /// Spellings that are listed beside their variable.
@@ -210,8 +213,9 @@ const ALIASES: [&str; 3] = ["mrr_buffer_size", "tx_isolation", "tx_read_only"];
 
 fn position(name: &str) -> Result<usize> {
     let lower = name.to_ascii_lowercase();
+    let variable = canonical(&lower);
     DEFINITIONS
-        .binary_search_by(|definition| definition.name.cmp(canonical(&lower)))
+        .binary_search_by(|definition| definition.name.cmp(variable))
         .map_err(|_| SqlError::unknown_system_variable(name))
 }
 

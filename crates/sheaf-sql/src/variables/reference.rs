@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::table::DEFINITIONS;
-use super::{Definition, Kind, Lives, unheeded};
+use super::{ALIASES, Definition, Kind, Lives, OTHER_NAMES, unheeded};
 use crate::tests::check_document;
 
 /// Files that name variables and obey none of them.
@@ -40,6 +40,13 @@ dumps find what they ask for. This page is written by a test from the table in `
 |---|---|---|---|---|
 ";
 
+const OTHERS: &str = "
+Some have another name as well, MariaDB's or an older one of MySQL's.
+
+| name | variable | listed |
+|---|---|---|
+";
+
 #[test]
 fn documents_of_variables_are_up_to_date() {
     let sources = sources();
@@ -53,6 +60,14 @@ fn documents_of_variables_are_up_to_date() {
             default_of(definition),
             effect_of(definition, &sources),
         ));
+    }
+    page.push_str(OTHERS);
+    for (name, variable) in OTHER_NAMES {
+        let listed = match ALIASES.contains(&name) {
+            true => "yes",
+            false => "no",
+        };
+        page.push_str(&format!("| `{name}` | `{variable}` | {listed} |\n"));
     }
     check_document("variables.md", &page);
 }
