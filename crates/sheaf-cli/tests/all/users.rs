@@ -37,6 +37,27 @@ pub(crate) fn shop() -> (TestServer, Conn) {
 }
 
 #[test]
+fn what_is_refused_of_the_servers_own_databases_names_the_account() {
+    let server = TestServer::start();
+    let mut root = server.connect();
+    run(
+        &mut root,
+        &[
+            "CREATE USER ann@'%' IDENTIFIED BY 'geheim'",
+            "GRANT ALL ON *.* TO ann@'%'",
+        ],
+    );
+    let mut ann = connect_as(&server, "ann", "geheim").expect("ann may connect");
+    assert_eq!(
+        refusal(&mut ann, "CREATE TABLE information_schema.t (a INT)"),
+        (
+            1044,
+            "Access denied for user 'ann'@'%' to database 'information_schema'".into()
+        )
+    );
+}
+
+#[test]
 fn users_come_and_go_and_stay_over_a_restart() {
     let mut server = TestServer::start();
     let mut root = server.connect();

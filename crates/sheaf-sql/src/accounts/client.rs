@@ -77,6 +77,15 @@ impl Client {
         }
     }
 
+    /// The account that a view of the client's has for its definer.
+    pub(crate) fn own_definer(&self) -> AccountName {
+        match &self.info.account {
+            Some(own) => own.clone(),
+            // The program itself; every catalog has this account in the beginning.
+            None => AccountName::new("root", "localhost"),
+        }
+    }
+
     /// Error 1227 without one of the privileges.
     pub(crate) fn check_one_of(&self, privileges: Privileges) -> Result<()> {
         if self.rights.global.intersects(privileges) {

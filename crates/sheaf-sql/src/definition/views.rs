@@ -160,22 +160,14 @@ impl Session {
     /// The account with whose privileges a view reads its tables. Error 1227 for another one than one's own.
     fn definer_of(&mut self, named: Option<&UserName>) -> Result<AccountName> {
         match named {
-            None | Some(UserName::Current) => Ok(self.own_account()),
+            None | Some(UserName::Current) => Ok(self.client.own_definer()),
             Some(UserName::Named(named)) => self.allowed_definer(named),
-        }
-    }
-
-    fn own_account(&self) -> AccountName {
-        match &self.client.info.account {
-            Some(own) => own.clone(),
-            // The program itself; every catalog has this account in the beginning.
-            None => AccountName::new("root", "localhost"),
         }
     }
 
     /// An account that the session may name as a view's, or leave. Error 1227.
     fn allowed_definer(&mut self, named: &AccountName) -> Result<AccountName> {
-        if *named == self.own_account() {
+        if *named == self.client.own_definer() {
             return Ok(named.clone());
         }
         self.client.check_one_of(Privileges::SUPER)?;

@@ -304,7 +304,7 @@ impl Session {
     pub(crate) fn resolve_for_change(&self, name: &TableName) -> Result<(String, String)> {
         let (database, table) = self.resolve(name)?;
         match self.is_system_table(&database, &table) {
-            true => Err(self.no_changes_in(&database)),
+            true => Err(self.client.denied_database(&database)),
             false => {
                 self.check_changeable(&database)?;
                 Ok((database, table))
@@ -320,13 +320,8 @@ impl Session {
     /// Error 1044 for `information_schema`.
     pub(crate) fn check_changeable(&self, database: &str) -> Result<()> {
         match is_virtual_database(database) {
-            true => Err(self.no_changes_in(database)),
+            true => Err(self.client.denied_database(database)),
             false => Ok(()),
         }
-    }
-
-    fn no_changes_in(&self, database: &str) -> SqlError {
-        let info = &self.client.info;
-        SqlError::database_access_denied(&info.user, &info.host, database)
     }
 }

@@ -109,16 +109,6 @@ impl Session {
         }
     }
 
-    /// Warns of hints that the planner could not obey, by their texts.
-    pub(crate) fn warn_of_conflicts(&mut self, hints: Vec<String>) {
-        let warning = |hint| HintWarning {
-            code: codes::WARN_CONFLICTING_HINT.number(),
-            message: format!("Hint {hint} is ignored as conflicting/duplicated"),
-        };
-        self.warnings
-            .warn_of_hints(hints.into_iter().map(warning).collect());
-    }
-
     fn set_variable_for_statement(&mut self, name: &str, value: &HintValue) {
         if self.variables.get(name).is_err() {
             let message = format!("Unresolved name '{name}' for SET_VAR hint");
@@ -198,5 +188,14 @@ impl Warnings {
                 self.warn(code, message);
             }
         }
+    }
+
+    /// Warns of hints that the planner could not obey, by their texts.
+    pub(crate) fn warn_of_conflicts(&mut self, hints: Vec<String>) {
+        let warning = |hint| HintWarning {
+            code: codes::WARN_CONFLICTING_HINT.number(),
+            message: format!("Hint {hint} is ignored as conflicting/duplicated"),
+        };
+        self.warn_of_hints(hints.into_iter().map(warning).collect());
     }
 }

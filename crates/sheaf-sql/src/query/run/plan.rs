@@ -245,7 +245,8 @@ impl Session {
             physical = plan_physical(&optimized, &context)?;
             context.trace = trace;
         }
-        self.warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
+        self.warnings
+            .warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
         let task = Arc::clone(&context.task);
         let query = optimized;
         Ok(PlannedQuery {
