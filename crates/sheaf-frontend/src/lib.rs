@@ -26,6 +26,7 @@ mod reserved;
 mod sleep;
 mod statement_text;
 pub mod syntax;
+mod token;
 pub mod user_lock;
 pub mod value_literal;
 pub mod varying;

@@ -217,6 +217,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "reserved",
             "function_names",
             "syntax",
+            "token",
             "value_literal",
             "packed_list",
             "dialect",

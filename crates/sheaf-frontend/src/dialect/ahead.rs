@@ -4,9 +4,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
-pub(super) fn is_keyword(token: &Token, keyword: Keyword) -> bool {
-    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
-}
+use crate::token::is_keyword;
 
 /// A look at the tokens that come, one by one. A look at the nth of them from the start is a walk over n.
 pub(crate) struct Ahead<'p, 't> {

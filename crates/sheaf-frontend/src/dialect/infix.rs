@@ -5,9 +5,10 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::ahead::{Ahead, is_keyword};
+use super::ahead::Ahead;
 use super::binding;
 use crate::syntax::call;
+use crate::token::is_keyword;
 
 /// Whether `NULL` stands behind the next word. `a NOT NULL` is PostgreSQL's.
 pub(super) fn is_null(parser: &Parser) -> bool {

@@ -5,7 +5,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::ahead::{Ahead, is_keyword};
+use super::ahead::Ahead;
+use crate::token::is_keyword;
 
 /// `((SELECT 1) UNION (SELECT 2))`, `(VALUES (1))`; `None` if it is no query, or one that sqlparser reads.
 pub(super) fn parse_query_in_parentheses(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {

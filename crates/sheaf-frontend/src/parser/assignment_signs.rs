@@ -3,6 +3,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use crate::token::keyword;
+
 /// The tokens with `=` in the lists of UPDATE, of INSERT ... SET and of ON DUPLICATE KEY UPDATE.
 pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let significant = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
@@ -44,11 +46,4 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         before = keyword(token);
     }
     tokens
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
 }

@@ -13,6 +13,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
+use crate::token::{is_space, keyword};
+
 /// Why a statement with `TABLE t` is not read.
 pub(super) enum Wrong {
     /// The place of what may not stand behind it.
@@ -75,17 +77,6 @@ pub(super) fn rewritten(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>
         result.extend(query.map(|token| TokenWithSpan { token, span }));
     }
     Ok(result)
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
-fn is_space(token: &Token) -> bool {
-    matches!(token, Token::Whitespace(_))
 }
 
 /// Whether TABLE is a query behind a token, in a statement that begins with a word.

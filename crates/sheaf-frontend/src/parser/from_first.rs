@@ -5,6 +5,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
+use crate::token::is_word;
 
 /// The tokens without the clause.
 ///
@@ -17,20 +18,20 @@ pub(super) fn without_clause(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Token
         let Some(close) = end_of_arguments(&tokens, at) else {
             break;
         };
-        let Some(from) = next(&tokens, close + 1).filter(|at| is_keyword(&tokens[*at], "from"))
+        let Some(from) = next(&tokens, close + 1).filter(|at| is_word(&tokens[*at].token, "from"))
         else {
             continue;
         };
         let Some(end) = next(&tokens, from + 1) else {
             break;
         };
-        if is_keyword(&tokens[end], "last") && is_window(&tokens, end + 1) {
+        if is_word(&tokens[end].token, "last") && is_window(&tokens, end + 1) {
             return Err(SqlError::new(
                 codes::NOT_SUPPORTED_YET,
                 "This version of Sheaf doesn't yet support 'FROM LAST'",
             ));
         }
-        if is_keyword(&tokens[end], "first") && is_window(&tokens, end + 1) {
+        if is_word(&tokens[end].token, "first") && is_window(&tokens, end + 1) {
             tokens.drain(from..=end);
         }
     }
@@ -42,19 +43,14 @@ fn is_window(tokens: &[TokenWithSpan], from: usize) -> bool {
     next(tokens, from).is_some_and(|at| {
         ["over", "respect", "ignore"]
             .iter()
-            .any(|word| is_keyword(&tokens[at], word))
+            .any(|word| is_word(&tokens[at].token, word))
     })
 }
 
 fn place_of(tokens: &[TokenWithSpan], from: usize, word: &str) -> Option<usize> {
     let found = tokens.get(from..)?;
-    let found = found.iter().position(|token| is_keyword(token, word))?;
+    let found = found.iter().position(|token| is_word(&token.token, word))?;
     Some(from + found)
-}
-
-fn is_keyword(token: &TokenWithSpan, word: &str) -> bool {
-    matches!(&token.token, Token::Word(found) if found.quote_style.is_none()
-        && found.value.eq_ignore_ascii_case(word))
 }
 
 /// The next token that is no blank.

@@ -8,6 +8,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
+use crate::token::{is_space, keyword};
 
 /// The tokens of a statement.
 pub struct WithoutInto {
@@ -64,20 +65,9 @@ fn has_set_operation(tokens: &[TokenWithSpan]) -> bool {
     })
 }
 
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
-fn is_space(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Whitespace(_))
-}
-
 /// The first token at or behind a place that is no space.
 fn next(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
-    (from..tokens.len()).find(|at| !is_space(&tokens[*at]))
+    (from..tokens.len()).find(|at| !is_space(&tokens[*at].token))
 }
 
 /// Where INTO stands in front of a user variable or a file, and in how many parentheses; `None` if the statement is no

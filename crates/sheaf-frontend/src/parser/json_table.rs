@@ -22,6 +22,7 @@ use super::{Failure, ParseResult, StatementParser};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::reserved::is_reserved;
+use crate::token::{is_keyword, is_space};
 
 /// The tokens with the types of columns as quoted words.
 ///
@@ -93,14 +94,6 @@ fn column_lists(tokens: &[TokenWithSpan]) -> Vec<Range<usize>> {
         (before_that, before) = (before, token);
     }
     lists
-}
-
-fn is_keyword(token: &Token, keyword: Keyword) -> bool {
-    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
-}
-
-fn is_space(token: &Token) -> bool {
-    matches!(token, Token::Whitespace(_))
 }
 
 fn is_string(token: &Token) -> bool {

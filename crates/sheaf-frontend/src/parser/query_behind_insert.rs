@@ -6,6 +6,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use crate::token::keyword;
+
 /// The tokens with an empty list of columns where sqlparser needs it.
 pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if let Some(at) = place_of_query(&tokens) {
@@ -36,11 +38,4 @@ fn place_of_query(tokens: &[TokenWithSpan]) -> Option<usize> {
     let begins_query =
         *inner == Token::LParen || matches!(keyword(inner), Keyword::WITH | Keyword::VALUES);
     (is_behind_table && begins_query).then_some(at)
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
 }

@@ -3,6 +3,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use crate::token::keyword;
+
 /// The tokens with WITH ROLLUP alone.
 pub(super) fn rewritten(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_there = |token: &TokenWithSpan| keyword(&token.token) == Keyword::ROLLUP;
@@ -67,11 +69,4 @@ fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
         }
     }
     None
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
 }

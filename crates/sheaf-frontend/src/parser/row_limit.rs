@@ -6,6 +6,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
+use crate::token::is_keyword;
+
 /// The place of the first token that cannot be a number of rows.
 pub(super) fn wrong_row_count(tokens: &[TokenWithSpan]) -> Option<Location> {
     let mut tokens = tokens
@@ -34,10 +36,6 @@ pub(super) fn wrong_row_count(tokens: &[TokenWithSpan]) -> Option<Location> {
         }
     }
     None
-}
-
-fn is_keyword(token: &Token, keyword: Keyword) -> bool {
-    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
 }
 
 fn is_row_count(token: &Token) -> bool {

@@ -15,6 +15,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
+use crate::token::keyword;
 
 /// What becomes of the tokens around a place.
 enum Edit {
@@ -167,13 +168,6 @@ fn word(token: &Token) -> Option<&str> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => Some(&word.value),
         _ => None,
-    }
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
     }
 }
 

@@ -15,6 +15,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use super::account::UserName;
 use super::statement::TableName;
 use super::{ParseResult, Statement, StatementParser};
+use crate::token::{is_space, is_word};
 
 /// What a statement makes of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +56,16 @@ pub(super) struct ViewEnd {
 
 /// Takes WITH CHECK OPTION out of the tokens of a statement that defines a view.
 pub(super) fn take_out_check(mut tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, ViewEnd) {
-    let mut first = tokens.iter().filter(|token| !is_space(token));
+    let mut first = tokens.iter().filter(|token| !is_space(&token.token));
     let is_definition = first
         .next()
-        .is_some_and(|token| is_word(token, "CREATE") || is_word(token, "ALTER"));
+        .is_some_and(|token| is_word(&token.token, "CREATE") || is_word(&token.token, "ALTER"));
     if !is_definition {
         return (tokens, ViewEnd::default());
     }
-    let places = (0..tokens.len()).rev().filter(|at| !is_space(&tokens[*at]));
+    let places = (0..tokens.len())
+        .rev()
+        .filter(|at| !is_space(&tokens[*at].token));
     let last: Vec<usize> = places.take(5).collect();
     // The end of the text may be a token.
     let last = match last.first() {
@@ -74,7 +77,7 @@ pub(super) fn take_out_check(mut tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSp
             && words
                 .iter()
                 .zip(last)
-                .all(|(word, at)| is_word(&tokens[*at], word))
+                .all(|(word, at)| is_word(&tokens[*at].token, word))
     };
     let (count, check) = if words(&["OPTION", "CHECK", "LOCAL", "WITH"]) {
         (4, ViewCheck::Local)
@@ -95,15 +98,6 @@ pub(super) fn take_out_check(mut tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSp
     let place = (end.line, end.column);
     tokens.drain(from..=to);
     (tokens, ViewEnd { check, place })
-}
-
-fn is_space(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Whitespace(_))
-}
-
-fn is_word(token: &TokenWithSpan, word: &str) -> bool {
-    matches!(&token.token, Token::Word(found)
-        if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
 /// What else may stand behind the words that CREATE VIEW begins with.

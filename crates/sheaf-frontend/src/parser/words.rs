@@ -6,11 +6,12 @@ use sqlparser::tokenizer::{Token, Whitespace};
 
 use super::statement::TableName;
 use super::{ParseResult, StatementParser};
+use crate::token::is_word;
 
 impl StatementParser<'_> {
     /// True if the token is this unquoted word.
     pub(super) fn is_word(token: &Token, word: &str) -> bool {
-        matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
+        is_word(token, word)
     }
 
     /// True if these words come next.
