@@ -27,6 +27,7 @@ use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion_physical_expr::{LexOrdering, PhysicalExpr};
 use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::limit::GlobalLimitExec;
+use datafusion_physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
@@ -68,7 +69,7 @@ pub fn keep_copies_of_first_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
         if sort.fetch().is_none() || !has_texts(&sort.schema()) || comes_in_order(sort)? {
             return Ok(Transformed::no(node));
         }
-        let first: Arc<dyn ExecutionPlan> = Arc::new(FirstRowsExec { sort: node });
+        let first: Arc<dyn ExecutionPlan> = Arc::new(FirstRowsExec::new(node));
         Ok(Transformed::yes(first))
     })?;
     Ok(replaced.data)
@@ -90,9 +91,17 @@ fn comes_in_order(sort: &SortExec) -> Result<bool> {
 pub struct FirstRowsExec {
     /// A [`SortExec`] with a limit.
     sort: Arc<dyn ExecutionPlan>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl FirstRowsExec {
+    fn new(sort: Arc<dyn ExecutionPlan>) -> FirstRowsExec {
+        FirstRowsExec {
+            sort,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
     fn sort(&self) -> Option<&SortExec> {
         self.sort.downcast_ref::<SortExec>()
     }
@@ -124,7 +133,7 @@ impl ExecutionPlan for FirstRowsExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let sort = replace_children_if_necessary(Arc::clone(&self.sort), children)?;
-        Ok(Arc::new(FirstRowsExec { sort }))
+        Ok(Arc::new(FirstRowsExec::new(sort)))
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
@@ -141,6 +150,10 @@ impl ExecutionPlan for FirstRowsExec {
 
     fn fetch(&self) -> Option<usize> {
         self.sort.fetch()
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {
@@ -166,7 +179,9 @@ impl ExecutionPlan for FirstRowsExec {
         let input = sort.input().execute(partition, Arc::clone(&context))?;
         let schema = input.schema();
         let first = FirstRows::new(sort.expr().clone(), most, &schema, partition, &context)?;
+        let counted = BaselineMetrics::new(&self.metrics, partition);
         let rows = stream::once(first.of(input, context)).try_flatten();
+        let rows = rows.inspect_ok(move |batch| counted.record_output(batch.num_rows()));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion_physical_plan::ExecutionPlan;
+use sheaf_exec::operator::first_rows_exec::sort_of;
 use sheaf_optimizer::PhysicalQuery;
 
 use crate::events::thread_work::{self, Work};
@@ -56,9 +57,8 @@ fn count(plan: &Arc<dyn ExecutionPlan>) -> Counted {
     let mut counted = Counted::default();
     let mut open = vec![plan];
     while let Some(plan) = open.pop() {
-        let name = plan.name();
-        let is_sort = name == "SortExec";
-        let is_grouping = name == "AggregateExec";
+        let is_sort = sort_of(plan).is_some();
+        let is_grouping = plan.name() == "AggregateExec";
         counted.sorts += u64::from(is_sort);
         if (is_sort || is_grouping)
             && let Some(metrics) = plan.metrics()
