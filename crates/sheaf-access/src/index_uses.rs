@@ -20,7 +20,7 @@ const PROBES: usize = 4;
 /// What was done with an index. Inserts, updates and deletes are counted at the clustered index of their table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexUse {
-    /// Rows or entries that were read through it.
+    /// Rows or entries that were read through it, or lookups in it if these were more: some find nothing.
     pub fetched: u64,
     pub inserted: u64,
     pub updated: u64,

@@ -115,8 +115,11 @@ impl ScanCounters {
             .handler_icp_match
             .add(metrics.icp_match - flushed.icp_match);
         session.sheaf_index_jumps.add(metrics.jumps - flushed.jumps);
+        // A lookup that finds nothing uses the index, too.
+        let lookups = self.read_key + self.read_first + self.read_last;
         for index in &self.indexes {
-            session.index_uses.add_fetched(*index, self.rows_read);
+            let uses = &session.index_uses;
+            uses.add_fetched(*index, self.rows_read.max(lookups));
         }
         self.flushed = self.metrics;
         let session = Arc::clone(&self.session);

@@ -75,4 +75,5 @@ pub use lock::user_lock::{MAX_USER_LOCKS, UserLockError, UserLocks};
 pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;
+pub use table::reference_lookup::take_reference_lookups;
 pub use table::{InsertOutcome, RowToChange, Table};

@@ -422,6 +422,20 @@ fn what_statements_sort_and_keep_is_counted() {
     );
     let status = "SELECT VARIABLE_VALUE >= 3 FROM performance_schema.session_status WHERE VARIABLE_NAME = 'Sort_rows'";
     assert_eq!(query_text(&mut connection, status), ["1"]);
+    // The first rows of an order are sorted as well, as many as there are of them.
+    let sorted = "SHOW SESSION STATUS WHERE VARIABLE_NAME IN ('Sort_rows', 'Sort_scan')";
+    run(&mut connection, &["SET optimizer_switch = 'direct=off'"]);
+    for columns in ["id", "CONCAT('x', id)"] {
+        run(
+            &mut connection,
+            &[
+                "FLUSH STATUS",
+                &format!("SELECT {columns} FROM t IGNORE INDEX (a) ORDER BY a DESC, id LIMIT 2"),
+            ],
+        );
+        let expected = ["Sort_rows\t2", "Sort_scan\t1"];
+        assert_eq!(query_text(&mut connection, sorted), expected, "{columns}");
+    }
 }
 
 #[test]
@@ -523,6 +537,42 @@ fn uses_of_indexes_are_counted() {
         ],
     );
     assert_eq!(query_text(&mut connection, unused), ["shop\tt\ta"]);
+}
+
+#[test]
+fn lookups_that_find_nothing_and_those_of_foreign_keys_use_an_index() {
+    const BY_INDEX: &str = "performance_schema.table_io_waits_summary_by_index_usage";
+    let (_server, mut connection) = server();
+    run(
+        &mut connection,
+        &[
+            "CREATE TABLE parent (id INT PRIMARY KEY, a INT, b INT, c INT, UNIQUE a (a), KEY b (b), KEY c (c))",
+            "CREATE TABLE child (id INT PRIMARY KEY, p INT, KEY p (p), FOREIGN KEY (p) REFERENCES parent (a))",
+            "INSERT INTO parent VALUES (1, 10, 1, 1), (2, 20, 2, 2)",
+            &format!("TRUNCATE TABLE {BY_INDEX}"),
+            "INSERT INTO child VALUES (1, 10)",
+            "DELETE FROM parent WHERE id = 2",
+            "SELECT * FROM parent WHERE b = 77",
+        ],
+    );
+    let fetched = format!(
+        "SELECT OBJECT_NAME, INDEX_NAME, COUNT_FETCH FROM {BY_INDEX} WHERE OBJECT_SCHEMA = 'shop' \
+         AND OBJECT_NAME IN ('child', 'parent') AND INDEX_NAME <> 'PRIMARY' ORDER BY OBJECT_NAME, INDEX_NAME"
+    );
+    let count = |connection: &mut Conn| query_text(connection, &fetched);
+    // The parent's key was looked up for the child, and before its row goes to see whether another row has it.
+    let found = count(&mut connection);
+    assert_eq!(found[0], "child\tp\t1");
+    assert!(found[1].starts_with("parent\ta\t") && found[1] != "parent\ta\t0", "{found:?}");
+    assert_eq!(found[2..], ["parent\tb\t1", "parent\tc\t0"]);
+    run(
+        &mut connection,
+        &[
+            "SET optimizer_switch = 'direct=off'",
+            "SELECT * FROM parent WHERE c BETWEEN 50 AND 60",
+        ],
+    );
+    assert_eq!(count(&mut connection)[3], "parent\tc\t1");
 }
 
 #[test]

@@ -297,7 +297,7 @@ impl RowReader<'_> {
             true => first.add(counts.positioned),
             false => counters.handler_read_key.add(counts.positioned),
         }
-        self.note_read(counts.rows);
+        self.note_read(counts.positioned, counts.rows);
         counters.handler_icp_attempts.add(counts.tested_entries);
         counters.handler_icp_match.add(counts.passed_entries);
         outcome?;
@@ -367,7 +367,7 @@ impl RowReader<'_> {
             }
         }
         self.counters.handler_read_key.add(counts.rows);
-        self.note_read(counts.rows);
+        self.note_read(1, counts.rows);
         Ok(!counts.is_given_up)
     }
 
@@ -421,14 +421,15 @@ impl RowReader<'_> {
     /// Counts lookups of keys that another than [`Self::for_each`] has done.
     pub(super) fn note_points(&self, keys: u64, rows: u64) {
         self.counters.handler_read_key.add(keys);
-        self.note_read(rows);
+        self.note_read(keys, rows);
     }
 
-    /// Counts rows that the index has found.
-    fn note_read(&self, rows: u64) {
+    /// Counts rows that the index has found, and lookups in it: those that find nothing use it, too.
+    fn note_read(&self, lookups: u64, rows: u64) {
         let index = self.access.index.tree(self.table).id();
         self.counters.rows_read.add(rows);
-        self.counters.index_uses.add_fetched(index, rows);
+        let uses = &self.counters.index_uses;
+        uses.add_fetched(index, rows.max(lookups));
     }
 
     /// The number of rows under the keys, from the entries of the index alone. The access has no tests.
@@ -452,7 +453,7 @@ impl RowReader<'_> {
         if let Keys::Ranges(_) = access.keys {
             counters.handler_read_next.add(rows);
         }
-        self.note_read(rows);
+        self.note_read(positioned, rows);
         Ok(rows)
     }
 

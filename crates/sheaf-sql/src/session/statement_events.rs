@@ -11,6 +11,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use sheaf_frontend::digest::{Digest, Reading, with_parameters};
 use sheaf_storage::thread_lock_wait_ns;
+use sheaf_table::take_reference_lookups;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
@@ -102,6 +103,7 @@ impl Session {
         let before = self.before();
         // What was noted for none that is measured.
         thread_work::take();
+        take_reference_lookups(|_, _| {});
         let bytes_before = sink.written_bytes();
         let mut counted = Counted {
             sink,
@@ -158,9 +160,10 @@ impl Session {
         self.note_event(slot, &event, (&text, &[]));
     }
 
-    /// Adds what a statement had to sort and to keep to the session's status counters.
+    /// Adds what a statement had to sort, to keep, and to look up for foreign keys to the session's counters.
     fn count_work(&self, event: &StatementEvent) {
         let (work, counters) = (event.work, &self.handle.counters);
+        take_reference_lookups(|index, lookups| counters.index_uses.add_fetched(index, lookups));
         if work == Work::default() {
             return;
         }

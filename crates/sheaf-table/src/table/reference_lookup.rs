@@ -1,10 +1,14 @@
 //! What a foreign key looks up: in the parent table the rows that a reference names, in the child table the rows that
 //! refer to a row.
+//!
+//! A statement changes rows by one thread. So the thread sums up how often it has looked into each index, and the
+//! statement takes the sums when it ends ([`take_reference_lookups`]).
 
+use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, LockMode, ReadAhead, Settled, Transaction, Tree};
+use sheaf_storage::{Direction, KeyRange, LockMode, ReadAhead, Settled, Transaction, Tree, TreeId};
 use sheaf_types::number::greatest_bits;
 use sheaf_types::{ColumnType, Value};
 
@@ -15,6 +19,32 @@ use crate::table::Table;
 
 /// Children that are collected before the first of them is changed.
 const CHILDREN_AT_ONCE: usize = 1000;
+
+/// Indexes whose lookups a thread counts until they are taken. One statement looks into fewer.
+const MAX_COUNTED: usize = 1000;
+
+thread_local! {
+    static COUNTED: RefCell<Vec<(TreeId, u64)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn count_lookup(tree: &Tree) {
+    COUNTED.with_borrow_mut(|counted| {
+        match counted.iter().position(|(known, _)| *known == tree.id()) {
+            Some(at) => counted[at].1 += 1,
+            None if counted.len() < MAX_COUNTED => counted.push((tree.id(), 1)),
+            None => {}
+        }
+    });
+}
+
+/// How often this thread has looked into each index for foreign keys, since the last time that this was asked.
+pub fn take_reference_lookups(mut each: impl FnMut(TreeId, u64)) {
+    COUNTED.with_borrow_mut(|counted| {
+        for (tree, lookups) in counted.drain(..) {
+            each(tree, lookups);
+        }
+    });
+}
 
 /// Rows of a table with given values in the first columns of an index.
 pub(crate) struct Lookup<'a> {
@@ -61,11 +91,13 @@ impl<'a> Lookup<'a> {
     }
 
     pub(crate) fn finds_any(&self) -> Result<bool> {
+        count_lookup(self.tree);
         Ok(self.tree.contains_prefix(&self.prefix)?.is_some())
     }
 
     /// A key of a row that is there whatever becomes of the transactions that are changing some.
     pub(crate) fn settled(&self, transaction: &mut Transaction) -> Result<Option<Vec<u8>>> {
+        count_lookup(self.tree);
         loop {
             match self.tree.settled_prefix(transaction, &self.prefix)? {
                 Settled::Found(key) => return Ok(Some(key)),
@@ -86,6 +118,7 @@ impl<'a> Lookup<'a> {
     /// As [`Self::settled`], for a child whose lock of the reference goes while it waits: the transaction that is
     /// waited for may want it next.
     pub(crate) fn finds_parent(&self, transaction: &mut Transaction) -> Result<bool> {
+        count_lookup(self.tree);
         loop {
             match self.tree.settled_prefix(transaction, &self.prefix)? {
                 Settled::Found(_) => return Ok(true),
