@@ -242,6 +242,7 @@ impl Catalog {
             return self.build_beside_writers((database, table), changes, options, progress, wait);
         }
         let name = (database.to_string(), table.to_string());
+        progress.begin(WAITING, None);
         let locked = self.lock_to_alter(&name, changes, wait)?;
         let table = &locked.table;
         let mut versions = options.version.iter();
@@ -251,10 +252,7 @@ impl Catalog {
         let mut altered = self.altered(table, changes)?;
         self.check_old_keys(table, &altered, changes, options)?;
         let exclusive = match options.excludes_readers {
-            true => {
-                progress.begin(WAITING, None);
-                Some(locked.writer.exclusive(wait)?)
-            }
+            true => Some(locked.writer.exclusive(wait)?),
             false => None,
         };
         let mut done = Altered {
@@ -284,6 +282,8 @@ impl Catalog {
                     state,
                     forgets_auto_increment: altered.sets_auto_increment,
                 };
+                // For those who read the table as it was.
+                progress.begin(WAITING, None);
                 self.enter_altered((&locked, exclusive), changes, next, wait)?;
                 Ok(kept)
             });

@@ -148,12 +148,16 @@ fn the_rows_are_read_once_for_several_indexes() {
             NO_WAIT,
         )
         .unwrap();
+    // For writers first, and in the end for those who read the table as it was.
+    let waiting = "Waiting for table metadata lock";
     let expected = [
+        waiting,
         // The unique one comes first.
         "sorting index b, a, c",
         "building index b",
         "building index a",
         "building index c",
+        waiting,
     ];
     assert_eq!(*phases.0.lock().unwrap(), expected);
     assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 10_000);

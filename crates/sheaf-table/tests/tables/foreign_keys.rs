@@ -601,7 +601,11 @@ struct TakesName<'a> {
 }
 
 impl Progress for TakesName<'_> {
-    fn begin(&self, _name: &str, _total: Option<u64>) {
+    fn begin(&self, name: &str, _total: Option<u64>) {
+        // The work begins when the table is its own.
+        if name.starts_with("Waiting") && self.begun.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         if self.begun.fetch_add(1, Ordering::Relaxed) == 0 {
             alter(self.catalog, "other", std::slice::from_ref(&self.key)).unwrap();
         }
