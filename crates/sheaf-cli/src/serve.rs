@@ -239,6 +239,7 @@ fn serve(
         tls: arguments.tls_options()?,
         ..ServerOptions::default()
     };
+    refuse_to_let_nobody_in(engine, &options)?;
     let run = Run {
         drain_time: Duration::from_secs(arguments.drain_seconds),
         config: arguments.config.clone(),
@@ -310,6 +311,18 @@ fn refuse_open_accounts(engine: &Engine, arguments: &ServeArguments) -> Result<(
         arguments.data_dir.display()
     )
     .into())
+}
+
+/// `require_secure_transport` may have been persisted while there was TLS.
+fn refuse_to_let_nobody_in(engine: &Engine, options: &ServerOptions) -> Result<(), Box<dyn Error>> {
+    let is_secure = options.tls.is_some() || options.socket.is_some();
+    match engine.requires_secure_transport() && !is_secure {
+        true => Err("require_secure_transport is on, and --tls off without --socket leaves no secure transport: nobody \
+                     could connect; start with --tls auto or --socket, and set it off there if clients shall come \
+                     without"
+            .into()),
+        false => Ok(()),
+    }
 }
 
 /// Whether there is a database in the directory.

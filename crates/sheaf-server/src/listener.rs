@@ -163,7 +163,9 @@ impl Server {
     /// the engine after the server.
     pub fn start(engine: Arc<Engine>, options: ServerOptions) -> io::Result<Server> {
         let tls = options.tls.as_ref().map(TlsOptions::load).transpose()?;
-        engine.show_tls(tls.is_some());
+        engine
+            .offer_transports(tls.is_some(), options.socket.is_some())
+            .map_err(io::Error::other)?;
         warn_of_open_accounts(&engine);
         let clients = Arc::new(Clients {
             engine,

@@ -8,7 +8,7 @@ use sheaf_server::TlsOptions;
 use sheaf_sql::EngineOptions;
 
 use crate::clients::{installed, mariadb};
-use crate::command_line::{connect, serve_with, terminate};
+use crate::command_line::{connect, serve_with, sheaf, terminate};
 use crate::harness::{TestServer, error_of, query_text, tests_folder};
 use crate::raw_client::{CLIENT_DEPRECATE_EOF, COM_QUERY, RawClient};
 
@@ -119,6 +119,36 @@ fn a_new_server_has_a_certificate_of_its_own() {
     assert_eq!(query_text(&mut plain, "SELECT @@have_ssl"), ["DISABLED"]);
     terminate(&server);
     server.wait().expect("it ends");
+}
+
+#[test]
+fn a_secure_transport_is_required_only_where_there_is_one() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), &["--tls", "off"]);
+    let mut plain = connect(port);
+    for scope in ["GLOBAL", "PERSIST", "PERSIST_ONLY"] {
+        let set = format!("SET {scope} require_secure_transport = ON");
+        assert_eq!(error_of(plain.query_drop(set)).0, 3160, "{scope}");
+    }
+    let kept = "SELECT COUNT(*) FROM performance_schema.persisted_variables";
+    assert_eq!(query_text(&mut plain, kept), ["0"]);
+    let off = "SET PERSIST require_secure_transport = OFF";
+    plain.query_drop(off).expect("that locks nobody out");
+    terminate(&server);
+    server.wait().expect("it ends");
+
+    let (mut server, port) = serve_with(directory.path(), &[]);
+    let on = "SET PERSIST require_secure_transport = ON";
+    connect(port).query_drop(on).expect("there is TLS");
+    terminate(&server);
+    server.wait().expect("it ends");
+    let mut refused = sheaf();
+    refused.args(["serve", "--listen", "127.0.0.1:0", "--memory", "64M", "--tls", "off"]);
+    refused.arg("--data-dir").arg(directory.path());
+    let refused = refused.output().expect("sheaf runs");
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("require_secure_transport is on"), "{said}");
 }
 
 const PYMYSQL_SCRIPT: &str = r#"

@@ -735,6 +735,14 @@ impl SqlError {
         )
     }
 
+    /// 3160: with `require_secure_transport` nobody could connect.
+    pub fn no_secure_transport() -> Self {
+        Self::new(
+            codes::NO_SECURE_TRANSPORTS_CONFIGURED,
+            "No secure transports (SSL or Shared Memory) are configured, unable to set --require_secure_transport=ON.",
+        )
+    }
+
     pub fn lock_wait_timeout() -> Self {
         Self::new(
             codes::LOCK_WAIT_TIMEOUT,

@@ -10,6 +10,7 @@
 //! | [`open_accounts`] | accounts without a password that administer the server |
 //! | [`start_variables`] | system variables of a configuration, and those of SET PERSIST |
 //! | [`backup`] | BACKUP TO |
+//! | [`transports`] | how clients reach the server |
 //! | [`counted`] | what performance_schema shows of all sessions |
 //! | [`metrics`] | status variables with what they mean, for monitoring |
 
@@ -23,6 +24,7 @@ pub(crate) mod optimizer_costs;
 mod options;
 pub(crate) mod rewrite_rules;
 pub(crate) mod start_variables;
+mod transports;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,6 +78,8 @@ pub struct Engine {
     started: Instant,
     globals: RwLock<Variables>,
     persisted: Mutex<PersistedVariables>,
+    /// A server listens, and no client can keep from others what it sends.
+    lacks_secure_transport: AtomicBool,
     /// A [`ServerReadOnly`], as the global variables say.
     read_only: AtomicU8,
     sessions: Mutex<BTreeMap<u64, Arc<SessionHandle>>>,
@@ -172,6 +176,7 @@ impl Engine {
             slow_log: SlowLog::default(),
             globals: RwLock::new(globals),
             persisted: Mutex::new(persisted::read_file(path)?),
+            lacks_secure_transport: AtomicBool::new(false),
             read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),
             sessions: Mutex::new(BTreeMap::new()),
             places_taken: AtomicUsize::new(0),
@@ -486,25 +491,6 @@ impl Engine {
     /// Counts a client that was let in and ended without saying so (`Aborted_clients`).
     pub fn count_aborted_client(&self) {
         self.aborted_clients.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// `require_secure_transport`
-    pub fn requires_secure_transport(&self) -> bool {
-        let globals = self.globals();
-        matches!(
-            globals.get("require_secure_transport"),
-            Ok(VariableValue::Bool(true))
-        )
-    }
-
-    /// Tells clients whether they may use TLS.
-    pub fn show_tls(&self, is_offered: bool) {
-        let text = if is_offered { "YES" } else { "DISABLED" };
-        self.change_globals(|globals| {
-            for name in ["have_ssl", "have_openssl"] {
-                globals.set_internally(name, VariableValue::Text(text.to_string()));
-            }
-        });
     }
 
     /// A copy of the global variables.

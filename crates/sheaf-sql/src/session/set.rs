@@ -254,6 +254,10 @@ impl Session {
             Scope::Global => draft,
             _ => session,
         };
+        if scope == Scope::Global {
+            let is_on = || matches!(target.get(name), Ok(VariableValue::Bool(true)));
+            self.engine.check_secure_transport(name, is_on)?;
+        }
         // A limit that is set is meant.
         if name == "max_join_size" && scope != Scope::Global {
             let is_default = matches!(new, NewValue::Default);
