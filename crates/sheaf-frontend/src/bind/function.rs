@@ -364,6 +364,523 @@ impl Binder<'_> {
             _ => return Ok(None),
         }))
     }
+
+    /// An aggregate of the block's groups, or of those of a query around.
+    fn aggregate(&mut self, name: &str, arguments: &Arguments) -> Bound<Scalar> {
+        let is_alone = self.blocks.len() == 1;
+        let block = self.block()?;
+        let has_aggregates = block.has_aggregates();
+        if name == "any_value" && (block.in_aggregate || !has_aggregates) {
+            // Of the only row that there is.
+            return match arguments.values.as_slice() {
+                [value] => self.value(value),
+                _ => Err(wrong_argument_count(name)),
+            };
+        }
+        // One inside of another must be of a query around.
+        let is_inside = block.in_aggregate;
+        if is_alone && (is_inside || !has_aggregates) {
+            return Err(invalid_group_function());
+        }
+        if name == "grouping" {
+            return self.grouping(arguments);
+        }
+        let in_window = block.in_window;
+        let pending = block.pending_in_aggregates.len();
+        block.in_aggregate = true;
+        self.open_aggregates.push(OpenAggregate {
+            block: self.blocks.len() - 1,
+            names_own: false,
+            names_outer: None,
+        });
+        // What it is given is computed for each row, as what is shown.
+        let bound = self.with_purpose(Purpose::Shown, |this| {
+            this.aggregate_arguments(name, arguments)
+        });
+        let open = self.open_aggregates.pop();
+        let block = self.block()?;
+        (block.in_aggregate, block.in_window) = (is_inside, in_window);
+        let operands = bound?;
+        // Of no rows, too.
+        if name == "any_value" && operands[0].as_literal().is_some() {
+            return Ok(operands[0].clone());
+        }
+        let (name, operands) = self.extreme_of_json(name, operands)?;
+        let distinct = arguments.distinct && name != "$group_concat";
+        // One that names columns of queries around alone belongs to the innermost query whose columns it names. If that
+        // one may have no aggregates here, to the innermost between that may. Where none may, to its own.
+        //
+        // One that names no columns belongs to its own query, if that may have aggregates here. If not, to the
+        // innermost query around that may.
+        let may_have = |this: &Self, block: &usize| this.blocks[*block].has_aggregates();
+        let around = |from: usize| from..self.blocks.len() - 1;
+        let block = match open {
+            Some(OpenAggregate {
+                names_own: false,
+                names_outer: Some(outer),
+                ..
+            }) => {
+                // What GROUP BY names by its alias cannot be an aggregate.
+                let block = &self.blocks[outer];
+                if block.clause == Clause::GroupBy && block.in_item.is_some() {
+                    return Err(invalid_group_function());
+                }
+                let block = Some(outer).filter(|block| may_have(self, block));
+                block.or_else(|| around(outer).rev().find(|block| may_have(self, block)))
+            }
+            Some(OpenAggregate {
+                names_own: false, ..
+            }) if !has_aggregates => around(0).rev().find(|block| may_have(self, block)),
+            _ => None,
+        };
+        if let Some(block) = block {
+            if self.blocks[block].in_aggregate {
+                return Err(invalid_group_function());
+            }
+            // Subqueries in it go with it.
+            let pending = self.block()?.pending_in_aggregates.split_off(pending);
+            self.blocks[block].pending_in_aggregates.extend(pending);
+            // What contains it is further inside.
+            if is_inside && let Some(containing) = self.open_aggregates.last_mut() {
+                containing.names_own = true;
+            }
+            return self.aggregate_around(block, name, operands, distinct);
+        }
+        match has_aggregates && !is_inside {
+            true => self.aggregate_of(name, operands, distinct),
+            false => Err(invalid_group_function()),
+        }
+    }
+
+    /// GROUPING(keys): which of them are rolled up, the last as the lowest bit. Error 3602 for what is no key.
+    fn grouping(&mut self, arguments: &Arguments) -> Bound<Scalar> {
+        let Some(grouping) = self.block()?.grouping.clone() else {
+            return Err(invalid_group_function());
+        };
+        let mut bits: Option<Scalar> = None;
+        for (at, argument) in arguments.values.iter().enumerate() {
+            self.block()?.in_grouping = true;
+            let value = self.with_purpose(Purpose::Other, |this| this.value(argument));
+            self.block()?.in_grouping = false;
+            let value = value?;
+            let mut keys = grouping.keys.iter();
+            let Some(key) = keys.position(|written| written.contains(&value)) else {
+                let number = at + 1;
+                let text = format!("Argument #{number} of GROUPING function is not in GROUP BY");
+                return Err(SqlError::new(codes::FIELD_IN_GROUPING_NOT_GROUP_BY, text));
+            };
+            let bit = match &grouping.level {
+                None => Scalar::literal(ScalarValue::UInt64(Some(0))),
+                Some(level) => {
+                    let lower = (grouping.keys.len() - 1 - key) as i64;
+                    let shift = vec![level.clone(), self.integer(lower)];
+                    let bit = self.call("$shift_right", shift)?;
+                    self.call("$bit_and", vec![bit, self.integer(1)])?
+                }
+            };
+            bits = Some(match bits {
+                None => bit,
+                Some(bits) => {
+                    let shifted = self.call("$shift_left", vec![bits, self.integer(1)])?;
+                    self.call("$bit_or", vec![shifted, bit])?
+                }
+            });
+        }
+        match bits {
+            Some(bits) => self.call("$cast_signed", vec![bits]),
+            None => Err(SqlError::parse_error(")", 1)),
+        }
+    }
+
+    /// An aggregate of the groups of a query around, which gives it to the query in which it stands.
+    fn aggregate_around(
+        &mut self,
+        block: usize,
+        name: &str,
+        operands: Vec<Scalar>,
+        distinct: bool,
+    ) -> Bound<Scalar> {
+        let inner = self.blocks.split_off(block + 1);
+        let aggregate = self.aggregate_of(name, operands, distinct);
+        self.blocks.extend(inner);
+        aggregate
+    }
+
+    fn aggregate_arguments(&mut self, name: &str, arguments: &Arguments) -> Bound<Vec<Scalar>> {
+        if name == "count" && arguments.star {
+            // A constant that is never NULL.
+            return Ok(vec![self.integer(1)]);
+        }
+        if arguments.star || arguments.values.is_empty() {
+            return Err(SqlError::parse_error(")", 1));
+        }
+        if matches!(name, "json_arrayagg" | "json_objectagg") {
+            return self.json_collected(name, arguments);
+        }
+        let mut operands = self.operands(&arguments.values)?;
+        if arguments.distinct && !matches!(name, "max" | "min") {
+            operands = self.as_stored(operands)?;
+        }
+        if name == "$group_concat" {
+            return self.group_concat(operands, arguments);
+        }
+        if name == "count" && arguments.distinct && operands.len() > 1 {
+            operands = vec![self.call("$tuple_key", operands)?];
+        }
+        if operands.len() != 1 {
+            return Err(SqlError::parse_error(",", 1));
+        }
+        if matches!(name, "max" | "min") && !is_name(&arguments.values[0]) {
+            operands = self.of_no_column(operands)?;
+        }
+        self.computed_with(name, arguments.distinct, operands)
+    }
+
+    /// The order is asked for by a key, so that nothing needs to be sorted before the aggregate.
+    fn group_concat(
+        &mut self,
+        mut operands: Vec<Scalar>,
+        arguments: &Arguments,
+    ) -> Bound<Vec<Scalar>> {
+        let mut directions = String::new();
+        let mut keys = Vec::new();
+        for order in &arguments.order_by {
+            let descends = order.options.asc == Some(false);
+            directions.push(if descends { 'd' } else { 'a' });
+            // A whole number says the argument of that position; any other constant orders nothing.
+            let position = number_digits(&order.expr).filter(|_| is_position(&order.expr));
+            keys.push(match position {
+                None => self.value(&order.expr)?,
+                Some(digits) => {
+                    let position = digits.parse::<usize>().ok();
+                    let position = position.and_then(|position| position.checked_sub(1));
+                    let operand = position.and_then(|position| operands.get(position));
+                    let unknown = || SqlError::bad_field(digits, "order clause");
+                    operand.ok_or_else(unknown)?.clone()
+                }
+            });
+        }
+        let order_key = match keys.is_empty() {
+            true => Scalar::literal(ScalarValue::Null),
+            false => {
+                let directions = self.text(directions)?;
+                let keys = self.as_stored(keys)?;
+                let arguments = std::iter::once(directions).chain(keys).collect();
+                self.call("$sort_key", arguments)?
+            }
+        };
+        let joined = match operands.len() {
+            1 => operands.remove(0),
+            _ => self.call("concat", operands)?,
+        };
+        let distinct_key = match arguments.distinct {
+            true => self.call("$tuple_key", vec![joined.clone()])?,
+            false => Scalar::literal(ScalarValue::Null),
+        };
+        let separator = arguments
+            .separator
+            .clone()
+            .unwrap_or_else(|| ",".to_string());
+        Ok(vec![
+            joined,
+            self.text(separator)?,
+            self.internal(&group_concat_limit(self.context.session))?,
+            distinct_key,
+            order_key,
+        ])
+    }
+
+    fn aggregate_of(&mut self, name: &str, operands: Vec<Scalar>, distinct: bool) -> Bound<Scalar> {
+        let column =
+            |this: &mut Self, name: &str| this.aggregate_column(name, operands.clone(), distinct);
+        self.with_parts(name, column)
+    }
+
+    /// What an aggregate of MySQL's is made of, given the columns of plain ones.
+    fn with_parts(
+        &mut self,
+        name: &str,
+        mut column: impl FnMut(&mut Self, &str) -> Bound<Scalar>,
+    ) -> Bound<Scalar> {
+        let mut bits = |this: &mut Self, of_none: ScalarValue| {
+            let arguments = vec![column(this, name)?, Scalar::literal(of_none)];
+            let value = this.call("coalesce", arguments)?;
+            this.call("$cast_unsigned", vec![value])
+        };
+        match name {
+            "bit_and" => return bits(self, ScalarValue::UInt64(Some(u64::MAX))),
+            "bit_or" | "bit_xor" => return bits(self, ScalarValue::Int64(Some(0))),
+            _ => {}
+        }
+        match name {
+            // The type and the rounding of a quotient are those of AVG.
+            "avg" => {
+                let arguments = vec![column(self, "$sum")?, column(self, "count")?];
+                self.quotient("$average", arguments)
+            }
+            "$json_min" | "$json_max" => {
+                let extreme = column(self, &name["$json_".len()..])?;
+                self.call("$json_of_ordered", vec![extreme])
+            }
+            "json_arrayagg" => {
+                let collected = column(self, "$group_concat")?;
+                self.call("$json_array_of", vec![collected])
+            }
+            "json_objectagg" => {
+                let collected = column(self, "$group_concat")?;
+                self.call("$json_object_of", vec![collected])
+            }
+            // Squares of huge numbers leave the range of doubles.
+            "stddev_pop" | "stddev" | "var_pop" | "var" => {
+                let arguments = vec![column(self, name)?, self.text(format!("{name}(x)"))?];
+                self.call("$finite", arguments)
+            }
+            _ => column(self, name),
+        }
+    }
+
+    /// The column of the block's group that is this aggregate.
+    fn aggregate_column(
+        &mut self,
+        name: &str,
+        arguments: Vec<Scalar>,
+        distinct: bool,
+    ) -> Bound<Scalar> {
+        let Some(function) = aggregate_function(name) else {
+            return unsupported(name);
+        };
+        let call = AggregateCall {
+            function,
+            arguments,
+            distinct,
+        };
+        let aggregate = self.with_purpose(Purpose::Shown, |this| this.typing().aggregate(call))?;
+        let field = Arc::clone(aggregate.field());
+        let mut known = self.block()?.aggregates.iter();
+        if let Some((id, _)) = known.find(|(_, known)| *known == aggregate) {
+            return Ok(Scalar::column(*id, field));
+        }
+        let id = self.columns.add_computed(name, Arc::clone(&field));
+        self.block()?.aggregates.push((id, aggregate));
+        Ok(Scalar::column(id, field))
+    }
+
+    /// An aggregate over a window.
+    fn aggregate_over(
+        &mut self,
+        name: &str,
+        arguments: &Arguments,
+        over: &WindowType,
+        null_treatment: Option<NullTreatment>,
+    ) -> Bound<Scalar> {
+        if name == "$group_concat" {
+            return Err(group_concat_over_window());
+        }
+        let has_no_window = matches!(
+            name,
+            "grouping" | "any_value" | "json_arrayagg" | "json_objectagg"
+        );
+        if has_no_window || arguments.distinct {
+            return unsupported(format!("{name} over a window"));
+        }
+        let arguments = match arguments.star {
+            true if name == "count" => vec![Expr::Value(Literal::Number("1".into(), false).into())],
+            true => return Err(SqlError::parse_error(")", 1)),
+            false => arguments.values.clone(),
+        };
+        if arguments.len() != 1 {
+            return Err(SqlError::parse_error(",", 1));
+        }
+        let written = name;
+        self.with_parts(name, |this, name| {
+            let Some(function) = aggregate_function(name) else {
+                return unsupported(name);
+            };
+            let function = WindowFunctionDefinition::AggregateUDF(function);
+            this.window_call(function, &arguments, Some(written), over, null_treatment)
+        })
+    }
+
+    /// The column that is this function over a window.
+    fn window_call(
+        &mut self,
+        function: WindowFunctionDefinition,
+        arguments: &[Expr],
+        aggregate: Option<&str>,
+        over: &WindowType,
+        null_treatment: Option<NullTreatment>,
+    ) -> Bound<Scalar> {
+        let name = function.name().to_string();
+        let block = self.block()?;
+        if block.in_window_specification {
+            return Err(nested_window_function());
+        }
+        let is_allowed =
+            matches!(block.clause, Clause::FieldList | Clause::OrderBy) && !block.lists_values;
+        if !is_allowed || block.in_window || block.in_aggregate {
+            let shown = aggregate.unwrap_or(&name).trim_start_matches('$');
+            return Err(misplaced_window_function(shown));
+        }
+        let spec = self.window_spec(over)?;
+        self.block()?.in_window = true;
+        let call = self.window_operands(function, arguments, aggregate, &spec, null_treatment);
+        let block = self.block()?;
+        (block.in_window, block.in_window_specification) = (false, false);
+        let function = self.typing().window(call?)?;
+        let field = Arc::clone(function.field());
+        let mut known = self.block()?.functions.iter();
+        if let Some((id, _)) = known.find(|(_, known)| *known == function) {
+            return Ok(Scalar::column(*id, field));
+        }
+        let mut known = self.block()?.functions.iter();
+        if !known.any(|(_, known)| known.shares_window_of(&function)) {
+            let block = self.block()?;
+            block.windows_of_functions += 1;
+            if block.windows_of_functions > MAX_WINDOWS {
+                return Err(too_many_windows(block.windows_of_functions));
+            }
+        }
+        let id = self.columns.add_computed(name, Arc::clone(&field));
+        self.block()?.functions.push((id, function));
+        Ok(Scalar::column(id, field))
+    }
+
+    fn window_operands(
+        &mut self,
+        function: WindowFunctionDefinition,
+        arguments: &[Expr],
+        aggregate: Option<&str>,
+        spec: &WindowSpec,
+        null_treatment: Option<NullTreatment>,
+    ) -> Bound<WindowCall> {
+        let written = arguments;
+        let arguments = self.values(arguments)?;
+        check_amount(function.name(), written, &arguments)?;
+        let mut arguments = self.as_stored(arguments)?;
+        if let Some(aggregate) = aggregate {
+            arguments = self.computed_with(aggregate, false, arguments)?;
+        }
+        let (partition_by, order_by, frame) = self.window_parts(spec)?;
+        Ok(WindowCall {
+            function,
+            arguments,
+            partition_by,
+            order_by,
+            frame,
+            null_treatment: null_treatment.map(|treatment| match treatment {
+                NullTreatment::IgnoreNulls => datafusion_expr::expr::NullTreatment::IgnoreNulls,
+                NullTreatment::RespectNulls => datafusion_expr::expr::NullTreatment::RespectNulls,
+            }),
+            distinct: false,
+        })
+    }
+
+    /// Windows that no function is computed over have to be right, too.
+    pub(super) fn check_unused_windows(&mut self) -> Bound<()> {
+        let windows = self.block()?.windows.iter();
+        let unused: Vec<_> = windows
+            .filter(|window| !window.is_used)
+            .map(|window| window.spec.clone())
+            .collect();
+        for spec in unused {
+            self.window_parts(&spec)?;
+            self.block()?.in_window_specification = false;
+            self.take_pending()?;
+        }
+        Ok(())
+    }
+
+    /// What a window is divided and ordered by, and its frame.
+    fn window_parts(&mut self, spec: &WindowSpec) -> Bound<WindowParts> {
+        self.block()?.in_window_specification = true;
+        let partition_by = self.values(&spec.partition_by)?;
+        let mut order_by = self.window_order(&spec.order_by)?;
+        let frame: WindowFrame = match &spec.window_frame {
+            Some(written) => frame(written.clone())?.try_into()?,
+            None => WindowFrame::new((!order_by.is_empty()).then_some(false)),
+        };
+        if frame.units == WindowFrameUnits::Range && order_by.is_empty() {
+            if has_distance(&frame) {
+                return Err(no_order_for_range());
+            }
+            // All rows are peers.
+            order_by.push((Scalar::literal(ScalarValue::UInt64(Some(1))), false));
+        } else if order_by.len() > 1 && !frame.can_accept_multi_orderby() {
+            return match has_distance(&frame) {
+                true => Err(no_order_for_range()),
+                false => unsupported("RANGE over several columns"),
+            };
+        }
+        Ok((partition_by, order_by, frame))
+    }
+
+    fn window_order(&mut self, items: &[OrderByExpr]) -> Bound<Vec<(Scalar, bool)>> {
+        let items = items.iter();
+        // Numbers that are no positions order nothing.
+        let items =
+            items.filter(|item| number_digits(&item.expr).is_none() || is_position(&item.expr));
+        items
+            .map(|item| {
+                let value = self.value(&item.expr)?;
+                let value = self.rolled_up_label(value)?;
+                Ok((value, item.options.asc == Some(false)))
+            })
+            .collect()
+    }
+
+    /// The window, with what it takes over from one that it names.
+    fn window_spec(&mut self, over: &WindowType) -> Bound<WindowSpec> {
+        match over {
+            WindowType::NamedWindow(name) => self.named_window(&name.value),
+            WindowType::WindowSpec(spec) => match &spec.window_name {
+                None => Ok(spec.clone()),
+                Some(base) => {
+                    let known = self.named_window(&base.value)?;
+                    let spec = spec.clone();
+                    Ok(derived_window(
+                        spec,
+                        "<unnamed window>",
+                        &base.value,
+                        &known,
+                    )?)
+                }
+            },
+        }
+    }
+
+    fn named_window(&mut self, name: &str) -> Bound<WindowSpec> {
+        let mut windows = self.block()?.windows.iter_mut();
+        match windows.find(|window| is_same(&window.name, name)) {
+            Some(window) => {
+                window.is_used = true;
+                Ok(window.spec.clone())
+            }
+            None => Err(no_such_window(name)),
+        }
+    }
+}
+
+/// What the rows of a window are divided by, their order (descending?), and the frame.
+type WindowParts = (Vec<Scalar>, Vec<(Scalar, bool)>, WindowFrame);
+
+/// Whether a bound is some distance from the row.
+fn has_distance(frame: &WindowFrame) -> bool {
+    let bounds = [&frame.start_bound, &frame.end_bound];
+    bounds.into_iter().any(|bound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            !distance.is_null()
+        }
+        WindowFrameBound::CurrentRow => false,
+    })
+}
+
+/// 3587.
+fn no_order_for_range() -> SqlError {
+    SqlError::new(
+        codes::WINDOW_RANGE_FRAME_ORDER_TYPE,
+        "Window '<unnamed window>' with RANGE N PRECEDING/FOLLOWING frame requires exactly one deterministic ORDER BY \
+         expression, of numeric or temporal type",
+    )
 }
 
 fn unit_of(unit: &Expr) -> Bound<String> {

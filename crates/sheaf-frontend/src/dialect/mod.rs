@@ -46,7 +46,9 @@ use infix::{
 use interval::{is_interval, parse_interval, parse_moved_by_interval};
 use json_value::parse_json_value;
 use long_list::long_list;
-use name::{is_plain_name, is_string, parse_collation_of, parse_literal, parse_name};
+use name::{
+    is_collate_again, is_plain_name, is_string, parse_collation_of, parse_literal, parse_name,
+};
 use query::{is_comparison, parse_comparison_with_query, parse_query_in_parentheses};
 use string::{
     is_plain_string, parse_introduced_strings, parse_national_string, parse_trim_of_spaces,
@@ -253,6 +255,7 @@ impl Dialect for SheafDialect {
                 binding::PRODUCT
             }
             Token::Word(word) if is_sounds(&word.value) && is_like(parser) => binding::PREDICATE,
+            Token::Word(_) if is_collate_again(parser) => binding::COLLATE,
             _ => return None,
         };
         Some(Ok(precedence))
@@ -266,6 +269,9 @@ impl Dialect for SheafDialect {
     ) -> Option<Result<Expr, ParserError>> {
         if let Some(op) = self.chained(&parser.peek_token_ref().token) {
             return Some(self.parse_chain(parser, left, &op, precedence));
+        }
+        if is_collate_again(parser) {
+            return Some(parse_collation_of(parser, left.clone()));
         }
         if let Some(list) = long_list(parser) {
             (0..list.tokens).for_each(|_| {

@@ -144,6 +144,19 @@ pub(super) fn parse_collation_of(parser: &mut Parser, operand: Expr) -> Result<E
     })
 }
 
+/// Whether the COLLATE that comes next stands behind another one and its name. That of a column's default is an
+/// attribute of the column.
+pub(super) fn is_collate_again(parser: &Parser) -> bool {
+    if !is_collate(&parser.peek_token_ref().token) {
+        return false;
+    }
+    let before = (0..=parser.get_current_index()).rev();
+    let mut before = before
+        .map(|index| &parser.token_at(index).token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)));
+    before.next().is_some() && before.next().is_some_and(is_collate)
+}
+
 /// A literal, as [`parse_name`] does it.
 pub(super) fn parse_literal(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let next = &parser.peek_nth_token_ref(1).token;
