@@ -225,6 +225,8 @@ pub struct Header {
     /// The table's own name.
     pub org_table: String,
     pub database: String,
+    /// A column of a set operation, whose rows MySQL stores: a column, though one of no table.
+    pub is_stored: bool,
 }
 
 /// What the columns of a query are as it is written. Rules may leave a plan that tells less of them: one without rows,

@@ -644,6 +644,7 @@ pub(super) fn other_columns() -> SqlError {
 pub(super) fn bare_header(header: Header) -> Header {
     Header {
         name: header.name,
+        is_stored: true,
         ..Header::default()
     }
 }

@@ -73,6 +73,7 @@ impl ScopeColumn {
             table: self.table.alias.clone(),
             org_table: self.table.table.clone(),
             database: self.table.database.clone(),
+            is_stored: false,
         }
     }
 }

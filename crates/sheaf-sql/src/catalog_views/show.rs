@@ -304,6 +304,7 @@ impl Session {
                 table: table.to_string(),
                 org_table: table.to_string(),
                 database: database.to_string(),
+                is_stored: false,
             };
             let field = sheaf_access::arrow_field(column);
             ColumnMeta::new(&field, &header, self.result_collation_id())

@@ -100,6 +100,7 @@ fn describe_column(
         table: names.alias.to_string(),
         org_table: names.written.clone(),
         database: names.database.clone(),
+        is_stored: false,
     };
     let field = match names.table() {
         Some(table) => sheaf_access::schema_of(table).field(column).clone(),

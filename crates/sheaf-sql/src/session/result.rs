@@ -264,9 +264,13 @@ impl ColumnMeta {
             .as_ref()
             .map_or_else(|| Shape::of_arrow(field.data_type()), Shape::of_declared);
         let mut flags = shape.flags;
-        // MySQL fills up only the numbers of columns.
+        // MySQL fills up only the numbers of columns, and those of years in unions.
         let filled = declared.as_ref().and_then(ColumnType::zerofill);
-        if filled.is_some() && header.org_name.is_empty() {
+        let is_computed = match declared {
+            Some(ColumnType::Year) => !header.is_stored,
+            _ => filled.is_some(),
+        };
+        if is_computed && header.org_name.is_empty() {
             flags &= !column_flags::ZEROFILL;
         }
         if !field.is_nullable() {
