@@ -1,4 +1,4 @@
-//! ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE, histograms, and FLUSH.
+//! ANALYZE, CHECK, OPTIMIZE, REPAIR and CHECKSUM TABLE, histograms, and FLUSH.
 
 use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::tokenizer::Token;
@@ -48,6 +48,19 @@ impl StatementParser<'_> {
             {}
         }
         Ok(Statement::Maintain { verb, names })
+    }
+
+    pub(super) fn checksum(&mut self) -> ParseResult<Statement> {
+        self.tokens.advance_token();
+        if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
+            return self.unexpected("TABLE");
+        }
+        let names = self.table_names()?;
+        let kind = self.accept_one_of(&["QUICK", "EXTENDED"]);
+        Ok(Statement::ChecksumTables {
+            names,
+            is_quick: kind == Some("QUICK"),
+        })
     }
 
     /// The rest of ANALYZE TABLE ... UPDATE HISTOGRAM and DROP HISTOGRAM.

@@ -308,6 +308,7 @@ impl StatementParser<'_> {
                 Ok(within(wait, truncate))
             }
             "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => self.maintain(),
+            "CHECKSUM" => self.checksum(),
             "BACKUP" => {
                 self.tokens.advance_token();
                 self.expect("TO")?;
@@ -373,7 +374,7 @@ impl StatementParser<'_> {
             "REVOKE" => self.revoke(),
             "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
             "HANDLER" | "XA" | "CHANGE" | "PURGE" | "STOP" | "CACHE" | "IMPORT" | "CLONE"
-            | "SIGNAL" | "RESIGNAL" | "BINLOG" | "CHECKSUM" | "HELP" | "RESTART" => {
+            | "SIGNAL" | "RESIGNAL" | "BINLOG" | "HELP" | "RESTART" => {
                 self.unsupported(&first)
             }
             _ => self.unexpected("a statement"),

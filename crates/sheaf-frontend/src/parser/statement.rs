@@ -109,6 +109,11 @@ pub enum Statement {
         verb: &'static str,
         names: Vec<TableName>,
     },
+    /// CHECKSUM TABLE. QUICK: only what is known without reading rows, which is nothing.
+    ChecksumTables {
+        names: Vec<TableName>,
+        is_quick: bool,
+    },
     /// ANALYZE TABLE ... UPDATE HISTOGRAM with so many buckets, or DROP HISTOGRAM.
     Histograms {
         table: TableName,

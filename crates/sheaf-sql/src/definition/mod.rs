@@ -6,6 +6,7 @@
 //! | [`alter_table`] | ALTER TABLE, CREATE INDEX, DROP INDEX |
 //! | [`demands`] | their ALGORITHM and LOCK |
 //! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
+//! | [`checksum`] | CHECKSUM TABLE |
 //! | [`comments`] | how long comments may be |
 //! | [`databases`] | databases |
 //! | [`views`] | views |
@@ -19,6 +20,7 @@
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
 
 pub(crate) mod alter_table;
+mod checksum;
 pub(crate) mod column_statistics;
 mod comments;
 mod constant_numbers;

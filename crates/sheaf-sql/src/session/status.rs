@@ -28,6 +28,7 @@ commands! {
     Analyze => "Com_analyze",
     Begin => "Com_begin",
     ChangeDb => "Com_change_db",
+    Checksum => "Com_checksum",
     Commit => "Com_commit",
     CreateDb => "Com_create_db",
     CreateTable => "Com_create_table",

@@ -168,6 +168,9 @@ impl Session {
             Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
             Statement::TruncateTable(name) => self.truncate_table(&name, sink),
             Statement::Maintain { verb, names } => self.maintain(verb, &names, sink),
+            Statement::ChecksumTables { names, is_quick } => {
+                self.checksum_tables(&names, is_quick, sink)
+            }
             Statement::Histograms {
                 table,
                 columns,

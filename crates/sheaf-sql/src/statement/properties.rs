@@ -480,6 +480,12 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 changes,
             )
         }
+        Statement::ChecksumTables { names, .. } => Properties::of_rows(
+            Command::Checksum,
+            Requirement::Tables(names, Privileges::SELECT),
+            UnderLockTables::Read(names),
+            Changes::Nothing,
+        ),
         Statement::Histograms { table, .. } => {
             let names = std::slice::from_ref(table);
             Properties::new(
