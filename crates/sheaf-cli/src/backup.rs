@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Row};
 use sheaf_cli::size::{format_size, parse_size};
+use sheaf_sql::PERSISTED_FILE;
 use sheaf_storage::{CopyProgress, Storage, StorageOptions};
 
 /// How often the server is asked how far it is.
@@ -139,7 +140,8 @@ fn copy_directory(data_dir: &Path, to: &Path, memory: usize) -> Result<(), Box<d
     };
     let storage = Storage::open(data_dir, options)?;
     let bar = copy_bar();
-    let made = storage.backup_to(to, &mut |progress| {
+    let persisted = data_dir.join(PERSISTED_FILE);
+    let made = storage.backup_to(to, &[&persisted], &mut |progress| {
         show(&bar, progress);
         Ok(())
     });

@@ -8,6 +8,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use clap::Args;
 use sheaf::existing_archive;
 use sheaf_cli::size::parse_size;
+use sheaf_sql::PERSISTED_FILE;
 use sheaf_storage::{Lsn, RestoreUntil, Storage, StorageError, StorageOptions, restore_to};
 
 use crate::backup::{copy_bar, show};
@@ -47,7 +48,7 @@ pub fn run(arguments: &RestoreArguments) -> Result<ExitCode, Box<dyn Error>> {
     let restored = restore_to(
         &arguments.from,
         archive.as_deref(),
-        &arguments.data_dir,
+        (&arguments.data_dir, &[PERSISTED_FILE]),
         until,
         &mut |progress| {
             show(&bar, progress);

@@ -43,3 +43,4 @@ pub use sheaf_exec::runtime::thread_placement::go_where_the_process_began;
 pub use sheaf_frontend::{dialect, encoding, error, last_insert_id, parser};
 pub use sheaf_memory::{Budget, Share};
 pub use variables::SERVER_VERSION;
+pub use variables::persisted::FILE as PERSISTED_FILE;

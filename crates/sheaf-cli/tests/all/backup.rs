@@ -337,6 +337,33 @@ fn a_directory_without_a_server_can_be_backed_up() {
 }
 
 #[test]
+fn what_is_persisted_is_in_a_backup_and_comes_back() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let (mut server, port) = serve_with(&at("data"), &[]);
+    let mut connection = connect(port);
+    let statements = [
+        "SET PERSIST lock_wait_timeout = 77".to_string(),
+        format!("BACKUP TO '{}'", at("online").display()),
+        "SET PERSIST lock_wait_timeout = 78".to_string(),
+    ];
+    for statement in &statements {
+        connection.query_drop(statement).expect("root may");
+    }
+    drop(connection);
+    terminate(&server);
+    assert!(server.wait().expect("the process is ours").success());
+    let offline = [("--to", &*at("offline")), ("--data-dir", &*at("data"))];
+    stdout_of(&run(&["backup"], &offline));
+    let restored = [("--from", &*at("online")), ("--data-dir", &*at("restored"))];
+    stdout_of(&run(&["restore"], &restored));
+    for (folder, expected) in [("restored", "77"), ("online", "77"), ("offline", "78")] {
+        let found = ask(&at(folder), "SELECT @@GLOBAL.lock_wait_timeout");
+        assert_eq!(found, [expected], "{folder}");
+    }
+}
+
+#[test]
 fn durability_can_be_chosen_and_changed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (mut server, port) = serve_with(directory.path(), &["--sync-log", "interval"]);

@@ -11,6 +11,7 @@ use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::variables::persisted;
 
 impl Session {
     pub(crate) fn backup(&mut self, folder: &str, sink: &mut dyn ResultSink) -> Result<()> {
@@ -23,7 +24,9 @@ impl Session {
         }
         let handle = &self.handle;
         let mut shown_percent = u64::MAX;
-        let made = self.engine.storage().backup_to(path, &mut |progress| {
+        let persisted = self.engine.directory().join(persisted::FILE);
+        let storage = self.engine.storage();
+        let made = storage.backup_to(path, &[&persisted], &mut |progress| {
             let percent = progress.bytes * 100 / progress.bytes_total.max(1);
             if percent != shown_percent {
                 shown_percent = percent;

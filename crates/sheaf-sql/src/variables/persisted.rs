@@ -22,8 +22,8 @@ use sheaf_types::json::{Json, View};
 
 use crate::error::{Result, SqlError};
 
-/// The file, in the data directory.
-pub(crate) const FILE: &str = "mysqld-auto.cnf";
+/// The file, in the data directory. Backups have it, too.
+pub const FILE: &str = "mysqld-auto.cnf";
 const NEW_FILE: &str = "mysqld-auto.cnf.new";
 /// A longer file is none of these.
 const MAX_FILE_BYTES: u64 = 4 << 20;

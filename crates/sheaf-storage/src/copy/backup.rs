@@ -20,10 +20,13 @@
 //! from the buffer pool, which has it or reads it while it is not being written. Pages that no extent map calls used
 //! may hold anything.
 //!
+//! Files of the floors above that belong to the database are copied as they are when all else is complete.
+//!
 //! No thread waits for a backup. The backup waits for writes past the log that bulk builds have begun. The log behind
 //! what was copied is kept, so a backup that ends with an error leaves nothing but an unfinished folder.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,18 +73,24 @@ pub struct BackupSummary {
 
 impl Storage {
     /// Copies the database into the folder `to`, which must be absent or empty, while it is in use. The folder is then
-    /// a data directory.
+    /// a data directory. `beside` are further files that belong to the database: those that are there are copied.
     ///
     /// # Errors
     /// `Backup` if there is something in the folder; a page that is damaged; what `report` says. The folder is
     /// empty then.
-    pub fn backup_to(&self, to: &Path, report: ReportProgress<'_>) -> Result<BackupSummary> {
+    pub fn backup_to(
+        &self,
+        to: &Path,
+        beside: &[&Path],
+        report: ReportProgress<'_>,
+    ) -> Result<BackupSummary> {
         make_empty_directory(to)?;
         let disk = disk::open_directory(to, self.options().disk)?;
         let made = self.backup(&disk, report);
+        let made = made.and_then(|summary| copy_beside(beside, to).map(|()| summary));
         let made = made.and_then(|summary| sync_directory(to).map(|()| summary));
         if made.is_err() {
-            empty_directory(to);
+            empty_directory(to, beside);
         }
         made
     }
@@ -287,10 +296,35 @@ pub(crate) fn make_empty_directory(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Copies files into a folder, under their names. A file that is not there is none.
+pub(crate) fn copy_beside(files: &[&Path], to: &Path) -> Result<()> {
+    for file in files {
+        let Some(name) = file.file_name() else {
+            continue;
+        };
+        let copy = to.join(name);
+        let copied = fs::copy(file, &copy).and_then(|_| File::open(&copy)?.sync_all());
+        match copied {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(StorageError::io(
+                    "copy",
+                    file.display().to_string(),
+                    0,
+                    error,
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Takes away what an attempt has left in a folder that was empty, so that the next one may take the same. The error of
 /// the attempt is the one to know.
-pub(crate) fn empty_directory(path: &Path) {
-    for file in [DATA_FILE, LOG_FILE] {
+pub(crate) fn empty_directory(path: &Path, beside: &[&Path]) {
+    let beside = beside.iter().filter_map(|file| file.file_name());
+    let files = [DATA_FILE.as_ref(), LOG_FILE.as_ref()];
+    for file in files.into_iter().chain(beside) {
         let _ = fs::remove_file(path.join(file));
     }
 }

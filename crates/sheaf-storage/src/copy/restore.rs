@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use crate::copy::archive::{LogArchive, LogRange};
 use crate::copy::backup::{
-    CopyProgress, ReportProgress, empty_directory, make_empty_directory, read, sync_directory,
-    write,
+    CopyProgress, ReportProgress, copy_beside, empty_directory, make_empty_directory, read,
+    sync_directory, write,
 };
 use crate::disk::data_directory::{DATA_FILE, LOG_FILE, lock_directory};
 use crate::disk::{self, Disk, DiskKind, FileId, Operation, STRETCH_BYTES};
@@ -62,6 +62,7 @@ pub struct Restored {
 }
 
 /// Restores the backup in the folder `from` into the folder `to`, which must be absent or empty. To be opened next.
+/// Of the files `beside` the database, those that the backup has are copied.
 ///
 /// # Errors
 /// `Backup` if `from` holds no backup, or one that was opened since it was made, or if the moment cannot be restored;
@@ -69,7 +70,7 @@ pub struct Restored {
 pub fn restore_to(
     from: &Path,
     archive: Option<&dyn LogArchive>,
-    to: &Path,
+    (to, beside): (&Path, &[&str]),
     until: RestoreUntil,
     report: ReportProgress<'_>,
 ) -> Result<Restored> {
@@ -78,9 +79,12 @@ pub fn restore_to(
     let source = disk::open_directory(from, DiskKind::Auto)?;
     let target = disk::open_directory(to, DiskKind::Auto)?;
     let restored = restore(&source, archive, &target, until, report);
+    let beside: Vec<_> = beside.iter().map(|name| from.join(name)).collect();
+    let beside: Vec<&Path> = beside.iter().map(|file| file.as_path()).collect();
+    let restored = restored.and_then(|restored| copy_beside(&beside, to).map(|()| restored));
     let restored = restored.and_then(|restored| sync_directory(to).map(|()| restored));
     if restored.is_err() {
-        empty_directory(to);
+        empty_directory(to, &beside);
     }
     restored
 }

@@ -219,7 +219,7 @@ fn a_pruned_archive_serves_the_oldest_backup_that_is_kept() {
             writer.step(&storage).unwrap();
             storage.archive_step(true).unwrap();
         }
-        let made = backup.map(|name| storage.backup_to(&at(name), &mut quietly).unwrap());
+        let made = backup.map(|name| storage.backup_to(&at(name), &[], &mut quietly).unwrap());
         storage.archive_step(true).unwrap();
         (made, writer.model.clone())
     };
@@ -242,10 +242,10 @@ fn a_pruned_archive_serves_the_oldest_backup_that_is_kept() {
 
     let end = RestoreUntil::End;
     let restored = at("restored");
-    restore_to(&at("kept"), Some(&*archive), &restored, end, &mut quietly).unwrap();
+    restore_to(&at("kept"), Some(&*archive), (&restored, &[]), end, &mut quietly).unwrap();
     let copy = Storage::open(&restored, options(None)).unwrap();
     check(&copy, &model, "from the backup that is kept");
-    let error = restore_to(&at("older"), Some(&*archive), &at("no"), end, &mut quietly);
+    let error = restore_to(&at("older"), Some(&*archive), (&at("no"), &[]), end, &mut quietly);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("has nothing between"), "{error}");
     // The archive goes on where it was.
@@ -257,7 +257,7 @@ fn a_pruned_archive_serves_the_oldest_backup_that_is_kept() {
     restore_to(
         &at("kept"),
         Some(&*archive),
-        &at("again"),
+        (&at("again"), &[]),
         end,
         &mut quietly,
     )

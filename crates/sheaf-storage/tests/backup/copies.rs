@@ -155,11 +155,11 @@ fn a_backup_beside_threads_that_write_is_consistent() {
                 }
             });
         }
-        let made = storage.backup_to(&folder, &mut quietly);
+        let made = storage.backup_to(&folder, &[], &mut quietly);
         is_over.store(true, Ordering::Relaxed);
         made.unwrap();
     });
-    assert!(storage.backup_to(&folder, &mut quietly).is_err());
+    assert!(storage.backup_to(&folder, &[], &mut quietly).is_err());
     let copy = Storage::open(&folder, options()).unwrap();
     let tree = copy.tree(id).unwrap();
     tree.check().unwrap();

@@ -208,7 +208,7 @@ fn what_was_refused_leaves_an_empty_folder() {
     let at = |name: &str| directory.path().join(name);
     let storage = Storage::open(&at("data"), options(None)).unwrap();
     let id = storage.create_tree().unwrap();
-    storage.backup_to(&at("backup"), &mut quietly).unwrap();
+    storage.backup_to(&at("backup"), &[], &mut quietly).unwrap();
     storage.close().unwrap();
     for until in [RestoreUntil::TimeUs(1), RestoreUntil::End] {
         let archive = MemoryArchive::default();
@@ -216,7 +216,7 @@ fn what_was_refused_leaves_an_empty_folder() {
         let refused = restore_to(
             &at("backup"),
             Some(&archive),
-            &at("restored"),
+            (&at("restored"), &[]),
             until,
             report,
         );
@@ -224,7 +224,7 @@ fn what_was_refused_leaves_an_empty_folder() {
         assert_eq!(std::fs::read_dir(at("restored")).unwrap().count(), 0);
     }
     let end = RestoreUntil::End;
-    restore_to(&at("backup"), None, &at("restored"), end, &mut quietly).unwrap();
+    restore_to(&at("backup"), None, (&at("restored"), &[]), end, &mut quietly).unwrap();
     let restored = Storage::open(&at("restored"), options(None)).unwrap();
     assert!(restored.tree(id).is_ok());
 }
