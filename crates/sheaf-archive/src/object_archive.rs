@@ -423,7 +423,9 @@ mod tests {
         };
         let storage = Storage::open(&at("data"), options(Some(archive.clone()))).unwrap();
         let catalog = storage.catalog_tree();
-        let backup = storage.backup_to(&at("backup"), &[], &mut |_| Ok(())).unwrap();
+        let backup = storage
+            .backup_to(&at("backup"), &[], &mut |_| Ok(()))
+            .unwrap();
         let mut moments = Vec::new();
         for key in 0..20_u8 {
             let mut transaction = storage.begin_transaction();
@@ -442,9 +444,13 @@ mod tests {
         for (number, archive) in archives.into_iter().enumerate() {
             let restored = at(&format!("restored {number}"));
             let until = RestoreUntil::TimeUs(moments[11]);
-            restore_to(&at("backup"), Some(archive), (&restored, &[]), until, &mut |_| {
-                Ok(())
-            })
+            restore_to(
+                &at("backup"),
+                Some(archive),
+                (&restored, &[]),
+                until,
+                &mut |_| Ok(()),
+            )
             .unwrap();
             let storage = Storage::open(&restored, options(None)).unwrap();
             let catalog = storage.catalog_tree();

@@ -144,8 +144,8 @@ fn append_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
 fn append_plain(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     let decimals = column.decimals;
     // That of a column has four digits.
-    let is_year = column.type_ == MysqlColumnType::Year
-        && column.flags & column_flags::ZEROFILL != 0;
+    let is_year =
+        column.type_ == MysqlColumnType::Year && column.flags & column_flags::ZEROFILL != 0;
     match cell {
         Cell::Null => {}
         Cell::Bytes(bytes) => out.extend_from_slice(bytes),

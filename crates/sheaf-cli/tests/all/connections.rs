@@ -143,7 +143,15 @@ fn a_secure_transport_is_required_only_where_there_is_one() {
     terminate(&server);
     server.wait().expect("it ends");
     let mut refused = sheaf();
-    refused.args(["serve", "--listen", "127.0.0.1:0", "--memory", "64M", "--tls", "off"]);
+    refused.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--memory",
+        "64M",
+        "--tls",
+        "off",
+    ]);
     refused.arg("--data-dir").arg(directory.path());
     let refused = refused.output().expect("sheaf runs");
     assert!(!refused.status.success());

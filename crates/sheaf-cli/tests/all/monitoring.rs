@@ -563,7 +563,10 @@ fn lookups_that_find_nothing_and_those_of_foreign_keys_use_an_index() {
     // The parent's key was looked up for the child, and before its row goes to see whether another row has it.
     let found = count(&mut connection);
     assert_eq!(found[0], "child\tp\t1");
-    assert!(found[1].starts_with("parent\ta\t") && found[1] != "parent\ta\t0", "{found:?}");
+    assert!(
+        found[1].starts_with("parent\ta\t") && found[1] != "parent\ta\t0",
+        "{found:?}"
+    );
     assert_eq!(found[2..], ["parent\tb\t1", "parent\tc\t0"]);
     run(
         &mut connection,

@@ -374,9 +374,7 @@ impl StatementParser<'_> {
             "REVOKE" => self.revoke(),
             "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
             "HANDLER" | "XA" | "CHANGE" | "PURGE" | "STOP" | "CACHE" | "IMPORT" | "CLONE"
-            | "SIGNAL" | "RESIGNAL" | "BINLOG" | "HELP" | "RESTART" => {
-                self.unsupported(&first)
-            }
+            | "SIGNAL" | "RESIGNAL" | "BINLOG" | "HELP" | "RESTART" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }
     }

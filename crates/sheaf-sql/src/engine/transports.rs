@@ -41,7 +41,11 @@ impl Engine {
     ///
     /// # Errors
     /// 3160: nobody could come in any more.
-    pub(crate) fn check_secure_transport(&self, name: &str, is_on: impl Fn() -> bool) -> Result<()> {
+    pub(crate) fn check_secure_transport(
+        &self,
+        name: &str,
+        is_on: impl Fn() -> bool,
+    ) -> Result<()> {
         let is_lacking = self.lacks_secure_transport.load(Ordering::Relaxed);
         match is_lacking && name.eq_ignore_ascii_case(REQUIRED) && is_on() {
             true => Err(SqlError::no_secure_transport()),

@@ -472,10 +472,14 @@ fn tables_of_the_same_rows_have_one_checksum() {
     assert_ne!(first, "0");
     let mut changed = |statement: &str| {
         bench.ok(statement);
-        bench.rows("CHECKSUM TABLE a, b").into_iter().map(|row| {
-            let checksum = row.rsplit('|').next();
-            checksum.unwrap_or_default().to_string()
-        }).collect::<Vec<_>>()
+        bench
+            .rows("CHECKSUM TABLE a, b")
+            .into_iter()
+            .map(|row| {
+                let checksum = row.rsplit('|').next();
+                checksum.unwrap_or_default().to_string()
+            })
+            .collect::<Vec<_>>()
     };
     // Neither the session's time zone nor how the rows are stored counts.
     assert_eq!(changed("SET time_zone = '+05:00'"), [&*first, &*first]);

@@ -242,10 +242,23 @@ fn a_pruned_archive_serves_the_oldest_backup_that_is_kept() {
 
     let end = RestoreUntil::End;
     let restored = at("restored");
-    restore_to(&at("kept"), Some(&*archive), (&restored, &[]), end, &mut quietly).unwrap();
+    restore_to(
+        &at("kept"),
+        Some(&*archive),
+        (&restored, &[]),
+        end,
+        &mut quietly,
+    )
+    .unwrap();
     let copy = Storage::open(&restored, options(None)).unwrap();
     check(&copy, &model, "from the backup that is kept");
-    let error = restore_to(&at("older"), Some(&*archive), (&at("no"), &[]), end, &mut quietly);
+    let error = restore_to(
+        &at("older"),
+        Some(&*archive),
+        (&at("no"), &[]),
+        end,
+        &mut quietly,
+    );
     let error = error.unwrap_err().to_string();
     assert!(error.contains("has nothing between"), "{error}");
     // The archive goes on where it was.

@@ -224,7 +224,14 @@ fn what_was_refused_leaves_an_empty_folder() {
         assert_eq!(std::fs::read_dir(at("restored")).unwrap().count(), 0);
     }
     let end = RestoreUntil::End;
-    restore_to(&at("backup"), None, (&at("restored"), &[]), end, &mut quietly).unwrap();
+    restore_to(
+        &at("backup"),
+        None,
+        (&at("restored"), &[]),
+        end,
+        &mut quietly,
+    )
+    .unwrap();
     let restored = Storage::open(&at("restored"), options(None)).unwrap();
     assert!(restored.tree(id).is_ok());
 }
