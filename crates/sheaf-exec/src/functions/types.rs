@@ -10,7 +10,8 @@
 //!   value leaves the expression; so do we. Also the digits that are shown of a DOUBLE that was computed from columns
 //!   whose type declares them, as FLOAT(M,D) does.
 //! - `sheaf.coercibility` ([`COERCIBILITY_KEY`]): `explicit` after a COLLATE clause, which wins over any column;
-//!   `coercible` of literals whose connection has another collation than the default, which yield to any column.
+//!   `coercible` of literals whose connection has another collation than the default, which yield to any column;
+//!   `server` of columns of the server's own tables, which yield to other columns.
 
 use std::collections::HashMap;
 
@@ -42,6 +43,8 @@ pub const MOMENT_KEY: &str = "sheaf.moment";
 const EXPLICIT: &str = "explicit";
 const MIXED: &str = "mixed";
 const COERCIBLE: &str = "coercible";
+/// Of columns of the server's own tables.
+pub const OF_SERVER: &str = "server";
 
 /// The most digits of a DECIMAL here (an `i128`); MySQL has 65.
 pub const MAX_PRECISION: u8 = 38;
@@ -61,6 +64,8 @@ pub enum Coercibility {
     Mixed,
     /// A column, or a function of one.
     Implicit,
+    /// A column of a table of the server's own. MySQL's are of utf8mb3, which yields to columns of utf8mb4.
+    OfServer,
     /// A literal, a number turned into text.
     #[default]
     Coercible,
@@ -180,6 +185,7 @@ impl SqlType {
                         coercibility: match (coercibility.map(String::as_str), collation) {
                             (Some(EXPLICIT), _) => Coercibility::Explicit,
                             (Some(MIXED), _) => Coercibility::Mixed,
+                            (Some(OF_SERVER), Some(_)) => Coercibility::OfServer,
                             (Some(COERCIBLE), _) | (_, None) => Coercibility::Coercible,
                             (_, Some(_)) => Coercibility::Implicit,
                         },
@@ -496,6 +502,7 @@ pub mod field {
             Coercibility::Explicit => Some(EXPLICIT),
             Coercibility::Mixed => Some(MIXED),
             Coercibility::Implicit => None,
+            Coercibility::OfServer => Some(OF_SERVER),
             Coercibility::Coercible => Some(COERCIBLE),
         };
         if let Some(told) = told {
@@ -556,11 +563,13 @@ pub fn result_collation(
                 (chosen, Coercibility::Coercible)
             }
             // Among columns, MySQL lets the binary collation of the same character set win.
-            Some((kept, Coercibility::Implicit)) if kept.is_exact() != collation.is_exact() => {
+            Some((kept, Coercibility::Implicit | Coercibility::OfServer))
+                if kept.is_exact() != collation.is_exact() =>
+            {
                 let exact = if kept.is_exact() { kept } else { collation };
-                (exact, Coercibility::Implicit)
+                (exact, coercibility)
             }
-            Some((_, Coercibility::Implicit | Coercibility::Mixed)) => {
+            Some((_, Coercibility::Implicit | Coercibility::OfServer | Coercibility::Mixed)) => {
                 (Collation::Utf8mb4_bin, Coercibility::Mixed)
             }
             Some(_) => return Err(illegal_mix(operands, operation)),
@@ -599,7 +608,7 @@ fn illegal_mix(operands: &[SqlType], operation: &str) -> DataFusionError {
             let level = match coercibility {
                 Coercibility::Explicit => "EXPLICIT",
                 Coercibility::Mixed => "NONE",
-                Coercibility::Implicit => "IMPLICIT",
+                Coercibility::Implicit | Coercibility::OfServer => "IMPLICIT",
                 Coercibility::Coercible => "COERCIBLE",
             };
             format!("({},{level})", collation.name())

@@ -103,7 +103,7 @@ impl Binder<'_> {
             (Some(_), _) if makes_bytes(operand) => 4,
             (Some((_, Coercibility::Explicit)), _) => 0,
             (Some((_, Coercibility::Mixed)), _) => 1,
-            (Some((_, Coercibility::Implicit)), _) => 2,
+            (Some((_, Coercibility::Implicit | Coercibility::OfServer)), _) => 2,
             // The typing rule does not tell system constants from literals.
             (Some((_, Coercibility::Coercible)), _) => match self.is_of_system(operand)? {
                 true => 3,

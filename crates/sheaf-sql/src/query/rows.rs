@@ -14,6 +14,7 @@ use arrow::datatypes::{
     TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use sheaf_access::TYPE_KEY;
+use sheaf_exec::functions::types::{COERCIBILITY_KEY, OF_SERVER};
 use sheaf_types::text::like::Pattern;
 use sheaf_types::{Collation, ColumnType, Value};
 
@@ -159,8 +160,11 @@ impl Rows {
                 "timestamp(6)".to_string(),
             ),
         };
-        Field::new(name, arrow_type, true)
-            .with_metadata(HashMap::from([(TYPE_KEY.to_string(), sql_type)]))
+        let mut metadata = HashMap::from([(TYPE_KEY.to_string(), sql_type)]);
+        if matches!((cells, texts), (Cells::Text(_), Texts::OfTable)) {
+            metadata.insert(COERCIBILITY_KEY.to_string(), OF_SERVER.to_string());
+        }
+        Field::new(name, arrow_type, true).with_metadata(metadata)
     }
 
     pub fn schema(&self) -> SchemaRef {

@@ -25,7 +25,7 @@ pub(super) fn text_beside(
     let collation = match compared_with {
         SqlType::Text {
             collation,
-            coercibility: Coercibility::Explicit | Coercibility::Implicit,
+            coercibility: Coercibility::Explicit | Coercibility::Implicit | Coercibility::OfServer,
         }
         | SqlType::Enum { collation } => collation,
         _ => return Ok(None),
