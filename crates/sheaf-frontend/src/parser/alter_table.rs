@@ -3,6 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::create_table::Constraints;
+use super::definition::set_character_set;
 use super::lock::within;
 use super::statement::{ColumnPlace, TableChange};
 use super::{ParseResult, Statement, StatementParser};
@@ -52,9 +53,18 @@ impl StatementParser<'_> {
             return self.changed_column(Some(name));
         }
         let mut options = Vec::new();
+        let mut said = None;
         loop {
             if self.peek_table_option() {
-                options.push(self.changed_option()?);
+                let option = self.changed_option()?;
+                if let TableChange::DefaultCollation {
+                    character_set: Some(character_set),
+                    ..
+                } = &option
+                {
+                    set_character_set(&mut said, character_set.clone())?;
+                }
+                options.push(option);
             } else if self.ignored_table_option()? {
                 options.push(TableChange::Nothing);
             } else if options.is_empty() {

@@ -7,7 +7,7 @@ use sheaf_table::{GeneratedKind, ReferentialAction};
 use sheaf_types::error::codes;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::definition::refuse_encryption;
+use super::definition::{refuse_encryption, set_character_set};
 use super::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, ForeignKeyDefinition, GeneratedDefinition,
     KeyDefinition, KeyExpression, KeyKind, KeyPart, OnDuplicate, TableChange, TypeName,
@@ -503,6 +503,8 @@ impl StatementParser<'_> {
             if self.accept("CHARACTER SET") || self.accept("CHARSET") {
                 ty.character_set = Some(self.word_or_string()?);
                 ty.binary |= self.accept("BINARY");
+            } else if ty.collation.is_some() && self.peek("COLLATE") {
+                return self.unexpected("one COLLATE");
             } else if self.accept("COLLATE") {
                 ty.collation = Some(self.word_or_string()?);
             } else {
@@ -539,7 +541,8 @@ impl StatementParser<'_> {
             self.accept("DEFAULT");
             if self.accept("CHARACTER SET") || self.accept("CHARSET") {
                 self.accept_token(&Token::Eq);
-                table.character_set = Some(self.word_or_string()?);
+                let character_set = self.word_or_string()?;
+                set_character_set(&mut table.character_set, character_set)?;
             } else if self.accept("COLLATE") {
                 self.accept_token(&Token::Eq);
                 table.collation = Some(self.word_or_string()?);

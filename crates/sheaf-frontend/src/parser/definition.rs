@@ -108,7 +108,7 @@ impl StatementParser<'_> {
             match option {
                 "COLLATE" => options.collation = Some(value),
                 "ENCRYPTION" => refuse_encryption(&value)?,
-                _ => options.character_set = Some(value),
+                _ => set_character_set(&mut options.character_set, value)?,
             }
         }
     }
@@ -299,5 +299,23 @@ pub(super) fn refuse_encryption(value: &str) -> ParseResult<()> {
     match value.eq_ignore_ascii_case("N") {
         true => Ok(()),
         false => Err(SqlError::not_supported_yet(format!("ENCRYPTION='{value}'")).into()),
+    }
+}
+
+/// A character set of a table or a database is said once, or the same again.
+///
+/// # Errors
+/// 1302: another one was said before.
+pub(super) fn set_character_set(said: &mut Option<String>, new: String) -> ParseResult<()> {
+    match said {
+        Some(before) if !before.eq_ignore_ascii_case(&new) => Err(SqlError::new(
+            codes::CONFLICTING_DECLARATIONS,
+            format!("Conflicting declarations: 'CHARACTER SET {before}' and 'CHARACTER SET {new}'"),
+        )
+        .into()),
+        _ => {
+            *said = Some(new);
+            Ok(())
+        }
     }
 }

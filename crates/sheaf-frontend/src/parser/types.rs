@@ -11,6 +11,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::statement::TypeName;
+use super::statement_bytes::invalid_string;
 use super::tokens::tokens_of;
 use super::view::ViewEnd;
 use super::{Failure, ParseResult, StatementParser};
@@ -173,10 +174,14 @@ impl StatementParser<'_> {
             .unwrap_or(MAX_LONG_BYTES))
     }
 
-    /// The values of an ENUM or SET, without the spaces at their ends.
+    /// The values of an ENUM or SET, without the spaces at their ends. Literals of bytes are their UTF-8.
     fn labels(&mut self) -> ParseResult<Vec<String>> {
         self.expect_token(&Token::LParen)?;
-        let labels = self.list(|parser| Ok(parser.string()?.trim_end_matches(' ').to_string()))?;
+        let labels = self.list(|parser| {
+            let label = String::from_utf8(parser.string_or_bytes()?);
+            let label = label.map_err(|error| invalid_string(error.as_bytes()))?;
+            Ok(label.trim_end_matches(' ').to_string())
+        })?;
         self.expect_token(&Token::RParen)?;
         Ok(labels)
     }
