@@ -169,21 +169,25 @@ fn is_nchar(name: &ObjectName) -> bool {
     name.to_string().eq_ignore_ascii_case("nchar")
 }
 
-/// `CHARACTER SET name`, or ASCII, which is latin1.
+/// `CHARACTER SET name`, or a word for one: ASCII is latin1, UNICODE ucs2, and BYTE binary.
 fn parse_charset(parser: &mut Parser) -> Result<Option<ObjectName>, ParserError> {
     if parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
         || parser.parse_keyword(Keyword::CHARSET)
     {
         return Ok(Some(parser.parse_object_name(false)?));
     }
-    let is_ascii = matches!(
-        &parser.peek_token_ref().token,
-        Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("ascii")
-    );
-    if is_ascii {
+    let named = match &parser.peek_token_ref().token {
+        Token::Word(word) if word.quote_style.is_none() => {
+            let words = [("ascii", "latin1"), ("unicode", "ucs2"), ("byte", "binary")];
+            let mut words = words.into_iter();
+            words.find(|(known, _)| word.value.eq_ignore_ascii_case(known))
+        }
+        _ => None,
+    };
+    if named.is_some() {
         parser.advance_token();
     }
-    Ok(is_ascii.then(|| ObjectName::from(vec![Ident::new("latin1")])))
+    Ok(named.map(|(_, name)| ObjectName::from(vec![Ident::new(name)])))
 }
 
 /// `WEIGHT_STRING(x)`, `WEIGHT_STRING(x AS CHAR(n))`, `WEIGHT_STRING(x AS BINARY(n))`: the type becomes a cast of NULL.
