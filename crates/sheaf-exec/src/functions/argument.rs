@@ -26,7 +26,10 @@ use super::conversion::{
 use super::document::within_packet;
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
-use super::types::{HEX_OF_KEY, SqlType, collation_of, common_collation, is_bytes, takes_bytes};
+use super::types::{
+    HEX_OF_KEY, HYBRID_KEY, SqlType, are_text_beside, bit_length, collation_of, common_collation,
+    declared_type, float_decimals, is_bytes, refuse_what_is_no_text, takes_bytes, zerofill,
+};
 use super::{EvaluationError, Function};
 
 /// An argument as an array of one type, or one value for all rows.
@@ -295,7 +298,15 @@ impl<'a> Call<'a> {
     }
 
     fn characters(&self, argument: usize) -> Result<Argument<StringViewArray>> {
-        let texts = self.converted(argument, to_text)?;
+        let fields = &self.args.arg_fields;
+        let field = &fields[argument];
+        let stand_for_text = is_bytes(field) && are_text_beside(field, fields);
+        let texts = self.converted(argument, |array, field| {
+            if stand_for_text {
+                refuse_what_is_no_text(array)?;
+            }
+            to_text(array, field)
+        })?;
         within_packet(texts, &self.args.arg_fields[argument], self.limits)
     }
 

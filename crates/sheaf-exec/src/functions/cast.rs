@@ -26,8 +26,9 @@ use sheaf_types::temporal::{
 };
 use sheaf_types::text::encoding::TextEncoding;
 
+use super::argument::to_text;
 use super::result_array::{byte_strings, texts};
-use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
+use super::types::{Coercibility, MAX_PRECISION, SqlType, field, refuse_what_is_no_text};
 use super::{Call, EvaluationError, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -64,6 +65,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$text_place", (2, 2), place_type, place_of_text),
     // Value, and optionally a length in characters.
     Function::strict("$cast_char", (1, 2), text_type, cast_char),
+    // Bytes that stand for a text: error 3854 where they are none.
+    Function::strict("$text_of_bytes", (1, 1), text_type, |call| {
+        let texts = call.converted(0, |array, field| {
+            refuse_what_is_no_text(array)?;
+            to_text(array, field)
+        });
+        Ok(Arc::new(texts?.array))
+    }),
     Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary).growing(),
     // Value, name of a character set, and a number if it gives way to columns: bytes as a text of it.
     Function::new("$using", (2, 3), using_type, text_of_set),
@@ -302,8 +311,8 @@ fn text_type(operands: &Operands<'_>) -> Result<Field> {
     })
 }
 
-/// A text of another character set compares by the collation that text has by default. The characters of the set are a
-/// part of those of utf8mb4, so it gives way to what is of that.
+/// A text of another character set compares by the collation that text has by default, one of utf8mb3 by that of
+/// utf8mb3. The characters of the set are a part of those of utf8mb4, so it gives way to what is of that.
 fn using_type(operands: &Operands<'_>) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
     let gives_way = operands.fields.len() > 2;
@@ -311,7 +320,12 @@ fn using_type(operands: &Operands<'_>) -> Result<Field> {
         true => Coercibility::Implicit,
         false => Coercibility::Coercible,
     };
-    Ok(field::collated_text(Collation::default(), coercibility))
+    let is_utf8mb3 = ["utf8", "utf8mb3"].iter().any(|set| name.eq_ignore_ascii_case(set));
+    let collation = match is_utf8mb3 {
+        true => Collation::Utf8mb4_general_ci,
+        false => Collation::default(),
+    };
+    Ok(field::collated_text(collation, coercibility))
 }
 
 fn collated(operands: &Operands<'_>, coercibility: Coercibility) -> Result<Field> {

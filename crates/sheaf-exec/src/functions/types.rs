@@ -15,6 +15,7 @@
 
 use std::collections::HashMap;
 
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::{DataFusionError, Result};
 pub use sheaf_access::TYPE_KEY;
@@ -633,12 +634,13 @@ fn illegal_mix(operands: &[SqlType], operation: &str) -> DataFusionError {
     EvaluationError::new(code, message).into()
 }
 
-/// The collation by which a pattern is matched: bytes as bytes, everything else by the operands' collation.
+/// The collation by which a pattern is matched: bytes as bytes, unless there is a COLLATE clause, and everything else by
+/// the operands' collation.
 pub fn matching_collation(left: &Field, right: &Field, operation: &str) -> Result<Collation> {
-    if is_bytes(left) || is_bytes(right) {
+    let types = [SqlType::of(left), SqlType::of(right)];
+    if (is_bytes(left) || is_bytes(right)) && !types.iter().any(is_explicit) {
         return Ok(Collation::Binary);
     }
-    let types = [SqlType::of(left), SqlType::of(right)];
     Ok(common_collation(&types, operation)?.0)
 }
 
@@ -648,19 +650,60 @@ pub fn is_bytes(field: &Field) -> bool {
 }
 
 /// Whether a string function of these arguments counts bytes. A literal of bytes is a text beside texts that are no
-/// literals: their collation is stronger than the literal's, which is that of bytes.
+/// literals: their collation is stronger than the literal's, which is that of bytes. Beside a COLLATE clause all bytes
+/// are texts.
 pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
-    let is_strong_text = |field: &FieldRef| match SqlType::of(field) {
-        SqlType::Text { coercibility, .. } => matches!(
-            coercibility,
-            Coercibility::Explicit | Coercibility::Mixed | Coercibility::Implicit
-        ),
-        other => other.is_text(),
+    let Some(strength) = text_strength(arguments) else {
+        return arguments.iter().any(|field| is_bytes(field));
     };
-    let has_text = arguments.iter().any(is_strong_text);
+    let is_text = |field| strength == Coercibility::Explicit || is_literal_of_bytes(field);
     arguments
         .iter()
-        .any(|field| is_bytes(field) && !(has_text && is_literal_of_bytes(field)))
+        .any(|field| is_bytes(field) && !is_text(field))
+}
+
+/// Whether bytes are a text beside these arguments, by the rule of [`takes_bytes`].
+pub fn are_text_beside(bytes: &FieldRef, arguments: &[FieldRef]) -> bool {
+    text_strength(arguments)
+        .is_some_and(|strength| strength == Coercibility::Explicit || is_literal_of_bytes(bytes))
+}
+
+/// Looks at bytes that stand for texts.
+///
+/// # Errors
+/// 3854 for bytes that are no UTF-8.
+pub(super) fn refuse_what_is_no_text(array: &ArrayRef) -> Result<()> {
+    let invalid = |bytes: &&[u8]| std::str::from_utf8(bytes).is_err();
+    let found = match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().flatten().find(invalid),
+        DataType::BinaryView => array.as_binary_view().iter().flatten().find(invalid),
+        _ => None,
+    };
+    found.map_or(Ok(()), |bytes| {
+        Err(EvaluationError::not_convertible(bytes).into())
+    })
+}
+
+/// How strong the strongest text among arguments is; `None` where there are none but literals.
+fn text_strength(arguments: &[FieldRef]) -> Option<Coercibility> {
+    let of = |field: &FieldRef| match SqlType::of(field) {
+        SqlType::Text { coercibility, .. } => {
+            (coercibility < Coercibility::Coercible).then_some(coercibility)
+        }
+        other => other.is_text().then_some(Coercibility::Implicit),
+    };
+    arguments.iter().filter_map(of).min()
+}
+
+/// Whether a text has a COLLATE clause, which is stronger than all others and than bytes.
+pub fn is_explicit(ty: &SqlType) -> bool {
+    matches!(
+        ty,
+        SqlType::Text {
+            coercibility: Coercibility::Explicit,
+            ..
+        }
+    )
 }
 
 /// Whether bytes are a literal, or made of literals alone.

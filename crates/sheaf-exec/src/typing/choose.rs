@@ -46,6 +46,7 @@ pub(super) fn convert_to_field(
     let from_type = SqlType::of(&from);
     let converted = match to.data_type() {
         DataType::Float64 if !from.data_type().is_integer() => call("$cast_double", vec![expr]),
+        DataType::Utf8View if from_type == SqlType::Bytes => call("$text_of_bytes", vec![expr]),
         DataType::Utf8View => call("$cast_char", vec![expr]),
         DataType::Binary => call("$cast_binary", vec![expr]),
         DataType::Timestamp(..) if from_type == SqlType::Date => cast(expr, microseconds()),

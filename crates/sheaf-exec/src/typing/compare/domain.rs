@@ -11,7 +11,7 @@ use crate::functions::call;
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
 use crate::functions::truncated::{MomentKind, NumberKind};
-use crate::functions::types::{MAX_PRECISION, SqlType, common_collation};
+use crate::functions::types::{MAX_PRECISION, SqlType, common_collation, is_explicit};
 use crate::typing::{Rule, cast, field_of, fold, literal};
 
 /// Where two operands are compared.
@@ -49,7 +49,11 @@ pub(super) fn domain(
 ) -> Result<Domain> {
     use SqlType::{Bytes, Date, DateTime, Time};
     Ok(match (left, right) {
-        (left, right) if left.is_text() && right.is_text() => {
+        (left, right)
+            if left.is_text() && right.is_text()
+                || left.is_string() && is_explicit(right)
+                || right.is_string() && is_explicit(left) =>
+        {
             let types = [left.clone(), right.clone()];
             Domain::Keys(common_collation(&types, &named(operator))?.0)
         }
@@ -136,6 +140,11 @@ pub(super) fn convert(expr: Expr, to: &Domain, schema: &DFSchema, rule: Rule<'_>
             "$clock",
             vec![rule.truncated.moment(MomentKind::TimeOrDate, expr)],
         ),
+        // Beside a COLLATE clause bytes are a text.
+        Domain::Keys(collation) if from.data_type() == &DataType::Binary => {
+            let text = fold(call("$text_of_bytes", vec![expr]), schema);
+            return Ok(collation_key(text, *collation));
+        }
         Domain::Keys(collation) => return Ok(collation_key(expr, *collation)),
         Domain::Bytes if from.data_type() == &DataType::Binary => expr,
         Domain::Bytes => call("$cast_binary", vec![expr]),

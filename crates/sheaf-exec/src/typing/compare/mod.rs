@@ -266,11 +266,11 @@ fn compare_sides(
         return compare_sides(op, text, right.expr, sides, found);
     }
     if is_made_of_literals(&right) && is_strong_text(&left.ty) {
-        let text = call("$cast_char", vec![right.expr]);
+        let text = call("$text_of_bytes", vec![right.expr]);
         return compare_sides(op, left.expr, text, sides, found);
     }
     if is_made_of_literals(&left) && is_strong_text(&right.ty) {
-        let text = call("$cast_char", vec![left.expr]);
+        let text = call("$text_of_bytes", vec![left.expr]);
         return compare_sides(op, text, right.expr, sides, found);
     }
     let is_moment = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });

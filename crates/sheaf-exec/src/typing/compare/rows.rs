@@ -7,7 +7,7 @@ use super::collation::texts_beside;
 use super::domain::{Domain, convert};
 use super::{PartOf, compare, comparison};
 use crate::functions::call;
-use crate::functions::types::{SqlType, common_collation};
+use crate::functions::types::{SqlType, common_collation, is_explicit};
 use crate::typing::once::computed_once;
 use crate::typing::{Purpose, Rule, literal, number_of_hybrid, operands, reached, type_of};
 
@@ -121,7 +121,8 @@ fn between_bounds(
         type_of(&high, schema)?,
     ];
     if types.iter().all(SqlType::is_string) {
-        let to = match types.iter().all(SqlType::is_text) {
+        let are_texts = types.iter().all(SqlType::is_text) || types.iter().any(is_explicit);
+        let to = match are_texts {
             true => Domain::Keys(common_collation(&types, "between")?.0),
             false => Domain::Bytes,
         };
