@@ -320,7 +320,9 @@ fn using_type(operands: &Operands<'_>) -> Result<Field> {
         true => Coercibility::Implicit,
         false => Coercibility::Coercible,
     };
-    let is_utf8mb3 = ["utf8", "utf8mb3"].iter().any(|set| name.eq_ignore_ascii_case(set));
+    let is_utf8mb3 = ["utf8", "utf8mb3"]
+        .iter()
+        .any(|set| name.eq_ignore_ascii_case(set));
     let collation = match is_utf8mb3 {
         true => Collation::Utf8mb4_general_ci,
         false => Collation::default(),

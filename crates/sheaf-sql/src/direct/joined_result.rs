@@ -455,7 +455,8 @@ impl Join {
         match (found, &self.shown) {
             (Found::Rows(mut rows), Shown::Columns(items)) => {
                 if self.order.is_some() {
-                    thread_work::note(Work::sort_of(rows.rows.len()));
+                    let most = window.limit.saturating_add(window.offset);
+                    thread_work::note(Work::sort_of(rows.rows.len()).of_first(most));
                     rows.sort();
                 }
                 self.send_rows(&rows, items, view, window, sink)

@@ -41,6 +41,14 @@ impl Work {
         }
     }
 
+    /// The same of a sort whose first rows alone are wanted, which count alone.
+    pub(crate) fn of_first(self, rows: u64) -> Work {
+        Work {
+            sorted_rows: self.sorted_rows.min(rows),
+            ..self
+        }
+    }
+
     /// One temporary table, in memory.
     pub(crate) fn temporary_table() -> Work {
         Work {

@@ -32,7 +32,11 @@ impl Session {
             return Ok(false);
         };
         if read.sorts() {
-            thread_work::note(Work::sort_of(rows.len()));
+            let most = match read.distinct {
+                Some(_) => u64::MAX,
+                None => limit.saturating_add(offset),
+            };
+            thread_work::note(Work::sort_of(rows.len()).of_first(most));
             rows.sort(read.distinct.is_some());
         }
         if read.distinct.is_some() {
