@@ -11,9 +11,9 @@
 //! Reference: MySQL manual, "CHECKSUM TABLE Statement"; <http://www.isthe.com/chongo/tech/comp/fnv/>.
 
 use arrow::array::RecordBatch;
-use sheaf_table::Table;
-use sheaf_types::Value;
+use sheaf_table::{Column, Table};
 use sheaf_types::error::codes;
+use sheaf_types::{ColumnType, Value};
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TableName};
@@ -22,6 +22,7 @@ use crate::query::rows::{Cell, Cells, Rows, value_at};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::warnings::Level;
+use crate::virtual_database::is_virtual_database;
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -56,7 +57,8 @@ impl Session {
     }
 
     fn checksum_of(&mut self, database: &str, table: &str, is_quick: bool) -> Result<Option<u64>> {
-        if self.table_names().view(database, table).is_some() {
+        let is_made = is_virtual_database(database) || self.is_system_table(database, table);
+        if is_made || self.table_names().view(database, table).is_some() {
             return Err(SqlError::new(
                 codes::WRONG_OBJECT,
                 format!("'{database}.{table}' is not BASE TABLE"),
@@ -76,12 +78,17 @@ impl Session {
     }
 }
 
-/// All columns that have a name, invisible ones too. LIMIT, since `sql_select_limit` is not meant.
+/// All columns that have a name, invisible ones too. A TIMESTAMP as its seconds, which no time zone changes. LIMIT, since
+/// `sql_select_limit` is not meant.
 fn query_of_all(table: &Table, database: &str, name: &str) -> String {
     let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
     let columns = table.definition.columns.iter();
     let columns = columns.filter(|column| !column.hidden);
-    let columns: Vec<String> = columns.map(|column| quoted(&column.name)).collect();
+    let shown = |column: &Column| match column.ty {
+        ColumnType::Timestamp { .. } => format!("UNIX_TIMESTAMP({})", quoted(&column.name)),
+        _ => quoted(&column.name),
+    };
+    let columns: Vec<String> = columns.map(shown).collect();
     format!(
         "SELECT {} FROM {}.{} LIMIT {}",
         columns.join(", "),
