@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sheaf_exec::MemoryTableSource;
-use sheaf_table::{Catalog, Column, Privileges, Table, View};
+use sheaf_table::{Catalog, Column, Privileges, Table, View, check_database_name};
 use sheaf_types::ColumnType;
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
@@ -344,6 +344,7 @@ impl Session {
         if is_virtual_database(&database) || self.engine.catalog().database_exists(&database) {
             Ok(database)
         } else {
+            check_database_name(&database)?;
             Err(SqlError::unknown_database(&database))
         }
     }

@@ -59,6 +59,7 @@ impl Session {
     ) -> Result<()> {
         let name = name.or_else(|| self.database.clone());
         let name = name.ok_or_else(SqlError::no_database_selected)?;
+        sheaf_table::check_database_name(&name)?;
         self.check_changeable(&name)?;
         let new = self.collation_in(options)?;
         let catalog = self.engine.catalog();
