@@ -457,6 +457,183 @@ impl<'a> Extents<'a> {
             sum.checked_add(self.part(value, as_bytes)?)
         })
     }
+
+    /// A function whose result is a text, or a byte string.
+    fn of_text_function(&self, (name, args): (&str, &[Scalar]), ty: &DataType) -> Option<Extent> {
+        let as_bytes = is_bytes(ty);
+        let argument = |position: usize| self.part(args.get(position)?, as_bytes);
+        let number = |position: usize| constant(args.get(position)?);
+        let length = match name {
+            "concat" => self.sum(args, as_bytes)?,
+            "concat_ws" => {
+                let (_, values) = args.split_first()?;
+                let separators = u32::try_from(values.len().saturating_sub(1)).ok()?;
+                let between = argument(0)?.checked_mul(separators)?;
+                self.sum(values, as_bytes)?.checked_add(between)?
+            }
+            "coalesce" | "$coalesce" | "greatest" | "least" | "$greatest" | "$least" => {
+                self.longest(args.iter(), as_bytes)?
+            }
+            "elt" => self.longest(args.get(1..)?.iter(), as_bytes)?,
+            "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
+            | "$collated" | "$typed" | "$result" | "$only_row" | "$counted_rows" | "$one_row"
+            | "$using" | "$moved_date" | "substring_index" => argument(0)?,
+            "left" | "right" => least(argument(0), number(1))?,
+            "substring" => {
+                let skipped = number(1).unwrap_or(0).saturating_sub(1);
+                let rest = argument(0).map(|length| length.saturating_sub(skipped));
+                least(rest, number(2))?
+            }
+            "repeat" => argument(0)?.checked_mul(number(1)?)?,
+            "$encoded" => {
+                let name = literal_text(args.get(1)?)?;
+                let encoding = TextEncoding::of_character_set(name);
+                let characters = self.part(args.first()?, false)?;
+                characters.checked_mul(encoding.character_bytes())?
+            }
+            "replace" => {
+                // Each character may be one that is replaced.
+                let (from, to) = (literal_length(args.get(1)?)?, argument(2)?);
+                argument(0)?.checked_mul(to.div_ceil(from.max(1)).max(1))?
+            }
+            "insert" => argument(0)?.checked_add(argument(3)?)?,
+            "quote" => argument(0)?.checked_mul(2)?.checked_add(2)?,
+            "lpad" | "rpad" | "$cast_char" | "$cast_binary" if args.len() > 1 => number(1)?,
+            "$cast_char" | "$text_of_bytes" | "$cast_binary" | "$short_double" => argument(0)?,
+            "space" => number(0)?,
+            "hex" => match is_string(args.first()?.field().data_type()) {
+                true => self.part(args.first()?, true)?.checked_mul(2)?,
+                // A BIGINT.
+                false => 16,
+            },
+            // Padded to whole blocks.
+            "$aes_encrypt" => {
+                (self.part(args.get(1)?, true)? / AES_BLOCK + 1).checked_mul(AES_BLOCK)?
+            }
+            "$aes_decrypt" => self.of(args.get(1)?)?.shown(),
+            "unhex" => self.part(args.first()?, true)?.div_ceil(2),
+            "soundex" => argument(0)?.max(4),
+            "format" => {
+                let number = args.first()?;
+                length_of_number_format(match number.field().data_type() {
+                    DataType::Float64 => LONGEST_FORMATTED,
+                    _ => self.of(number)?.shown(),
+                })
+            }
+            "date_format" | "time_format" => match literal_text(args.get(1)?) {
+                Some(format) => length_of_format(format)?,
+                None => length_of_unknown_format(argument(1)?)?,
+            },
+            "$json_value_text" => returned_length(args.first()?)?,
+            "char" => u32::try_from(args.len()).ok()?.checked_mul(BYTES_OF_CODE)?,
+            "make_set" => {
+                let texts = args.get(1..)?;
+                let separators = u32::try_from(texts.len().saturating_sub(1)).ok()?;
+                self.sum(texts, as_bytes)?.checked_add(separators)?
+            }
+            "export_set" => {
+                let each = self.longest(args.get(1..3)?.iter(), as_bytes)?;
+                let separator = if args.len() > 3 { argument(3)? } else { 1 };
+                let separators = separator.checked_mul(BITS_OF_SET - 1)?;
+                each.checked_mul(BITS_OF_SET)?.checked_add(separators)?
+            }
+            "$date_add" | "$date_subtract" => LONGEST_MOMENT,
+            "to_base64" => {
+                let digits = self.part(args.first()?, true)?.div_ceil(3).checked_mul(4)?;
+                digits + digits.saturating_sub(1) / BASE64_LINE
+            }
+            "json_type" => LONGEST_JSON_TYPE,
+            "json_quote" => argument(0)?.checked_mul(6)?.checked_add(2)?,
+            // September, Wednesday.
+            "dayname" | "monthname" => 9,
+            "md5" => 32,
+            "inet_ntoa" => 31,
+            "inet6_ntoa" => 39,
+            "inet6_aton" | "uuid_to_bin" => 16,
+            "bin_to_uuid" | "uuid" => 36,
+            "sha1" => 40,
+            "sha2" => number(1).map_or(LONGEST_HASH, |bits| match bits {
+                0 => 64,
+                bits => (bits / 4).min(LONGEST_HASH),
+            }),
+            "bin" | "oct" | "conv" => LONGEST_IN_A_BASE,
+            _ => return None,
+        };
+        Some(of_length(length, ty))
+    }
+
+    /// A function whose result is no text.
+    fn of_number_function(&self, (name, args): (&str, &[Scalar]), ty: &DataType) -> Option<Extent> {
+        let argument = |position: usize| self.of(args.get(position)?);
+        let digits = |position: usize| argument(position)?.digits();
+        let whole = |position: usize| digits(position).map(|(precision, scale)| precision - scale);
+        // Digits behind the point that a division adds.
+        let increment = || {
+            args.get(2)
+                .and_then(constant)
+                .unwrap_or(u32::from(DIV_PRECISION_INCREMENT))
+        };
+        Some(match name {
+            "length" | "octet_length" | "bit_length" | "character_length" | "locate" | "instr"
+            | "strcmp" | "ascii" | "field" | "find_in_set" | "interval" | "year" | "quarter"
+            | "month" | "week" | "weekofyear" | "day" | "dayofweek" | "dayofyear" | "weekday"
+            | "yearweek" | "hour" | "minute" | "second" | "microsecond" | "datediff"
+            | "to_days" | "time_to_sec" => Extent::int(),
+            "$extract" => extent_of_unit(literal_text(args.first()?)?),
+            "coalesce" | "$coalesce" | "$greatest" | "$least" => self.one_of(args.iter(), ty)?,
+            "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
+            | "$moved_date" | "$logarithm_of" | "$rounded_double" | "abs" => argument(0)?,
+            "$negate" => {
+                let (precision, scale) = digits(0)?;
+                Extent::exact(precision - scale, scale)
+            }
+            "$add" | "$subtract" | "$signed_subtract" => {
+                let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);
+                let whole = (one - scale).max(other - other_scale);
+                Extent::exact(whole.saturating_add(1), scale.max(other_scale))
+            }
+            "$multiply" => {
+                let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);
+                let scale = scale.saturating_add(other_scale);
+                Extent::exact(one.saturating_add(other).saturating_sub(scale), scale)
+            }
+            "$divide" => argument(0)?.divided_by(argument(1)?, increment())?,
+            "$average" => {
+                let (sum, scale) = digits(0)?;
+                Extent::Decimal {
+                    precision: sum.checked_sub(DIGITS_OF_SUM)? + increment(),
+                    scale: scale.saturating_add(increment()),
+                }
+            }
+            "$integer_divide" => Extent::of_digits(whole(0)?),
+            "$unix_timestamp" => {
+                let DataType::Decimal128(_, scale) = ty else {
+                    return None;
+                };
+                let scale = u32::try_from(*scale).ok()?;
+                Extent::Decimal {
+                    precision: DIGITS_OF_UNIX_TIME.saturating_add(scale),
+                    scale,
+                }
+            }
+            // It is less than the divisor, and no longer than the dividend.
+            "mod" => {
+                let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);
+                let scale = scale.max(other_scale);
+                Extent::exact(one.max(other).checked_sub(scale)?, scale)
+            }
+            // Rounding may carry.
+            "round" if matches!(ty, DataType::Decimal128(..)) && args.len() == 2 => {
+                let (scale, wanted) = (digits(0)?.1, constant(&args[1])?);
+                let carried = u32::from(wanted < scale);
+                Extent::exact(whole(0)?.saturating_add(carried), wanted.min(scale))
+            }
+            "truncate" if matches!(ty, DataType::Decimal128(..)) => {
+                Extent::exact(whole(0)?, constant(args.get(1)?)?.min(digits(0)?.1))
+            }
+            _ => return None,
+        })
+    }
 }
 
 /// What is one of several values of a type; `None` if one of them is not known.
