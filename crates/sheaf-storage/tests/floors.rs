@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["sheaf-memory"],
     &["sheaf-storage", "sheaf-types"],
-    &["sheaf-table", "sheaf-archive"],
+    &["sheaf-table", "sheaf-archive", "sheaf-binlog"],
     &["sheaf-access"],
     &["sheaf-exec"],
     &["sheaf-algebra"],
@@ -33,6 +33,7 @@ const UNKNOWN: &[(&str, &[&str])] = &[
     ("sheaf-storage", ABOVE_BATCHES),
     ("sheaf-types", ABOVE_BATCHES),
     ("sheaf-table", ABOVE_BATCHES),
+    ("sheaf-binlog", ABOVE_BATCHES),
     (
         "sheaf-access",
         &["datafusion", "sqlparser", "tokio", "futures", "mysql"],
@@ -144,6 +145,10 @@ const ORDER: &[(&str, &[&str])] = &[
         ],
     ),
     ("sheaf-archive", &["object_archive"]),
+    (
+        "sheaf-binlog",
+        &["error", "bytes", "gtid", "row", "table", "event", "file"],
+    ),
     (
         "sheaf-access",
         &[

@@ -1,0 +1,142 @@
+//! A binary log file: events one after the other, each with the position behind it.
+//!
+//! ```text
+//!   0    4                     127
+//!   | fe 'b' 'i' 'n' | FORMAT_DESCRIPTION | PREVIOUS_GTIDS | transactions ... | ROTATE or STOP |
+//! ```
+//!
+//! A file that is not closed says so in its first event. It is good up to its last transaction that is whole.
+
+use std::io::{self, Write};
+
+use crate::event::{self, Event, EventHeader, FormatDescription, GtidLog, PreviousGtids};
+use crate::gtid::GtidSet;
+
+/// The first bytes of a file.
+pub const MAGIC: &[u8; 4] = b"\xfebin";
+
+/// What a file begins with.
+#[derive(Debug, Clone)]
+pub struct FileStart {
+    version: String,
+    server_id: u32,
+    time: u32,
+    started: u32,
+    previous: GtidSet,
+}
+
+impl FileStart {
+    /// `time`: seconds since 1970. `previous`: all that the files before have.
+    pub fn new(version: &str, server_id: u32, time: u32, previous: GtidSet) -> FileStart {
+        FileStart {
+            version: version.to_string(),
+            server_id,
+            time,
+            started: 0,
+            previous,
+        }
+    }
+
+    /// Of the first file after the server's start.
+    pub fn of_started_server(mut self) -> FileStart {
+        self.started = self.time;
+        self
+    }
+}
+
+/// The events of a transaction, without GTID_LOG, which has their length.
+#[derive(Debug, Clone, Default)]
+pub struct Transaction {
+    events: Vec<u8>,
+}
+
+impl Transaction {
+    pub fn new() -> Transaction {
+        Transaction::default()
+    }
+
+    pub fn push(&mut self, header: &EventHeader, event: &dyn Event) {
+        event::push(&mut self.events, header, event);
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.events.len()
+    }
+}
+
+/// A file that is written.
+#[derive(Debug)]
+pub struct BinlogFile<W> {
+    out: W,
+    position: u64,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> BinlogFile<W> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn create(mut out: W, start: &FileStart) -> io::Result<BinlogFile<W>> {
+        out.write_all(MAGIC)?;
+        let position = MAGIC.len() as u64;
+        let mut file = BinlogFile {
+            out,
+            position,
+            buffer: Vec::new(),
+        };
+        let header = EventHeader::new(start.time, start.server_id);
+        let description = FormatDescription::new(&start.version, start.started).in_use();
+        file.write(&header, &description)?;
+        file.write(&header, &PreviousGtids(&start.previous))?;
+        Ok(file)
+    }
+
+    /// Where the next event begins.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Appends an event that is no part of a transaction.
+    ///
+    /// # Errors
+    /// Those of writing. How much was written is unknown then.
+    pub fn write(&mut self, header: &EventHeader, event: &dyn Event) -> io::Result<()> {
+        self.buffer.clear();
+        event::push(&mut self.buffer, header, event);
+        self.flush_buffer()
+    }
+
+    /// Appends a transaction, in one write.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn append(
+        &mut self,
+        header: &EventHeader,
+        gtid: GtidLog,
+        transaction: Transaction,
+    ) -> io::Result<()> {
+        let gtid = gtid.with_events_bytes(transaction.bytes());
+        self.buffer.clear();
+        event::push(&mut self.buffer, header, &gtid);
+        self.buffer.extend_from_slice(&transaction.events);
+        self.flush_buffer()
+    }
+
+    fn flush_buffer(&mut self) -> io::Result<()> {
+        event::seal(&mut self.buffer, self.position);
+        self.out.write_all(&self.buffer)?;
+        self.position += self.buffer.len() as u64;
+        Ok(())
+    }
+
+    /// What was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+/// Where the flags of the first event stand in the file, and what they are once it is closed. The checksum does not
+/// change.
+pub const CLOSED_FLAGS: (u64, [u8; 2]) = (MAGIC.len() as u64 + 17, [0, 0]);
