@@ -1,8 +1,8 @@
 //! A table as TABLE_MAP describes it, with all that binlog_row_metadata=FULL says.
 //!
 //! Rows events have no types. The TABLE_MAP in front of them has: a number and some bytes for each column, which
-//! suffice to find the values. What a follower needs beside them (names, signs, collations, labels, the primary key) is a list of
-//! *optional fields*, each with a type and a length:
+//! suffice to find the values. What a follower needs beside them (names, signs, collations, labels, the primary key) is
+//! a list of *optional fields*, each with a type and a length:
 //!
 //! | field | what it says |
 //! |---|---|

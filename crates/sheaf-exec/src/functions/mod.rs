@@ -27,6 +27,7 @@ pub mod date_names;
 pub mod digest;
 pub(crate) mod document;
 pub mod error;
+mod gtid;
 pub mod in_values;
 pub mod interval;
 pub(crate) mod json;
@@ -467,7 +468,7 @@ impl MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 21] = [
+    let tables: [&'static [Function]; 22] = [
         aes::FUNCTIONS,
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
@@ -478,6 +479,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         date::FUNCTIONS,
         date_format::FUNCTIONS,
         digest::FUNCTIONS,
+        gtid::FUNCTIONS,
         interval::FUNCTIONS,
         keys::FUNCTIONS,
         like::FUNCTIONS,

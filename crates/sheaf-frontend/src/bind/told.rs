@@ -192,7 +192,7 @@ fn is_system_variable(operand: &Expr) -> bool {
 
 /// Functions whose texts are in the server's own character set, and yield as literals do.
 fn is_in_utf8mb3(operand: &Expr) -> bool {
-    is_call_of(operand, &["charset", "collation", "uuid"])
+    is_call_of(operand, &["charset", "collation", "gtid_subtract", "uuid"])
 }
 
 /// Functions whose bytes are no column's, and yield as literals do.
