@@ -206,6 +206,30 @@ mod tests {
         assert!(sum.is_empty());
     }
 
+    /// The bytes that MySQL 9.7 wrote for the set.
+    #[test]
+    fn sets_with_tags_have_them_in_previous_gtids() {
+        let mut out = Vec::new();
+        set("B:7:tag:5,00000000-0000-0000-0000-0000000000ab:9").put(&mut out);
+        let number = |number: u8| [number, 0, 0, 0, 0, 0, 0, 0];
+        let server = |last: u8| {
+            let mut uuid = [0; 16];
+            uuid[15] = last;
+            uuid
+        };
+        let mut golden = vec![1, 3, 0, 0, 0, 0, 0, 1];
+        for (last, tag, first) in [
+            (0xAA, &b"\x00"[..], 7),
+            (0xAA, b"\x06tag", 5),
+            (0xAB, b"\x00", 9),
+        ] {
+            golden.extend(server(last));
+            golden.extend(tag);
+            golden.extend([number(1), number(first), number(first + 1)].concat());
+        }
+        assert_eq!(out, golden);
+    }
+
     #[test]
     fn commits_make_one_interval() {
         let server: Uuid = A.parse().unwrap();
