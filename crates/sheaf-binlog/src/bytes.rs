@@ -20,6 +20,21 @@ pub(crate) fn put_packed(out: &mut Vec<u8>, number: u64) {
     }
 }
 
+/// The number at the beginning of `bytes` that [`put_packed`] has appended.
+pub(crate) fn read_packed(bytes: &[u8]) -> Option<u64> {
+    let (first, rest) = bytes.split_first()?;
+    let length = match first {
+        0..=250 => return Some((*first).into()),
+        0xFC => 2,
+        0xFD => 3,
+        0xFE => 8,
+        _ => return None,
+    };
+    let mut number = [0; 8];
+    number[..length].copy_from_slice(rest.get(..length)?);
+    Some(u64::from_le_bytes(number))
+}
+
 /// Bytes of a number that [`put_packed`] appends.
 pub(crate) fn packed_bytes(number: u64) -> usize {
     match number {
@@ -78,6 +93,8 @@ mod tests {
             let mut out = Vec::new();
             put_packed(&mut out, number);
             assert_eq!((out.len(), packed_bytes(number)), (length, length));
+            assert_eq!(read_packed(&out), Some(number));
+            assert_eq!(read_packed(&out[..out.len() - 1]), None);
         }
     }
 

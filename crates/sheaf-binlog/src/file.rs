@@ -92,6 +92,15 @@ impl<W: Write> BinlogFile<W> {
         Ok(file)
     }
 
+    /// Goes on in a file that ends at `position`, as [`recovery`](crate::recovery) says.
+    pub fn resume(out: W, position: u64) -> BinlogFile<W> {
+        BinlogFile {
+            out,
+            position,
+            buffer: Vec::new(),
+        }
+    }
+
     /// Where the next event begins.
     pub fn position(&self) -> u64 {
         self.position

@@ -53,12 +53,14 @@
 //! | [`table`] | a table as TABLE_MAP describes it |
 //! | [`event`] | the events |
 //! | [`file`] | a binary log file |
+//! | [`recovery`] | what a crash left of a file |
 
 mod bytes;
 pub mod error;
 pub mod event;
 pub mod file;
 pub mod gtid;
+pub mod recovery;
 pub mod row;
 pub mod table;
 

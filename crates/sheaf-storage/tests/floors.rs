@@ -147,7 +147,7 @@ const ORDER: &[(&str, &[&str])] = &[
     ("sheaf-archive", &["object_archive"]),
     (
         "sheaf-binlog",
-        &["error", "bytes", "gtid", "row", "table", "event", "file"],
+        &["error", "bytes", "gtid", "row", "table", "event", "file", "recovery"],
     ),
     (
         "sheaf-access",

@@ -1,8 +1,8 @@
 //! GTID_LOG: the first event of each transaction.
 
 use super::{CHECKSUM_BYTES, Event, EventType, HEADER_BYTES};
-use crate::bytes::{packed_bytes, put_little, put_packed};
-use crate::gtid::Gtid;
+use crate::bytes::{packed_bytes, put_little, put_packed, read_packed};
+use crate::gtid::{Gtid, Uuid};
 
 /// There are numbers of the order of commits.
 const LOGICAL_CLOCK: u8 = 2;
@@ -77,6 +77,25 @@ impl GtidLog {
     pub(crate) fn with_events_bytes(mut self, bytes: usize) -> GtidLog {
         self.events_bytes = bytes as u64;
         self
+    }
+
+    /// The transaction that a body is of, and the bytes of all its events.
+    pub(crate) fn read(body: &[u8]) -> Option<(Gtid, u64)> {
+        let (_, rest) = body.split_first()?;
+        let (server, rest) = rest.split_first_chunk::<16>()?;
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        let gtid = Gtid::new(Uuid(*server), u64::from_le_bytes(*number))?;
+        // The clock and its two numbers.
+        let times = rest.get(1 + 8 + 8..)?;
+        let has_another = times.get(TIME_BYTES - 1)? & 0x80 != 0;
+        let behind = times.get(
+            if has_another {
+                2 * TIME_BYTES
+            } else {
+                TIME_BYTES
+            }..,
+        )?;
+        Some((gtid, read_packed(behind)?))
     }
 
     fn original_time(&self) -> Option<u64> {

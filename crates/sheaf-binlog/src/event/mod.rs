@@ -33,8 +33,8 @@ pub const HEADER_BYTES: usize = 19;
 pub const CHECKSUM_BYTES: usize = 4;
 
 /// Where the length, the end position and the flags stand in the header.
-const LENGTH_PLACE: usize = 9;
-const END_PLACE: usize = 13;
+pub(crate) const LENGTH_PLACE: usize = 9;
+pub(crate) const END_PLACE: usize = 13;
 const FLAGS_PLACE: usize = 17;
 
 /// Flags of an event.
@@ -67,6 +67,30 @@ pub enum EventType {
     DeleteRows = 32,
     GtidLog = 33,
     PreviousGtids = 35,
+}
+
+impl EventType {
+    const ALL: [EventType; 12] = [
+        EventType::Query,
+        EventType::Stop,
+        EventType::Rotate,
+        EventType::FormatDescription,
+        EventType::Xid,
+        EventType::TableMap,
+        EventType::Heartbeat,
+        EventType::WriteRows,
+        EventType::UpdateRows,
+        EventType::DeleteRows,
+        EventType::GtidLog,
+        EventType::PreviousGtids,
+    ];
+
+    /// The type of this number.
+    pub(crate) fn of(number: u8) -> Option<EventType> {
+        EventType::ALL
+            .into_iter()
+            .find(|known| *known as u8 == number)
+    }
 }
 
 /// When and where an event was made.
@@ -133,6 +157,14 @@ pub fn seal_one(event: &mut [u8], end: u64) {
     };
     let checksum = checksum(&event[..body]);
     event[body..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Whether an event has the checksum of its bytes.
+pub(crate) fn is_sound(event: &[u8]) -> bool {
+    let Some(body) = event.len().checked_sub(CHECKSUM_BYTES) else {
+        return false;
+    };
+    event[body..] == checksum(&event[..body]).to_le_bytes()
 }
 
 /// The checksum of an event without its last four bytes. A file that is in use has the checksum of one that is not, so

@@ -87,6 +87,35 @@ impl GtidSet {
         })
     }
 
+    /// The set that a body of PREVIOUS_GTIDS has. `None`: it is none.
+    pub(crate) fn read(body: &[u8]) -> Option<GtidSet> {
+        let (head, mut rest) = body.split_first_chunk::<8>()?;
+        let is_tagged = head[7] == TAGGED_FORMAT;
+        let count = u64::from_le_bytes(*head);
+        let count = match is_tagged {
+            true => count << 8 >> 16,
+            false => count,
+        };
+        let mut set = GtidSet::new();
+        for _ in 0..count {
+            let server = Uuid(*take(&mut rest)?);
+            let mut tag = Tag::default();
+            if is_tagged {
+                let [length] = take(&mut rest)?;
+                let (text, behind) = rest.split_at_checked(usize::from(length >> 1))?;
+                tag = Tag::new(std::str::from_utf8(text).ok()?)?;
+                rest = behind;
+            }
+            for _ in 0..u64::from_le_bytes(*take(&mut rest)?) {
+                let first = u64::from_le_bytes(*take(&mut rest)?);
+                let behind = u64::from_le_bytes(*take(&mut rest)?);
+                let last = behind.checked_sub(1)?;
+                set.add_interval(server, tag.clone(), Interval { first, last });
+            }
+        }
+        rest.is_empty().then_some(set)
+    }
+
     /// Appends the body of PREVIOUS_GTIDS: a number of series, and for each the server, the tag where there are tags,
     /// and its intervals with the number behind the last one.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
@@ -111,6 +140,13 @@ impl GtidSet {
             }
         }
     }
+}
+
+/// Takes bytes from the left.
+fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (taken, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(taken)
 }
 
 impl fmt::Display for GtidSet {
@@ -228,6 +264,11 @@ mod tests {
             golden.extend([number(1), number(first), number(first + 1)].concat());
         }
         assert_eq!(out, golden);
+        let tagged = set("B:7:tag:5,00000000-0000-0000-0000-0000000000ab:9");
+        assert_eq!(GtidSet::read(&golden), Some(tagged));
+        for end in 0..golden.len() {
+            assert_eq!(GtidSet::read(&golden[..end]), None);
+        }
     }
 
     #[test]
