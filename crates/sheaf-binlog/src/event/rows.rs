@@ -22,6 +22,8 @@ const TABLE_BYTES: usize = 6;
 const EXACT_BITS: u16 = 1;
 /// The last rows event of its statement.
 const STATEMENT_END: u16 = 1;
+/// Followers check no foreign keys: the session had foreign_key_checks off, or a foreign key made the change.
+const NO_FOREIGN_KEY_CHECKS: u16 = 1 << 1;
 /// Followers change no rows by foreign keys: such changes are logged, too. MySQL has it since 9.6.
 const FOREIGN_KEYS_LOGGED: u16 = 1 << 4;
 /// The length of extra data is included in itself, and there is none.
@@ -202,6 +204,12 @@ impl<'t> RowsEvent<'t> {
     /// The last event of its statement.
     pub fn ending_statement(mut self) -> RowsEvent<'t> {
         self.flags |= STATEMENT_END;
+        self
+    }
+
+    /// Changes that a foreign key has made, or of a session with foreign_key_checks off: followers check none.
+    pub fn without_foreign_key_checks(mut self) -> RowsEvent<'t> {
+        self.flags |= NO_FOREIGN_KEY_CHECKS;
         self
     }
 

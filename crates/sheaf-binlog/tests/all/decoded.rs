@@ -2,7 +2,7 @@
 
 use mysql_common::Value as Theirs;
 use mysql_common::binlog::BinlogFile as Reader;
-use mysql_common::binlog::consts::BinlogVersion;
+use mysql_common::binlog::consts::{BinlogVersion, RowsEventFlags};
 use mysql_common::binlog::events::{EventData, OptionalMetadataField};
 use mysql_common::binlog::value::BinlogValue;
 use mysql_common::serde_json;
@@ -286,6 +286,37 @@ fn values_of_other_columns_are_refused_and_nothing_is_left_of_them() {
         assert!(rows.push_delete(&row).is_err(), "an event of inserts");
         assert_eq!(rows.body_bytes(), before);
     }
+}
+
+#[test]
+fn mysql_common_reads_the_flags_of_rows() {
+    let case = &cases::all()[0];
+    let table = case.table();
+    let start = FileStart::new("8.0.99-Sheaf", 1, 0, GtidSet::new());
+    let mut file = BinlogFile::create(Vec::new(), &start).unwrap();
+    file.write(&HEADER, &TableMap::new(5, &table)).unwrap();
+    let rows = || RowsEvent::delete(5, &table, table.all_columns());
+    file.write(&HEADER, &rows()).unwrap();
+    file.write(&HEADER, &rows().without_foreign_key_checks())
+        .unwrap();
+    file.write(
+        &HEADER,
+        &rows().with_foreign_keys_logged().ending_statement(),
+    )
+    .unwrap();
+    let bytes = file.into_inner();
+    let mut flags = Vec::new();
+    for event in Reader::new(BinlogVersion::Version4, &bytes[..]).unwrap() {
+        if let Some(EventData::RowsEvent(rows)) = event.unwrap().read_data().unwrap() {
+            flags.push(rows.flags());
+        }
+    }
+    // It does not know the flag of MySQL 9.6, and leaves it out.
+    let (checks, end) = (
+        RowsEventFlags::NO_FOREIGN_KEY_CHECKS,
+        RowsEventFlags::STMT_END,
+    );
+    assert_eq!(flags, [RowsEventFlags::empty(), checks, end]);
 }
 
 #[test]
