@@ -85,8 +85,8 @@ impl EventType {
         EventType::PreviousGtids,
     ];
 
-    /// The type of this number.
-    pub(crate) fn of(number: u8) -> Option<EventType> {
+    /// The type of this number. `None`: it is none that we write.
+    pub fn of(number: u8) -> Option<EventType> {
         EventType::ALL
             .into_iter()
             .find(|known| *known as u8 == number)

@@ -2,6 +2,10 @@
 
 use std::fmt::Write as _;
 
+use sheaf_binlog::event::rows::{RowsEvent, TableMap};
+use sheaf_binlog::event::{EventHeader, GtidLog, Query, Xid};
+use sheaf_binlog::file::{BinlogFile, FileStart, Transaction};
+use sheaf_binlog::gtid::{Gtid, GtidSet, Uuid};
 use sheaf_binlog::table::{KeyColumn, LoggedColumn, LoggedTable};
 use sheaf_types::assignment::{Mode, assign};
 use sheaf_types::json::Builder;
@@ -612,4 +616,40 @@ pub(crate) fn all() -> Vec<Case> {
     ];
     all.extend(fractions);
     all
+}
+
+const HEADER: EventHeader = EventHeader {
+    time: 1_700_000_000,
+    server_id: 9,
+};
+
+/// A file with the rows of some tables, inserted by a transaction each.
+pub(crate) fn file_of(cases: &[Case]) -> Vec<u8> {
+    let start = FileStart::new(
+        "8.0.99-Sheaf",
+        HEADER.server_id,
+        HEADER.time,
+        GtidSet::new(),
+    );
+    let mut file = BinlogFile::create(Vec::new(), &start).unwrap();
+    for (case, number) in cases.iter().zip(1..) {
+        let table = case.table();
+        let mut transaction = Transaction::new();
+        transaction.push(&HEADER, &Query::begin(DATABASE));
+        transaction.push(&HEADER, &TableMap::new(number, &table));
+        let mut rows = RowsEvent::insert(number, &table, table.all_columns());
+        for row in case.values() {
+            if let Some(full) = rows.push_insert(&row).unwrap() {
+                transaction.push(&HEADER, &full);
+            }
+        }
+        transaction.push(&HEADER, &rows.ending_statement());
+        transaction.push(&HEADER, &Xid(number));
+        let gtid = Gtid::new(Uuid([7; 16]), number).unwrap();
+        let gtid = GtidLog::new(gtid)
+            .in_order(number - 1, number)
+            .committed(1_700_000_000_000_000, 80_099);
+        file.append(&HEADER, gtid, transaction).unwrap();
+    }
+    file.into_inner()
 }

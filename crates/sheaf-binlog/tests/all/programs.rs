@@ -3,8 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Output};
 
-use crate::cases;
-use crate::decoded::file_of;
+use crate::cases::{self, file_of};
 
 /// What a program says of a file, or `None` if it is not installed.
 fn run(program: &str, file: &std::path::Path) -> Option<Output> {

@@ -5,8 +5,7 @@ use sheaf_binlog::file::{BinlogFile, Transaction};
 use sheaf_binlog::gtid::{Gtid, Uuid};
 use sheaf_binlog::recovery::{Recovered, recover};
 
-use crate::cases;
-use crate::decoded::file_of;
+use crate::cases::{self, file_of};
 
 /// A file without much in it, and what is found of it if it ends behind the start or behind one of its transactions.
 fn file_and_ends() -> (Vec<u8>, Vec<Recovered>) {
