@@ -80,7 +80,7 @@ pub(super) fn put_time(out: &mut Vec<u8>, micros: i64, digits: u8) {
 /// Hours, minutes and seconds in their bits, and microseconds; of a TIME that is not below zero.
 fn time_parts(micros: i64) -> (i64, i64) {
     let seconds = micros / SECOND;
-    let whole = (seconds / 3600) << 12 | (seconds / 60 % 60) << 6 | seconds % 60;
+    let whole = ((seconds / 3600) << 12) | ((seconds / 60 % 60) << 6) | (seconds % 60);
     (whole, micros % SECOND)
 }
 
