@@ -60,7 +60,8 @@ pub struct QueryContext {
     pub microseconds: Option<u32>,
     pub default_collation_for_utf8mb4: u16,
     /// Databases that the statement changes. Followers may run statements about different ones beside each other.
-    pub updated_databases: Vec<String>,
+    /// `None`: it is to run alone, as changes of tables with foreign keys are.
+    pub updated_databases: Option<Vec<String>>,
     /// Of CREATE TABLE and ALTER TABLE.
     pub explicit_defaults_for_timestamp: Option<bool>,
     /// The number of a DDL statement in the storage engine.
@@ -90,7 +91,7 @@ impl Default for QueryContext {
             updated_tables: 0,
             microseconds: None,
             default_collation_for_utf8mb4: utf8mb4,
-            updated_databases: Vec::new(),
+            updated_databases: Some(Vec::new()),
             explicit_defaults_for_timestamp: None,
             ddl_xid: None,
             require_primary_key: None,
@@ -157,15 +158,11 @@ impl QueryContext {
     }
 
     fn put_updated_databases(&self, out: &mut Vec<u8>) {
-        match self.updated_databases.len() {
-            0 => {}
-            1..=MAX_UPDATED_DATABASES => {
-                put(
-                    out,
-                    status::UPDATED_DATABASES,
-                    &[self.updated_databases.len() as u8],
-                );
-                for name in &self.updated_databases {
+        match &self.updated_databases {
+            Some(names) if names.is_empty() => {}
+            Some(names) if names.len() <= MAX_UPDATED_DATABASES => {
+                put(out, status::UPDATED_DATABASES, &[names.len() as u8]);
+                for name in names {
                     out.extend_from_slice(name.as_bytes());
                     out.push(0);
                 }

@@ -20,10 +20,14 @@ use crate::table::LoggedTable;
 const TABLE_BYTES: usize = 6;
 /// TABLE_MAP: the lengths of BITs are exact. MySQL has this flag always.
 const EXACT_BITS: u16 = 1;
+/// TABLE_MAP: foreign keys bind the table to others.
+const OF_FOREIGN_KEYS: u16 = 1 << 1;
 /// The last rows event of its statement.
 const STATEMENT_END: u16 = 1;
 /// Followers check no foreign keys: the session had foreign_key_checks off, or a foreign key made the change.
 const NO_FOREIGN_KEY_CHECKS: u16 = 1 << 1;
+/// The session had unique_checks off.
+const RELAXED_UNIQUE_CHECKS: u16 = 1 << 2;
 /// Followers change no rows by foreign keys: such changes are logged, too. MySQL has it since 9.6.
 const FOREIGN_KEYS_LOGGED: u16 = 1 << 4;
 /// The length of extra data is included in itself, and there is none.
@@ -38,12 +42,24 @@ pub const MAX_EVENT_BYTES: usize = 8192;
 pub struct TableMap<'t> {
     id: u64,
     table: &'t LoggedTable,
+    flags: u16,
 }
 
 impl<'t> TableMap<'t> {
     /// The number has 48 bits.
     pub fn new(id: u64, table: &'t LoggedTable) -> TableMap<'t> {
-        TableMap { id, table }
+        TableMap {
+            id,
+            table,
+            flags: EXACT_BITS,
+        }
+    }
+
+    /// A foreign key refers to the table, or the table has one that the session checks. Followers run such transactions
+    /// alone, so the [`QueryContext`](super::QueryContext) of their BEGIN names no databases.
+    pub fn of_foreign_keys(mut self) -> TableMap<'t> {
+        self.flags |= OF_FOREIGN_KEYS;
+        self
     }
 }
 
@@ -54,7 +70,7 @@ impl Event for TableMap<'_> {
 
     fn put_body(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.to_le_bytes()[..TABLE_BYTES]);
-        out.extend_from_slice(&EXACT_BITS.to_le_bytes());
+        out.extend_from_slice(&self.flags.to_le_bytes());
         out.extend_from_slice(self.table.description());
     }
 }
@@ -210,6 +226,12 @@ impl<'t> RowsEvent<'t> {
     /// Changes that a foreign key has made, or of a session with foreign_key_checks off: followers check none.
     pub fn without_foreign_key_checks(mut self) -> RowsEvent<'t> {
         self.flags |= NO_FOREIGN_KEY_CHECKS;
+        self
+    }
+
+    /// Changes of a session with unique_checks off: followers apply them with it off, too.
+    pub fn without_unique_checks(mut self) -> RowsEvent<'t> {
+        self.flags |= RELAXED_UNIQUE_CHECKS;
         self
     }
 

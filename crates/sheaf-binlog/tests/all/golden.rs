@@ -33,7 +33,7 @@ fn push_part(
     part: &Part,
     is_last: bool,
 ) {
-    let flagged = RowsEvent::with_foreign_keys_logged;
+    let flagged = |event| (part.flagged)(RowsEvent::with_foreign_keys_logged(event));
     let mut push = |event: &RowsEvent<'_>| transaction.push(header, event);
     let last = match &part.change {
         Change::Insert(rows, columns) => {
@@ -125,12 +125,21 @@ fn ours(golden: &[u8], steps: Vec<Step>) -> Vec<u8> {
                 let Some(Step::Rows(statement)) = statements.next() else {
                     panic!("no rows, but of {names:?}");
                 };
-                let RowsStatement { sql, tables, parts } = &statement;
+                let RowsStatement {
+                    sql, tables, parts, ..
+                } = &statement;
                 assert_eq!(names.len(), tables.len(), "{sql}: {names:?}");
                 assert!(sql.contains(names[0]), "{sql}: {names:?}");
                 let (_, _, transaction) = open.as_mut().unwrap();
                 for (id, table) in ids.iter().zip(tables) {
-                    transaction.push(&header, &TableMap::new(*id, table));
+                    let map = TableMap::new(*id, table);
+                    transaction.push(
+                        &header,
+                        &match statement.has_foreign_keys {
+                            true => map.of_foreign_keys(),
+                            false => map,
+                        },
+                    );
                 }
                 for (part, left) in parts.iter().zip((0..parts.len()).rev()) {
                     let table = (ids[part.table], &tables[part.table]);

@@ -186,8 +186,10 @@ impl<'f> Fields<'f> {
             }
             9 => context.updated_tables = self.number(8),
             12 => {
-                let count = self.number(1);
-                context.updated_databases = (0..count).map(|_| self.text_until_zero()).collect();
+                context.updated_databases = match self.number(1) {
+                    254 => None,
+                    count => Some((0..count).map(|_| self.text_until_zero()).collect()),
+                }
             }
             13 => context.microseconds = Some(self.number(3) as u32),
             16 => context.explicit_defaults_for_timestamp = Some(self.number(1) != 0),

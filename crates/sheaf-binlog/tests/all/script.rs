@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use sheaf_binlog::event::rows::RowsEvent;
 use sheaf_binlog::row::columns::{ColumnSet, RowImage};
 use sheaf_binlog::table::{KeyColumn, LoggedColumn, LoggedTable};
 use sheaf_types::{ColumnType, Value};
@@ -33,6 +34,8 @@ pub(crate) struct RowsStatement {
     pub(crate) tables: Vec<LoggedTable>,
     /// In the order of their rows events.
     pub(crate) parts: Vec<Part>,
+    /// Foreign keys refer to the tables, or were checked.
+    pub(crate) has_foreign_keys: bool,
 }
 
 impl RowsStatement {
@@ -41,8 +44,25 @@ impl RowsStatement {
         RowsStatement {
             sql: sql.into(),
             tables: vec![table.clone()],
-            parts: vec![Part { table: 0, change }],
+            parts: vec![Part {
+                table: 0,
+                change,
+                flagged: |event| event,
+            }],
+            has_foreign_keys: false,
         }
+    }
+
+    fn flagged(mut self, flagged: Flagged) -> RowsStatement {
+        self.parts
+            .iter_mut()
+            .for_each(|part| part.flagged = flagged);
+        self
+    }
+
+    fn of_foreign_keys(mut self) -> RowsStatement {
+        self.has_foreign_keys = true;
+        self
     }
 }
 
@@ -51,7 +71,11 @@ pub(crate) struct Part {
     /// The place in the statement's tables.
     pub(crate) table: usize,
     pub(crate) change: Change,
+    /// Enters the flags of its events.
+    pub(crate) flagged: Flagged,
 }
+
+type Flagged = for<'t> fn(RowsEvent<'t>) -> RowsEvent<'t>;
 
 impl Step {
     fn setting(sql: impl Into<String>) -> Step {
@@ -86,6 +110,7 @@ pub(crate) fn steps() -> Vec<Step> {
     }
     steps.extend(steps_of_images());
     steps.extend(steps_of_keys());
+    steps.extend(steps_of_sessions());
     steps.push(Step::setting("FLUSH BINARY LOGS"));
     steps
 }
@@ -208,6 +233,87 @@ fn steps_of_keys() -> Vec<Step> {
         steps.push(Step::rows(sql, &table, change));
     }
     steps
+}
+
+/// Foreign keys that delete rows, and sessions that check less or number otherwise.
+fn steps_of_sessions() -> Vec<Step> {
+    let ty = || ColumnType::parse("int").unwrap();
+    let id = || LoggedColumn::new("id", ty(), false);
+    let key = [KeyColumn::whole(0)];
+    let parent = LoggedTable::new(DATABASE, "parent", vec![id()], &key).unwrap();
+    let columns = vec![id(), LoggedColumn::new("parent", ty(), true)];
+    let child = LoggedTable::new(DATABASE, "child", columns, &key).unwrap();
+    let row = |values: &[i64]| -> Vec<Value> { values.iter().copied().map(Value::Int).collect() };
+    let insert = |sql: &str, table: &LoggedTable, rows: &[&[i64]]| {
+        let rows = rows.iter().map(|values| row(values)).collect();
+        RowsStatement::new(sql, table, Change::Insert(rows, table.all_columns()))
+    };
+    let insert_parent = |id: i64| {
+        let sql = format!("INSERT INTO parent VALUES ({id})");
+        insert(&sql, &parent, &[&[id]]).of_foreign_keys()
+    };
+    // The child comes before its parent, one parent after the other.
+    let of_parent = |id| Part {
+        table: 0,
+        change: Change::Delete(vec![row(&[id])], parent.all_columns()),
+        flagged: |event| event,
+    };
+    let of_children = |rows: &[&[i64]]| Part {
+        table: 1,
+        change: Change::Delete(
+            rows.iter().map(|values| row(values)).collect(),
+            child.all_columns(),
+        ),
+        flagged: |event| event.without_foreign_key_checks(),
+    };
+    vec![
+        Step::Ddl("CREATE TABLE parent (id int NOT NULL PRIMARY KEY)".to_string()),
+        Step::Ddl(
+            "CREATE TABLE child (id int NOT NULL PRIMARY KEY, parent int, \
+             FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE)"
+                .to_string(),
+        ),
+        Step::Rows(
+            insert("INSERT INTO parent VALUES (1), (2)", &parent, &[&[1], &[2]]).of_foreign_keys(),
+        ),
+        Step::Rows(
+            insert(
+                "INSERT INTO child VALUES (1, 1), (2, 1), (3, 2)",
+                &child,
+                &[&[1, 1], &[2, 1], &[3, 2]],
+            )
+            .of_foreign_keys(),
+        ),
+        Step::Rows(RowsStatement {
+            sql: "DELETE FROM parent".to_string(),
+            tables: vec![parent.clone(), child.clone()],
+            parts: vec![
+                of_children(&[&[1, 1], &[2, 1]]),
+                of_parent(1),
+                of_children(&[&[3, 2]]),
+                of_parent(2),
+            ],
+            has_foreign_keys: true,
+        }),
+        Step::setting("SET foreign_key_checks = 0"),
+        // The key of the child is not checked, so it does not count.
+        Step::Rows(
+            insert("INSERT INTO child VALUES (4, 9)", &child, &[&[4, 9]])
+                .flagged(|event| event.without_foreign_key_checks()),
+        ),
+        Step::Rows(insert_parent(6).flagged(|event| event.without_foreign_key_checks())),
+        Step::setting("SET foreign_key_checks = 1"),
+        Step::setting("SET unique_checks = 0"),
+        Step::Rows(insert_parent(3).flagged(|event| event.without_unique_checks())),
+        Step::setting("SET unique_checks = 1"),
+        Step::setting("SET auto_increment_increment = 10, auto_increment_offset = 3"),
+        Step::Rows(insert_parent(4)),
+        Step::setting("SET auto_increment_increment = 1, auto_increment_offset = 1"),
+        Step::setting("SET autocommit = 0"),
+        Step::Rows(insert_parent(5)),
+        Step::setting("COMMIT"),
+        Step::setting("SET autocommit = 1"),
+    ]
 }
 
 #[test]
