@@ -6,16 +6,29 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use crate::column::ColumnId;
 
 const BITS: usize = u64::BITS as usize;
 
 /// A set of columns. Neither the first word nor the last one is 0, so equal sets have equal words.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Default, PartialEq, Eq, Hash)]
 pub struct ColumnSet {
     /// The place of the first word; 0 if there is none.
     first: usize,
-    words: Vec<u64>,
+    /// The columns of a few tables are two words, and a plan has hundreds of sets: these need no memory of their own.
+    words: SmallVec<[u64; 2]>,
+}
+
+impl Clone for ColumnSet {
+    fn clone(&self) -> ColumnSet {
+        ColumnSet {
+            first: self.first,
+            // Copies words, where the derived one goes through them.
+            words: SmallVec::from_slice(&self.words),
+        }
+    }
 }
 
 impl ColumnSet {
@@ -41,7 +54,7 @@ impl ColumnSet {
         }
         if first < self.first {
             let missing = self.first - first;
-            self.words.splice(0..0, std::iter::repeat_n(0, missing));
+            self.words.insert_many(0, std::iter::repeat_n(0, missing));
             self.first = first;
         }
         if self.end() < end {
@@ -130,10 +143,14 @@ impl ColumnSet {
     /// The columns in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = ColumnId> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {
-            let place = self.first + at;
-            (0..BITS)
-                .filter(move |bit| word & (1 << bit) != 0)
-                .map(move |bit| ColumnId((place * BITS + bit) as u32))
+            let first = (self.first + at) * BITS;
+            let mut rest = *word;
+            std::iter::from_fn(move || {
+                let bit = rest.trailing_zeros();
+                // Without its last bit; none is left of 0.
+                rest &= rest.checked_sub(1)?;
+                Some(ColumnId(first as u32 + bit))
+            })
         })
     }
 

@@ -1,5 +1,7 @@
 //! The character sets and collations that clients may name.
 
+use std::sync::LazyLock;
+
 pub use crate::collation_names::COLLATIONS;
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
@@ -10,6 +12,9 @@ pub const BINARY_COLLATION_ID: u16 = 63;
 /// Stands for a client that gets texts as they are (`character_set_results = NULL`): each column is labelled with its
 /// own collation. No collation has this id.
 pub const OWN_COLLATION_ID: u16 = 0;
+
+/// The last id of a collation of MySQL's.
+const LAST_COLLATION_ID: u16 = 323;
 
 /// Character sets that clients name. Text is UTF-8 throughout; statements and results in the others are converted (see
 /// [`crate::encoding`]).
@@ -176,8 +181,16 @@ pub fn collation_of_id(id: u16) -> &'static str {
         )
 }
 
-/// The encoding of texts that are labelled with a collation, by MySQL's number.
+/// The encoding of texts that are labelled with a collation, by MySQL's number. Every result set asks for it, so the
+/// answers are looked for once.
 pub fn encoding_of_collation_id(id: u16) -> TextEncoding {
+    static KNOWN: LazyLock<Vec<TextEncoding>> =
+        LazyLock::new(|| (0..=LAST_COLLATION_ID).map(encoding_of_id).collect());
+    let known = KNOWN.get(usize::from(id)).copied();
+    known.unwrap_or_else(|| encoding_of_id(id))
+}
+
+fn encoding_of_id(id: u16) -> TextEncoding {
     TextEncoding::of_character_set(character_set_of(collation_of_id(id)))
 }
 

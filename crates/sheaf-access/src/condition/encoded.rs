@@ -6,6 +6,7 @@
 //! cannot hold need no special case: the range is empty or everything. Strings, and decimals too wide for a word,
 //! compare as bytes.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use sheaf_types::Value;
@@ -21,6 +22,8 @@ pub(crate) enum WordSet {
     Not(u64),
     /// One of these, ascending.
     OneOf(Vec<u64>),
+    /// In one of these ranges, bounds included: ascending, no two of them overlap or touch.
+    Ranges(Vec<(u64, u64)>),
     /// Any word: the value only has to be not NULL.
     Any,
     /// No word.
@@ -47,8 +50,56 @@ impl WordSet {
             (Self::Within { low: a, span: s }, Self::Within { low: b, span: t }) => {
                 Self::range(*a.max(b), (a + s).min(b + t))
             }
+            (Self::Ranges(_) | Self::OneOf(_), Self::Within { low, span }) => {
+                Self::of_ranges(clipped(self.ranges(), *low, low + span))
+            }
+            (Self::Within { low, span }, Self::Ranges(_) | Self::OneOf(_)) => {
+                Self::of_ranges(clipped(other.ranges(), *low, low + span))
+            }
             _ => return None,
         })
+    }
+
+    /// The words in any of the sets.
+    fn union(sets: &[Self]) -> Self {
+        let mut ranges: Vec<_> = sets.iter().flat_map(Self::ranges).collect();
+        ranges.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges {
+            match merged.last_mut() {
+                Some((_, last)) if low <= last.saturating_add(1) => *last = high.max(*last),
+                _ => merged.push((low, high)),
+            }
+        }
+        Self::of_ranges(merged)
+    }
+
+    /// The set as ascending ranges.
+    fn ranges(&self) -> Vec<(u64, u64)> {
+        match self {
+            Self::Within { low, span } => vec![(*low, low + span)],
+            Self::Not(word) => {
+                let below = word.checked_sub(1).map(|high| (0, high));
+                let above = word.checked_add(1).map(|low| (low, u64::MAX));
+                below.into_iter().chain(above).collect()
+            }
+            Self::OneOf(words) => words.iter().map(|&word| (word, word)).collect(),
+            Self::Ranges(ranges) => ranges.clone(),
+            Self::Any => vec![(0, u64::MAX)],
+            Self::Nothing => Vec::new(),
+        }
+    }
+
+    /// The set of ascending ranges.
+    fn of_ranges(ranges: Vec<(u64, u64)>) -> Self {
+        match ranges.as_slice() {
+            [] => Self::Nothing,
+            &[(low, high)] => Self::range(low, high),
+            ranges if ranges.iter().all(|(low, high)| low == high) => {
+                Self::OneOf(ranges.iter().map(|&(word, _)| word).collect())
+            }
+            _ => Self::Ranges(ranges),
+        }
     }
 
     /// Keeps in `selection` the entries whose word, given by `load`, is in the set.
@@ -70,10 +121,24 @@ impl WordSet {
             Self::OneOf(words) => {
                 retain(selection, |entry| words.binary_search(&load(entry)).is_ok())
             }
+            Self::Ranges(ranges) => retain(selection, |entry| {
+                let word = load(entry);
+                let next = ranges.partition_point(|&(low, _)| low <= word);
+                next > 0 && word <= ranges[next - 1].1
+            }),
             Self::Any => {}
             Self::Nothing => selection.clear(),
         }
     }
+}
+
+/// What of ascending ranges lies between two words, both included.
+fn clipped(ranges: Vec<(u64, u64)>, low: u64, high: u64) -> Vec<(u64, u64)> {
+    let within = ranges.into_iter().filter_map(|(from, to)| {
+        let (from, to) = (from.max(low), to.min(high));
+        (from <= to).then_some((from, to))
+    });
+    within.collect()
 }
 
 /// Keeps the entries of `selection` that `test` accepts, in their order; without a branch on the outcome.
@@ -330,7 +395,52 @@ impl<T> Tests<T> {
                 merged.push(term);
             }
         }
-        Tests::And(merged)
+        match merged.len() {
+            1 => merged.remove(0),
+            _ => Tests::And(merged),
+        }
+    }
+
+    /// Any of these, with the words of one column in one set. `words` says of a test which column it tests and the
+    /// words that pass, if it tests words.
+    pub(crate) fn any_merged<C: Ord>(
+        terms: Vec<Tests<T>>,
+        words: impl Fn(&mut T) -> Option<(C, &mut WordSet)>,
+    ) -> Self {
+        let mut merged: Vec<Tests<T>> = Vec::new();
+        // By column, where its test stands and the sets that are to go into it.
+        let mut gathered: BTreeMap<C, (usize, Vec<WordSet>)> = BTreeMap::new();
+        let flat = terms.into_iter().flat_map(|term| match term {
+            Tests::Or(inner) => inner,
+            other => vec![other],
+        });
+        for mut term in flat {
+            if let Tests::One(test) = &mut term
+                && let Some((column, set)) = words(test)
+            {
+                let set = std::mem::replace(set, WordSet::Nothing);
+                if let Some((_, sets)) = gathered.get_mut(&column) {
+                    sets.push(set);
+                    continue;
+                }
+                gathered.insert(column, (merged.len(), vec![set]));
+            }
+            merged.push(term);
+        }
+        for (place, sets) in gathered.into_values() {
+            if let Tests::One(test) = &mut merged[place]
+                && let Some((_, set)) = words(test)
+            {
+                *set = match <[WordSet; 1]>::try_from(sets) {
+                    Ok([only]) => only,
+                    Err(sets) => WordSet::union(&sets),
+                };
+            }
+        }
+        match merged.len() {
+            1 => merged.remove(0),
+            _ => Tests::Or(merged),
+        }
     }
 
     /// A test that nothing passes.
@@ -484,6 +594,64 @@ mod tests {
             WordDomain::unsigned(1).one_of(numbers[1..2].iter().copied()),
             WordSet::Nothing
         );
+    }
+
+    #[test]
+    fn the_union_of_sets_of_words_is_one_set() {
+        let sets = [
+            WordSet::Nothing,
+            WordSet::Within { low: 3, span: 2 },
+            WordSet::OneOf(vec![1, 6, 9]),
+            WordSet::Ranges(vec![(20, 22), (u64::MAX, u64::MAX)]),
+            WordSet::Not(21),
+            WordSet::Not(0),
+            WordSet::Not(u64::MAX),
+            WordSet::Any,
+        ];
+        let words = [0, 1, 2, 3, 5, 6, 7, 9, 10, 20, 21, 22, 23, u64::MAX];
+        for (position, a) in sets.iter().enumerate() {
+            for b in &sets[position..] {
+                let union = WordSet::union(&[a.clone(), b.clone()]);
+                let both = a.intersect(b);
+                for word in words {
+                    let either = accepts(a, word) || accepts(b, word);
+                    assert_eq!(accepts(&union, word), either, "{a:?} OR {b:?}: {word}");
+                    if let Some(both) = &both {
+                        let expected = accepts(a, word) && accepts(b, word);
+                        assert_eq!(accepts(both, word), expected, "{a:?} AND {b:?}: {word}");
+                    }
+                }
+            }
+        }
+        let touching = [WordSet::range(4, 5), WordSet::range(6, 7)];
+        assert_eq!(WordSet::union(&touching), WordSet::range(4, 7));
+    }
+
+    #[test]
+    fn sets_of_one_column_become_one_test_of_an_or() {
+        let or = Tests::any_merged(
+            vec![
+                Tests::One(('a', WordSet::range(1, 3))),
+                Tests::One(('b', WordSet::range(2, 2))),
+                Tests::Or(vec![
+                    Tests::One(('a', WordSet::range(5, 6))),
+                    Tests::And(vec![Tests::One(('a', WordSet::Any))]),
+                ]),
+            ],
+            |(column, set)| Some((*column, set)),
+        );
+        let Tests::Or(terms) = or else {
+            panic!("an OR of two columns");
+        };
+        let sets: Vec<_> = terms
+            .iter()
+            .map(|term| match term {
+                Tests::One(test) => Some(test.clone()),
+                _ => None,
+            })
+            .collect();
+        let a = ('a', WordSet::Ranges(vec![(1, 3), (5, 6)]));
+        assert_eq!(sets, [Some(a), Some(('b', WordSet::range(2, 2))), None]);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Compiler<'_> {
         };
         match condition {
             EncodedCondition::And(terms) => Ok(Tests::all_merged(compile_all(terms)?, merge)),
-            EncodedCondition::Or(terms) => Ok(Tests::Or(compile_all(terms)?)),
+            EncodedCondition::Or(terms) => Ok(Tests::any_merged(compile_all(terms)?, words)),
             EncodedCondition::Compare {
                 value: Value::Null, ..
             } => Ok(Tests::never()),
@@ -265,6 +265,14 @@ fn merge(test: &mut KeyTest, other: &KeyTest) -> bool {
             true
         }
         _ => false,
+    }
+}
+
+/// The part that a test of words tests, and the words.
+fn words(test: &mut KeyTest) -> Option<(usize, &mut WordSet)> {
+    match &mut test.kind {
+        TestKind::Word { set, .. } => Some((test.part, set)),
+        _ => None,
     }
 }
 

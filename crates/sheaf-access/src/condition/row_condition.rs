@@ -96,7 +96,7 @@ fn compile(table: &Table, condition: &EncodedCondition) -> Result<Tests<RowTest>
     };
     match condition {
         EncodedCondition::And(terms) => Ok(Tests::all_merged(compile_all(terms)?, merge)),
-        EncodedCondition::Or(terms) => Ok(Tests::Or(compile_all(terms)?)),
+        EncodedCondition::Or(terms) => Ok(Tests::any_merged(compile_all(terms)?, words)),
         EncodedCondition::Compare {
             value: Value::Null, ..
         } => Ok(Tests::never()),
@@ -129,6 +129,14 @@ fn merge(test: &mut RowTest, other: &RowTest) -> bool {
             true
         }
         _ => false,
+    }
+}
+
+/// The column that a test of words tests, and the words.
+fn words(test: &mut RowTest) -> Option<((usize, usize), &mut WordSet)> {
+    match &mut test.kind {
+        TestKind::Word { set, .. } => Some((test.segment, set)),
+        _ => None,
     }
 }
 

@@ -351,6 +351,18 @@ pub(crate) struct Within<'v> {
     pub condition: EncodedCondition,
 }
 
+/// How many lower and upper bounds differ: what [`any_within`] saves of conditions with these.
+pub(crate) fn distinct_bounds<'v>(
+    hulls: impl Iterator<Item = (Bound<&'v Value>, Bound<&'v Value>)>,
+) -> usize {
+    let (mut lower, mut upper): (Vec<_>, Vec<_>) = hulls.unzip();
+    lower.sort_by(|a, b| compare_lower(*a, *b));
+    lower.dedup_by(|a, b| compare_lower(*a, *b) == Ordering::Equal);
+    upper.sort_by(|a, b| compare_upper(*a, *b));
+    upper.dedup_by(|a, b| compare_upper(*a, *b) == Ordering::Equal);
+    lower.len() + upper.len()
+}
+
 /// Conditions of an OR that are tested one after the other.
 const FEW_CONDITIONS: usize = 8;
 

@@ -22,7 +22,7 @@ use sheaf_types::labels::text_of_number;
 use sheaf_types::{Collation, ColumnType, Value};
 use smallvec::SmallVec;
 
-use crate::estimate::column_set::{ColumnSet, Interval, Within, any_within};
+use crate::estimate::column_set::{ColumnSet, Interval, Within, any_within, distinct_bounds};
 use crate::logical::literal::{self, Floor};
 use crate::logical::semantics;
 
@@ -128,27 +128,47 @@ impl Term {
 /// Conditions that are evaluated to test `expr`, whose term this is, on a row. Of an OR it is one after the other,
 /// until one is true; but sets of one column are searched, on encoded bytes.
 pub(crate) fn tests(expr: &Expr, term: &Term) -> usize {
-    let is_searched = match term {
-        Term::Or(terms) => term.is_exact() && common_column(terms).is_some(),
-        _ => term.is_exact(),
-    };
-    match is_searched {
+    match is_searched(term) {
         true => 1,
         false => split_binary(expr, Operator::Or).len(),
     }
 }
 
-/// A column of which all terms say between which values it is.
+/// Whether the term is one test of encoded bytes.
+fn is_searched(term: &Term) -> bool {
+    match term {
+        Term::Or(terms) => term.is_exact() && common_columns(terms).next().is_some(),
+        Term::And(terms) => terms.iter().all(is_searched),
+        Term::Column { exact, .. } => *exact,
+        Term::Opaque => false,
+    }
+}
+
+/// Of the columns of which all terms say between which values it is, the one that tells most of them apart.
 fn common_column(terms: &[Term]) -> Option<usize> {
-    let (first, others) = terms.split_first()?;
-    let mut columns = conjuncts(first).filter_map(|term| match term {
+    let mut columns = common_columns(terms);
+    let first = columns.next()?;
+    let Some(second) = columns.next() else {
+        return Some(first);
+    };
+    let mut best = (distinct_bounds(terms.iter().filter_map(|term| term.hull(first))), first);
+    for column in std::iter::once(second).chain(columns) {
+        let bounds = distinct_bounds(terms.iter().filter_map(|term| term.hull(column)));
+        if bounds > best.0 {
+            best = (bounds, column);
+        }
+    }
+    Some(best.1)
+}
+
+/// The columns of which all terms say between which values they are.
+fn common_columns(terms: &[Term]) -> impl Iterator<Item = usize> {
+    let first = terms.first().into_iter().flat_map(conjuncts);
+    let columns = first.filter_map(|term| match term {
         Term::Column { column, .. } => Some(*column),
         _ => None,
     });
-    columns.find(|column| {
-        let mut all = others.iter().chain([first]);
-        all.all(|term| term.hull(*column).is_some())
-    })
+    columns.filter(|column| terms.iter().all(|term| term.hull(*column).is_some()))
 }
 
 /// Reads `expr`, a condition on one table. Its columns are found by name.
@@ -163,7 +183,7 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
             left,
             op: Operator::Or,
             right,
-        }) => or(analyze_all([left, right], Operator::Or, table)),
+        }) => any_branch(analyze_all([left, right], Operator::Or, table)),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => comparison(left, *op, right, table),
         Expr::Between(Between {
             expr,
@@ -410,6 +430,49 @@ fn or(terms: Vec<Term>) -> Term {
         merged.remove(0)
     } else {
         Term::Or(merged)
+    }
+}
+
+/// The disjunction. What every branch says of a column is said once, where sets of columns say all that is left:
+/// `c AND d = 1 OR c AND d = 2` is `c AND d IN (1, 2)`. An index can then be asked for both, and a row is not tested
+/// branch by branch. Only rows for which it is true are kept, so `c OR c AND d` is `c`.
+fn any_branch(branches: Vec<Term>) -> Term {
+    let Some((Term::And(first), others @ [_, ..])) = branches.split_first() else {
+        return or(branches);
+    };
+    let is_exact = |term: &&Term| matches!(term, Term::Column { exact: true, .. });
+    let mut common: Vec<Term> = first.iter().filter(is_exact).cloned().collect();
+    for branch in others {
+        if common.is_empty() {
+            return or(branches);
+        }
+        common.retain(|term| match branch {
+            Term::And(terms) => terms.contains(term),
+            other => other == term,
+        });
+    }
+    if common.is_empty() {
+        return or(branches);
+    }
+    let mut rests = Vec::with_capacity(branches.len());
+    for branch in &branches {
+        let terms = match branch {
+            Term::And(terms) => terms.as_slice(),
+            other => std::slice::from_ref(other),
+        };
+        let rest = terms.iter().filter(|term| !common.contains(term));
+        let rest: Vec<Term> = rest.cloned().collect();
+        if rest.is_empty() {
+            return and(common);
+        }
+        rests.push(and(rest));
+    }
+    match or(rests) {
+        rest @ Term::Column { .. } => {
+            common.push(rest);
+            and(common)
+        }
+        _ => or(branches),
     }
 }
 

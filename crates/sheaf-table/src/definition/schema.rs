@@ -224,9 +224,20 @@ impl TableDefinition {
 
     /// Position of a column by name, without regard to case. No name finds a hidden one.
     pub fn column_position(&self, name: &str) -> Option<usize> {
-        self.columns
-            .iter()
-            .position(|column| same_name(&column.name, name) && !column.hidden)
+        // Planning asks many tables for names that most of them do not have, and nearly all names are ASCII.
+        let is_it = |column: &Column| {
+            column.name.len() == name.len()
+                && column.name.eq_ignore_ascii_case(name)
+                && !column.hidden
+        };
+        if let Some(found) = self.columns.iter().position(is_it) {
+            return Some(found);
+        }
+        if name.is_ascii() && self.columns.iter().all(|column| column.name.is_ascii()) {
+            return None;
+        }
+        let is_it = |column: &Column| same_name(&column.name, name) && !column.hidden;
+        self.columns.iter().position(is_it)
     }
 
     /// The columns that names find.
