@@ -151,7 +151,10 @@ fn common_column(terms: &[Term]) -> Option<usize> {
     let Some(second) = columns.next() else {
         return Some(first);
     };
-    let mut best = (distinct_bounds(terms.iter().filter_map(|term| term.hull(first))), first);
+    let mut best = (
+        distinct_bounds(terms.iter().filter_map(|term| term.hull(first))),
+        first,
+    );
     for column in std::iter::once(second).chain(columns) {
         let bounds = distinct_bounds(terms.iter().filter_map(|term| term.hull(column)));
         if bounds > best.0 {
