@@ -131,6 +131,9 @@ const COST_WITHOUT_ESTIMATE: f64 = 1.0;
 /// A larger plan is not kept, and its statement runs by operators, whose memory is bounded while they are made.
 const MAX_PLAN_BYTES: usize = 512 << 10;
 
+/// Rows that a subquery is asked for one by one, rather than for all that it finds.
+const MAX_ASKED_ROWS: u64 = 20;
+
 /// A statement of more queries, one in the other or beside it, has no direct plan: each would keep its text and those
 /// in it.
 const MAX_QUERIES: usize = 32;
@@ -454,8 +457,22 @@ impl Session {
                     // It would be copied.
                     return None;
                 } else if let Some((action, found)) = by_list() {
-                    list = found;
-                    action
+                    // Where other keys find few rows, the subquery is asked for each of these.
+                    let has_few_rows = match &action {
+                        Action::Read(read, table) => {
+                            let rows = read.access.usual_rows_without_list(table);
+                            rows.is_some_and(|rows| rows <= MAX_ASKED_ROWS)
+                        }
+                        _ => false,
+                    };
+                    let asked = || self.rewritten_action(query, text, places);
+                    match has_few_rows.then(asked).flatten() {
+                        Some(asked) => asked,
+                        None => {
+                            list = found;
+                            action
+                        }
+                    }
                 } else {
                     self.rewritten_action(query, text, places)?
                 }

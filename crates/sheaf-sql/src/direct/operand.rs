@@ -10,6 +10,7 @@
 //! | characters, not of the binary collation | texts | sort keys of the column's collation, which beats a literal's |
 //! | byte strings | byte strings, texts | bytes |
 //! | DATE | texts of the form YYYY-MM-DD | dates |
+//! | DATETIME | the same, with or without a time behind, dates, and moments | moments |
 //!
 //! An operand may be computed of whole numbers ([`arithmetic`](super::arithmetic)). Everything else has no place here,
 //! and is left to the vectorised path.
@@ -20,7 +21,7 @@ use std::cmp::Ordering;
 use sheaf_table::{Column, ValueRef};
 use sheaf_types::assignment::{Mode, assign_text};
 use sheaf_types::number::{Floor, checked_power_of_ten, is_double_text, text_floor};
-use sheaf_types::temporal::split_datetime;
+use sheaf_types::temporal::{DAY, split_datetime};
 use sheaf_types::text::text_of;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
@@ -167,7 +168,7 @@ pub(super) enum Place {
 /// Whether a column of this type can be compared directly with some operands.
 pub(super) fn is_comparable(ty: &ColumnType) -> bool {
     match ty {
-        ColumnType::Decimal { .. } | ColumnType::Date => true,
+        ColumnType::Decimal { .. } | ColumnType::Date | ColumnType::DateTime { .. } => true,
         ty if ty.is_character() => ty.collation() != Some(Collation::Binary),
         ty => ty.integer_range().is_some() || ty.is_binary(),
     }
@@ -206,20 +207,19 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             (days, 0) => Some(Place::At(Value::Date(days))),
             _ => None,
         },
-        // Those of another table's column of the same type.
+        // Those of a TIMESTAMP are of another table's column.
         (ColumnType::DateTime { .. }, Value::DateTime(_))
         | (ColumnType::Timestamp { .. }, Value::Timestamp(_)) => Some(Place::At(value.clone())),
-        (ColumnType::Date, Value::Text(text)) => {
-            let mut date = Value::Null;
-            let is_plain = text.len() == "YYYY-MM-DD".len()
-                && text.as_bytes()[4] == b'-'
-                && text.as_bytes()[7] == b'-'
-                && text
-                    .bytes()
-                    .all(|byte| byte == b'-' || byte.is_ascii_digit());
-            let converted =
-                is_plain.then(|| assign_text(&column.ty, text, Mode::STRICT, &mut date));
-            matches!(converted, Some(Ok(None))).then_some(Place::At(date))
+        (ColumnType::DateTime { .. }, Value::Date(days)) => {
+            let micros = i64::from(*days).checked_mul(DAY)?;
+            Some(Place::At(Value::DateTime(micros)))
+        }
+        (ColumnType::Date, Value::Text(text)) if text.len() == PLAIN_DATE.len() => {
+            moment(ty, text).map(Place::At)
+        }
+        // With all its digits, whatever the column keeps.
+        (ColumnType::DateTime { .. }, Value::Text(text)) => {
+            moment(&ColumnType::DateTime { fsp: 6 }, text).map(Place::At)
         }
         (ty, Value::Text(_)) if ty.is_character() && is_comparable(ty) => {
             Some(Place::At(value.clone()))
@@ -234,6 +234,29 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
         (ty, Value::Bytes(_)) if ty.is_binary() => Some(Place::At(value.clone())),
         _ => None,
     }
+}
+
+/// How a text begins that is read as a date, or a moment.
+const PLAIN_DATE: &str = "YYYY-MM-DD";
+
+/// A text as a date or a moment. `None` if it does not begin as [`PLAIN_DATE`], or there is something to be said of it.
+fn moment(ty: &ColumnType, text: &str) -> Option<Value> {
+    let (date, time) = text.split_at_checked(PLAIN_DATE.len())?;
+    let mut form = date.bytes().zip(PLAIN_DATE.bytes());
+    let is_date = form.all(|(byte, form)| match form {
+        b'-' => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    // Neither the date 0 nor a month or day 0.
+    let is_whole = date.split('-').all(|part| part.bytes().any(|byte| byte != b'0'));
+    // Not with a time zone.
+    let is_time = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'T' | b':' | b'.');
+    if !is_date || !is_whole || !time.bytes().all(is_time) {
+        return None;
+    }
+    let mut moment = Value::Null;
+    let converted = assign_text(ty, text, Mode::STRICT, &mut moment);
+    matches!(converted, Ok(None)).then_some(moment)
 }
 
 /// The multiple of 10^-`scale` that a text is, or that it is beyond all of them. `None` if it is none, or no text: the
@@ -367,6 +390,29 @@ mod tests {
             "1970-01-32",
             "19700102",
             "1970-01-02 10:00:00",
+            "",
+        ] {
+            assert_eq!(text(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn plain_moments_are_moments() {
+        let moment = column("datetime");
+        let text = |text: &str| place(&moment, &Value::Text(text.into()));
+        let at = |micros: i64| Some(Place::At(Value::DateTime(micros)));
+        assert_eq!(text("1970-01-02"), at(DAY));
+        assert_eq!(text("1970-01-01 00:00:01"), at(1_000_000));
+        assert_eq!(text("1970-01-01 00:00:01.25"), at(1_250_000));
+        assert_eq!(place(&moment, &Value::Date(1)), at(DAY));
+        for other in [
+            "1970-1-2",
+            "1970-01-32",
+            "1970-01-02 25:00:00",
+            "1970-01-02 10:00:00+01:00",
+            "1970-00-02 10:00:00",
+            "0000-00-00 00:00:00",
+            "19700102",
             "",
         ] {
             assert_eq!(text(other), None, "{other}");

@@ -328,6 +328,30 @@ impl Access {
         self.is_unique && matches!(self.next, Next::Anything)
     }
 
+    /// Rows that the keys usually find at most, by statistics of the index; `None` if these do not tell.
+    pub(super) fn usual_rows(&self, table: &Table) -> Option<u64> {
+        if self.is_single() {
+            return Some(1);
+        }
+        let index = match self.index {
+            IndexRef::Clustered => None,
+            IndexRef::Secondary(position) => Some(position),
+        };
+        let distinct = table.distinct_prefixes(index)?;
+        let distinct = distinct.get(self.equal.len().checked_sub(1)?)?;
+        Some(table.row_count_estimate().div_ceil((*distinct).max(1)))
+    }
+
+    /// The same of the comparisons without the list that a run brings.
+    pub(super) fn usual_rows_without_list(&self, table: &Table) -> Option<u64> {
+        let others = self.comparisons.iter();
+        let others = others.filter(|comparison| !matches!(comparison.kind, Kind::InList(_)));
+        let others: Vec<Comparison> = others.cloned().collect();
+        let candidates = Access::candidates(table, &others, true, None);
+        let known = candidates.iter().filter_map(|access| access.usual_rows(table));
+        known.min()
+    }
+
     /// Columns that have one value in all rows that are found.
     pub(super) fn constant_columns(&self) -> impl Iterator<Item = usize> + '_ {
         let columns = self.equal.iter();

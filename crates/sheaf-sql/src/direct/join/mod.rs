@@ -11,7 +11,7 @@
 //! parameters to it as well. They stand behind those of the statement ([`Operand::Outer`]) and change from row to row.
 //! A plan is made where every table but the first can be read so by a complete unique key. If the tables before it are
 //! read by unique keys, or are small, any key will do. So it will where constants find rows of one table alone, if
-//! these turn out to be few.
+//! these turn out to be few, or where statistics say that few rows are read of all tables.
 //!
 //! Keys are equal to a column of a table before, or lie above or below it. Where they are whole numbers, they may be
 //! computed of such columns, too: `n.id BETWEEN o.a AND o.a + 2`. That leads from o to n, but not from n to o.
@@ -28,7 +28,7 @@
 //! `SELECT a, MAX(b) .. GROUP BY a` with an index of a and b.
 //!
 //! Where no key finds the rows of a first table, but an index has them in the order of a LIMIT, the join walks along it
-//! for a while and sees whether it meets rows enough.
+//! for a while and sees whether it meets rows enough. If keys find them in that order, it walks along these.
 //!
 //! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is
 //! too large for it, and leave it to the vectorised path. How the tables are gone through is told in
@@ -72,6 +72,9 @@ pub(super) const MAX_SMALL_ROWS: u64 = 500;
 /// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
 /// pay for themselves.
 pub(super) const MAX_JOINED_ROWS: u64 = 2_000;
+
+/// Rows of all tables that are usually read where each row of one leads to several of the next.
+const MAX_USUAL_ROWS: u64 = 400;
 
 /// See the module's comment.
 #[derive(Debug)]
@@ -131,10 +134,32 @@ impl Join {
     ) -> Option<Join> {
         let mut join = Join::compile_one(session, query, given, false)?;
         if join.limit.is_some() && !join.is_walk() {
-            let otherwise = Join::compile_one(session, query, given, true);
-            join.otherwise = otherwise.map(Box::new);
+            let walk = Join::compile_one(session, query, given, true);
+            match walk {
+                // What reads the same rows, and can end before the last of them, comes first.
+                Some(mut walk) if walk.reads_index_of(&join) => {
+                    walk.otherwise = Some(Box::new(join));
+                    join = walk;
+                }
+                walk => join.otherwise = walk.map(Box::new),
+            }
         }
         Some(join)
+    }
+
+    /// Whether it finds the rows of its first table by the keys of the index that another one finds them by, and that
+    /// one has no choice.
+    pub(super) fn reads_index_of(&self, other: &Join) -> bool {
+        match (self.tables.first(), other.tables.first()) {
+            (Some(own), Some(first)) if own.from == first.from => match (&own.way, &first.way) {
+                (JoinedWay::Walk(_, walk, _), JoinedWay::Keys(_, accesses)) => {
+                    matches!(accesses.as_slice(), [only] if only.index == walk.index)
+                        && !walk.is_whole()
+                }
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// `walks`: it is to go along an index, whether or not keys find its rows.

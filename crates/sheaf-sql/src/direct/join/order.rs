@@ -3,7 +3,7 @@
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 
-use super::MAX_JOINED_ROWS;
+use super::{MAX_JOINED_ROWS, MAX_USUAL_ROWS};
 use super::conditions::Conditions;
 use super::link::{Link, LinkWay};
 use crate::direct::access::{Access, Comparison, Relation};
@@ -12,6 +12,9 @@ use crate::direct::operand::Compared;
 
 /// Rows of a first table of which each may lead to several, by estimate.
 const MAX_MULTIPLIED_ROWS: u64 = 100;
+
+/// Tables of an order that has few rows by statistics of which each row before may lead to several.
+const MAX_MULTIPLYING: usize = 3;
 
 /// How a table is read, in the order in which tables are.
 pub(super) enum Step {
@@ -39,6 +42,26 @@ pub(super) struct Order {
     pub(super) most_rows: u64,
 }
 
+impl Order {
+    /// Whether its first table has several rows, and may have any number.
+    pub(super) fn begins_with_many(&self) -> bool {
+        matches!(self.steps.first(), Some((_, Step::Keys(access))) if !access.is_unique)
+    }
+
+    /// Rows of all tables that are usually read, by the statistics of the indexes; `None` if they do not tell.
+    fn usual_rows(&self, names: &[Names<'_>]) -> Option<u64> {
+        let (mut joined, mut read) = (1u64, 0u64);
+        for (table, step) in &self.steps {
+            let Step::Keys(access) = step else {
+                return None;
+            };
+            joined = joined.saturating_mul(access.usual_rows(names[*table].table()?)?);
+            read = read.saturating_add(joined);
+        }
+        Some(read)
+    }
+}
+
 impl<'a> Conditions<'a> {
     /// The first order that needs no optimizer. One that begins with a single row comes before others.
     pub(super) fn order(&self, names: &[Names<'_>]) -> Option<Order> {
@@ -55,7 +78,7 @@ impl<'a> Conditions<'a> {
                 None if names[first].asked().is_none() => (Step::Rows(self.equal_of(first)), true),
                 None => return None,
             };
-            self.order_from((first, step), has_few_rows, names)
+            self.order_from((first, step), usize::from(has_few_rows), names)
         });
         for order in begun {
             if order.steps[0].1.is_single() {
@@ -81,17 +104,34 @@ impl<'a> Conditions<'a> {
         if begun.next().is_some() {
             return None;
         }
-        let mut order = self.order_from(first, true, names)?;
+        let mut order = self.order_from(first, 1, names)?;
         order.most_rows = MAX_MULTIPLIED_ROWS;
         Some(order)
     }
 
-    /// The order that begins with `first` and goes on to tables that have one row for each row so far. Several rows may
-    /// come from one table only, besides those of a list of unique keys, and those in memory.
+    /// The order in which fewest rows are usually read, where these are few by the statistics of the indexes. Each row
+    /// may lead to several, and these to several again: if this time they are not few, they are left to the operators.
+    pub(super) fn usual_order(&self, names: &[Names<'_>]) -> Option<Order> {
+        if names.len() < 2 || names.iter().any(|names| names.table().is_none()) {
+            return None;
+        }
+        let inner = (0..names.len()).filter(|table| !self.outer[*table]);
+        let begun = inner.filter_map(|first| {
+            let access = best_or_any(names[first].table()?, &self.own[first])?;
+            let order = self.order_from((first, Step::Keys(access)), MAX_MULTIPLYING, names)?;
+            Some((order.usual_rows(names)?, order))
+        });
+        let (rows, mut order) = begun.min_by_key(|(rows, _)| *rows)?;
+        order.most_rows = MAX_MULTIPLIED_ROWS;
+        (rows <= MAX_USUAL_ROWS).then_some(order)
+    }
+
+    /// The order that begins with `first` and goes on to tables that have one row for each row so far. So many tables
+    /// may have several, besides those of a list of unique keys, and those in memory.
     pub(super) fn order_from(
         &self,
         first: (usize, Step),
-        mut has_few_rows: bool,
+        mut multiplying: usize,
         names: &[Names<'_>],
     ) -> Option<Order> {
         let mut order = Order {
@@ -117,8 +157,8 @@ impl<'a> Conditions<'a> {
                 let is_single = step.is_single();
                 let is_next = match &step {
                     // What it is joined by comes first, if anything does.
-                    Step::Rows(equal) => !equal.is_empty() || has_few_rows,
-                    _ => has_few_rows,
+                    Step::Rows(equal) => !equal.is_empty() || multiplying > 0,
+                    _ => multiplying > 0,
                 };
                 if is_single || is_next && next.is_none() {
                     next = Some((table, step, slots));
@@ -128,7 +168,9 @@ impl<'a> Conditions<'a> {
                 }
             }
             let (table, step, slots) = next?;
-            has_few_rows &= step.is_single() || matches!(step, Step::Rows(_));
+            if !step.is_single() && !matches!(step, Step::Rows(_)) {
+                multiplying = multiplying.saturating_sub(1);
+            }
             order.slots = slots;
             order.steps.push((table, step));
         }

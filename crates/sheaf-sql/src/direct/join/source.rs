@@ -53,7 +53,14 @@ impl<'a> Source<'a> {
                 (conditions, order) = (plainer, Some(found));
             }
         }
-        let Order { steps, slots, .. } = order.unwrap_or_else(|| Order {
+        if order.as_ref().is_none_or(Order::begins_with_many) {
+            order = conditions.usual_order(&names).or(order);
+        }
+        let Order {
+            steps,
+            slots,
+            most_rows,
+        } = order.unwrap_or_else(|| Order {
             steps: Vec::new(),
             slots: Vec::new(),
             most_rows: MAX_JOINED_ROWS,
@@ -63,7 +70,7 @@ impl<'a> Source<'a> {
             conditions,
             steps,
             slots,
-            most_rows: MAX_JOINED_ROWS,
+            most_rows,
         })
     }
 
@@ -112,7 +119,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Reads the tables beginning with all rows of one in this order, which an index has. `None` if none has it.
+    /// Reads the tables beginning with rows of one in this order, which an index has: those that its keys find, or all.
+    /// `None` if none has it.
     pub(in crate::direct) fn walk(&mut self, ordered: &[KeyColumn]) -> Option<()> {
         let first = match ordered {
             [] => 0,
@@ -126,18 +134,19 @@ impl<'a> Source<'a> {
         let wanted: Vec<OrderItem> = wanted
             .map(|&(_, column, descending)| OrderItem { column, descending })
             .collect();
-        let step = indexes(table).find_map(|index| {
-            let access = Access::whole(index, &self.conditions.own[first]);
+        let own = &self.conditions.own[first];
+        let found = Access::candidates(table, own, true, None);
+        let whole = indexes(table).map(|index| Access::whole(index, own));
+        let step = found.into_iter().chain(whole).find_map(|access| {
             let direction = index_order(table, &access, &wanted)?;
             Some(Step::Walk(access, direction))
         })?;
         if self.conditions.outer[first] {
             return None;
         }
-        let order = self
-            .conditions
-            .order_from((first, step), true, &self.names)?;
+        let order = self.conditions.order_from((first, step), 1, &self.names)?;
         (self.steps, self.slots) = (order.steps, order.slots);
+        self.most_rows = MAX_JOINED_ROWS;
         Some(())
     }
 
@@ -154,9 +163,7 @@ impl<'a> Source<'a> {
         let inner = (0..self.names.len()).filter(|table| !self.conditions.outer[*table]);
         let small = inner.filter_map(|table| {
             let (rows, step) = self.small_step(session, table)?;
-            let order = self
-                .conditions
-                .order_from((table, step), true, &self.names)?;
+            let order = self.conditions.order_from((table, step), 1, &self.names)?;
             Some((rows, order))
         });
         if let Some((_, order)) = small.min_by_key(|(rows, _)| *rows) {

@@ -209,8 +209,14 @@ impl OverRows {
         let given = ((query, text), parameters);
         let mut plan = OverRows::compile_one(session, given, false)?;
         if plan.is_cut && !plan.rows.is_walk() {
-            let otherwise = OverRows::compile_one(session, given, true);
-            plan.otherwise = otherwise.map(Box::new);
+            match OverRows::compile_one(session, given, true) {
+                // As of a join: it can end before the last of the same rows.
+                Some(mut walk) if walk.rows.reads_index_of(&plan.rows) => {
+                    walk.otherwise = Some(Box::new(plan));
+                    plan = walk;
+                }
+                walk => plan.otherwise = walk.map(Box::new),
+            }
         }
         Some(plan)
     }
