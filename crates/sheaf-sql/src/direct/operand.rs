@@ -248,7 +248,9 @@ fn moment(ty: &ColumnType, text: &str) -> Option<Value> {
         _ => byte.is_ascii_digit(),
     });
     // Neither the date 0 nor a month or day 0.
-    let is_whole = date.split('-').all(|part| part.bytes().any(|byte| byte != b'0'));
+    let is_whole = date
+        .split('-')
+        .all(|part| part.bytes().any(|byte| byte != b'0'));
     // Not with a time zone.
     let is_time = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'T' | b':' | b'.');
     if !is_date || !is_whole || !time.bytes().all(is_time) {

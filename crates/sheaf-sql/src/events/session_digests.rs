@@ -6,7 +6,6 @@
 //!   SELECT c FROM t WHERE id = ?   -->  3        digests   [ .., .., .., (SELECT `c` FROM `t` ..., sums) ]
 //! ```
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use sheaf_frontend::digest::Digest;
@@ -25,8 +24,9 @@ const MAX_TEXT_BYTES: usize = 4 << 10;
 /// See the module's comment.
 pub(crate) struct SessionDigests<C> {
     local: Arc<LocalSums>,
-    /// By text; how the texts are read, and in which schema.
-    known: HashMap<Box<str>, usize>,
+    /// By text, those that come often in front: a session has few, and hashing takes longer than the first of them.
+    known: Vec<(Box<str>, usize)>,
+    /// How the texts are read, and in which schema.
     circumstances: Option<C>,
     /// How often the table had been emptied when the sums were looked for last.
     emptied: u64,
@@ -36,7 +36,7 @@ impl<C: PartialEq> SessionDigests<C> {
     pub(crate) fn new(local: Arc<LocalSums>) -> SessionDigests<C> {
         SessionDigests {
             local,
-            known: HashMap::new(),
+            known: Vec::new(),
             circumstances: None,
             emptied: 0,
         }
@@ -70,8 +70,8 @@ impl<C: PartialEq> SessionDigests<C> {
             self.emptied = table.emptied();
             self.forget_what_had_no_place(table);
         }
-        if let Some(slot) = text.and_then(|text| self.known.get(text)) {
-            return *slot;
+        if let Some(slot) = text.and_then(|text| self.known_slot(text)) {
+            return slot;
         }
         let digest = digest();
         let mut slots = self.local.lock();
@@ -108,9 +108,17 @@ impl<C: PartialEq> SessionDigests<C> {
             if self.known.len() >= MAX_TEXTS {
                 self.known.clear();
             }
-            self.known.insert(text.into(), slot);
+            self.known.push((text.into(), slot));
         }
         slot
+    }
+
+    /// Brings the text half way to the front.
+    fn known_slot(&mut self, text: &str) -> Option<usize> {
+        let at = self.known.iter().position(|(known, _)| **known == *text)?;
+        let slot = self.known[at].1;
+        self.known.swap(at, at / 2);
+        Some(slot)
     }
 
     /// The table was emptied: digests without a place are looked for again.
@@ -124,7 +132,7 @@ impl<C: PartialEq> SessionDigests<C> {
 
     /// Hands all sums over.
     pub(crate) fn hand_over(&mut self, table: &DigestTable) {
-        self.known = HashMap::new();
+        self.known = Vec::new();
         let mut slots = self.local.lock();
         hand_over(&mut slots, table);
         *slots = Vec::new();

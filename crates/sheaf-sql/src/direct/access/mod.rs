@@ -348,7 +348,9 @@ impl Access {
         let others = others.filter(|comparison| !matches!(comparison.kind, Kind::InList(_)));
         let others: Vec<Comparison> = others.cloned().collect();
         let candidates = Access::candidates(table, &others, true, None);
-        let known = candidates.iter().filter_map(|access| access.usual_rows(table));
+        let known = candidates
+            .iter()
+            .filter_map(|access| access.usual_rows(table));
         known.min()
     }
 

@@ -22,7 +22,7 @@
 //! Tables of `information_schema` that tell of definitions are such queries, too. Their rows are made for each run, of
 //! the databases and tables that the WHERE names.
 //!
-//! A WITH whose tables are each named once is the same, written in another place ([`without_with`]).
+//! A WITH whose tables are named once, or a few times, is the same, written in another place ([`without_with`]).
 //!
 //! | file | what it holds |
 //! |---|---|

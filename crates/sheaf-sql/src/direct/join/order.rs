@@ -3,9 +3,9 @@
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 
-use super::{MAX_JOINED_ROWS, MAX_USUAL_ROWS};
 use super::conditions::Conditions;
 use super::link::{Link, LinkWay};
+use super::{MAX_JOINED_ROWS, MAX_USUAL_ROWS};
 use crate::direct::access::{Access, Comparison, Relation};
 use crate::direct::names::Names;
 use crate::direct::operand::Compared;
@@ -122,7 +122,10 @@ impl<'a> Conditions<'a> {
             Some((order.usual_rows(names)?, order))
         });
         let (rows, mut order) = begun.min_by_key(|(rows, _)| *rows)?;
-        order.most_rows = MAX_MULTIPLIED_ROWS;
+        let mut others = order.steps.iter().skip(1);
+        if others.any(|(_, step)| !step.is_single()) {
+            order.most_rows = MAX_MULTIPLIED_ROWS;
+        }
         (rows <= MAX_USUAL_ROWS).then_some(order)
     }
 
@@ -142,7 +145,7 @@ impl<'a> Conditions<'a> {
         while order.steps.len() < names.len() {
             let is_read =
                 |table: usize, order: &Order| order.steps.iter().any(|(step, _)| *step == table);
-            let mut next = None;
+            let mut next: Option<(bool, (usize, Step, Vec<(usize, usize)>))> = None;
             for table in (0..names.len()).filter(|table| !is_read(*table, &order)) {
                 // What decides whether a row is missing comes first.
                 let mut others = self.links_of(table).flat_map(|link| link.others(table));
@@ -160,14 +163,22 @@ impl<'a> Conditions<'a> {
                     Step::Rows(equal) => !equal.is_empty() || multiplying > 0,
                     _ => multiplying > 0,
                 };
-                if is_single || is_next && next.is_none() {
-                    next = Some((table, step, slots));
+                // What no table so far leads to would be read for each of their rows.
+                let mut links = self.links_of(table);
+                let is_linked =
+                    links.any(|link| link.others(table).any(|other| is_read(other, &order)));
+                let is_better = match &next {
+                    None => true,
+                    Some((is_linked_before, _)) => is_linked && !is_linked_before,
+                };
+                if is_single || is_next && is_better {
+                    next = Some((is_linked, (table, step, slots)));
                 }
                 if is_single {
                     break;
                 }
             }
-            let (table, step, slots) = next?;
+            let (_, (table, step, slots)) = next?;
             if !step.is_single() && !matches!(step, Step::Rows(_)) {
                 multiplying = multiplying.saturating_sub(1);
             }

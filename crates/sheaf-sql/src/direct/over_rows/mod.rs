@@ -236,7 +236,7 @@ impl OverRows {
         if !locks.is_empty() {
             return None;
         }
-        plain_select_of_groups(select)?;
+        plain_select_of_groups(select, true)?;
         let written = select;
         let of_extremes = match order_by {
             None => of_extremes(select),
@@ -354,6 +354,11 @@ impl OverRows {
         }
         without_conditions(&mut taken.from)?;
         let subqueries = subqueries.found;
+        let rolls_up = matches!(&select.group_by, ast::GroupByExpr::Expressions(_, modifiers) if !modifiers.is_empty());
+        // Whether their values are those of a group is decided with names.
+        if rolls_up && !subqueries.is_empty() {
+            return None;
+        }
         group_by_subqueries(&mut taken.group_by, &subqueries, names);
         if names.is_empty() && subqueries.is_empty() {
             return None;

@@ -48,13 +48,16 @@ pub(in crate::direct) struct PlainSelect<'a> {
 /// `None` if there is more to a SELECT.
 pub(in crate::direct) fn plain_select(select: &ast::Select) -> Option<PlainSelect<'_>> {
     match select.having {
-        None => plain_select_of_groups(select),
+        None => plain_select_of_groups(select, false),
         Some(_) => None,
     }
 }
 
-/// The same where HAVING may be there, too.
-pub(in crate::direct) fn plain_select_of_groups(select: &ast::Select) -> Option<PlainSelect<'_>> {
+/// The same where HAVING may be there, too, and WITH ROLLUP if it `may_roll_up`.
+pub(in crate::direct) fn plain_select_of_groups(
+    select: &ast::Select,
+    may_roll_up: bool,
+) -> Option<PlainSelect<'_>> {
     let ast::Select {
         select_token: _,
         optimizer_hints,
@@ -84,10 +87,15 @@ pub(in crate::direct) fn plain_select_of_groups(select: &ast::Select) -> Option<
     else {
         return None;
     };
+    let is_grouped_plainly = match group_by_modifiers.as_slice() {
+        [] => true,
+        [ast::GroupByWithModifier::Rollup] => may_roll_up && !group_by.is_empty(),
+        _ => false,
+    };
     let is_plain = optimizer_hints.is_empty()
         && lateral_views.is_empty()
         && connect_by.is_empty()
-        && group_by_modifiers.is_empty()
+        && is_grouped_plainly
         && cluster_by.is_empty()
         && distribute_by.is_empty()
         && sort_by.is_empty()
