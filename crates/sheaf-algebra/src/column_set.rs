@@ -66,8 +66,23 @@ impl ColumnSet {
 
     pub fn insert(&mut self, column: ColumnId) {
         let (place, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
+        self.add_word(place, 1 << bit);
+    }
+
+    /// Adds the columns of the word at this place, of which there are some.
+    fn add_word(&mut self, place: usize, word: u64) {
+        if self.words.is_empty() {
+            self.first = place;
+            self.words.push(word);
+            return;
+        }
+        let at = place.checked_sub(self.first);
+        if let Some(known) = at.and_then(|at| self.words.get_mut(at)) {
+            *known |= word;
+            return;
+        }
         self.widen(place, place + 1);
-        self.words[place - self.first] |= 1 << bit;
+        self.words[place - self.first] |= word;
     }
 
     pub fn remove(&mut self, column: ColumnId) {
@@ -95,6 +110,10 @@ impl ColumnSet {
 
     pub fn union_with(&mut self, other: &ColumnSet) {
         if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            *self = other.clone();
             return;
         }
         self.widen(other.first, other.end());
@@ -179,8 +198,19 @@ impl FromIterator<ColumnId> for ColumnSet {
 
 impl Extend<ColumnId> for ColumnSet {
     fn extend<T: IntoIterator<Item = ColumnId>>(&mut self, columns: T) {
+        // Nearly always they are neighbours, and lie in one word.
+        let (mut place, mut word) = (0, 0);
         for column in columns {
-            self.insert(column);
+            let (next, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
+            if next != place && word != 0 {
+                self.add_word(place, word);
+                word = 0;
+            }
+            place = next;
+            word |= 1 << bit;
+        }
+        if word != 0 {
+            self.add_word(place, word);
         }
     }
 }

@@ -233,7 +233,9 @@ impl TableDefinition {
         if let Some(found) = self.columns.iter().position(is_it) {
             return Some(found);
         }
-        if name.is_ascii() && self.columns.iter().all(|column| column.name.is_ascii()) {
+        // What is no ASCII and is spelled so in the other case has more bytes.
+        let mut others = self.columns.iter().map(|column| column.name.as_str());
+        if name.is_ascii() && others.all(|other| other.len() <= name.len() || other.is_ascii()) {
             return None;
         }
         let is_it = |column: &Column| same_name(&column.name, name) && !column.hidden;

@@ -91,6 +91,8 @@ fn explain_says_which_queries_run_directly() {
         "create table u (id int primary key, t int not null, n varchar(20), key by_t (t, n))",
         "insert into t values (1, 5, 'a'), (2, 5, 'b'), (3, 7, 'c'), (4, 1, 'd')",
         "insert into u values (1, 1, 'a'), (2, 1, 'b'), (3, 7, 'c')",
+        "create table m (id int primary key, at datetime, key (at))",
+        "insert into m values (1, '2024-01-01'), (2, '2024-01-31 10:00:00'), (3, '2024-02-01')",
     ] {
         connection.query_drop(sql).expect(sql);
     }
@@ -114,6 +116,9 @@ fn explain_says_which_queries_run_directly() {
         "select id, (select count(*) from u where u.t = t.id) from t where k = 5 order by c desc",
         "select t.id, d.n from t left join (select t, count(*) n from u group by t) d on d.t = t.id where t.k = 5",
         "with w as (select id from t where k = 5 order by id limit 1) select w.id, u.n from w join u on u.t = w.id",
+        "with w as (select id, k from t where k = 5) select a.id, b.id from w a join w b on a.id = b.id",
+        "with w as (select id, k from t where k = 5) select id from w where id < 2 union all select id from w where id > 1",
+        "select id from m where at >= '2024-01-31' and at < '2024-02-01 00:00:00'",
         "insert into u select id + 10, k, c from t where id in (1, 2)",
         "update t join u on u.t = t.id set t.k = t.k + 1 where u.id = 1",
         "update t set c = (select max(n) from u where t = 1) where id = 1",
@@ -139,6 +144,8 @@ fn explain_says_which_queries_run_directly() {
         "select id from t where id in (1, 2) and k > all (select max(u.t) from u where u.t = t.id)",
         "select id from t where id = 1 union select id from t where c = 'a'",
         "select t.c from t where id in (select t from u where n = 'a')",
+        "with w as (select id from t where k = 5 order by id limit 1) select a.id, b.id from w a join w b on a.id = b.id",
+        "select id from m where at >= '2024-1-31'",
     ];
     for sql in direct {
         says_whether_it_runs_directly(&mut connection, sql, true);
