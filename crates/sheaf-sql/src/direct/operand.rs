@@ -239,26 +239,42 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
 /// How a text begins that is read as a date, or a moment.
 const PLAIN_DATE: &str = "YYYY-MM-DD";
 
-/// A text as a date or a moment. `None` if it does not begin as [`PLAIN_DATE`], or there is something to be said of it.
+/// A text as a date or a moment. `None` if it is spelled in another way, or there is something to be said of it.
 fn moment(ty: &ColumnType, text: &str) -> Option<Value> {
     let (date, time) = text.split_at_checked(PLAIN_DATE.len())?;
-    let mut form = date.bytes().zip(PLAIN_DATE.bytes());
-    let is_date = form.all(|(byte, form)| match form {
-        b'-' => byte == b'-',
-        _ => byte.is_ascii_digit(),
-    });
     // Neither the date 0 nor a month or day 0.
-    let is_whole = date
-        .split('-')
-        .all(|part| part.bytes().any(|byte| byte != b'0'));
-    // Not with a time zone.
-    let is_time = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'T' | b':' | b'.');
-    if !is_date || !is_whole || !time.bytes().all(is_time) {
+    let is_zero = |part: &str| part.bytes().all(|byte| byte == b'0');
+    if !has_form(date, PLAIN_DATE) || date.split('-').any(is_zero) || !is_time_behind(time) {
         return None;
     }
     let mut moment = Value::Null;
     let converted = assign_text(ty, text, Mode::STRICT, &mut moment);
     matches!(converted, Ok(None)).then_some(moment)
+}
+
+/// Nothing, or the time behind a date, without a time zone and without what would be cut off.
+fn is_time_behind(text: &str) -> bool {
+    let Some(time) = text.strip_prefix([' ', 'T']) else {
+        return text.is_empty();
+    };
+    match time.split_once('.') {
+        None => has_form(time, "HH:MM") || has_form(time, "HH:MM:SS"),
+        Some((time, fraction)) => {
+            has_form(time, "HH:MM:SS")
+                && (1..=6).contains(&fraction.len())
+                && fraction.bytes().all(|byte| byte.is_ascii_digit())
+        }
+    }
+}
+
+/// Whether a text has a digit for each letter of the form, and else what the form has.
+fn has_form(text: &str, form: &str) -> bool {
+    let mut bytes = text.bytes().zip(form.bytes());
+    text.len() == form.len()
+        && bytes.all(|(byte, form)| match form.is_ascii_alphabetic() {
+            true => byte.is_ascii_digit(),
+            false => byte == form,
+        })
 }
 
 /// The multiple of 10^-`scale` that a text is, or that it is beyond all of them. `None` if it is none, or no text: the
@@ -405,7 +421,8 @@ mod tests {
         let at = |micros: i64| Some(Place::At(Value::DateTime(micros)));
         assert_eq!(text("1970-01-02"), at(DAY));
         assert_eq!(text("1970-01-01 00:00:01"), at(1_000_000));
-        assert_eq!(text("1970-01-01 00:00:01.25"), at(1_250_000));
+        assert_eq!(text("1970-01-01T00:00:01.25"), at(1_250_000));
+        assert_eq!(text("1970-01-01 00:01"), at(60_000_000));
         assert_eq!(place(&moment, &Value::Date(1)), at(DAY));
         for other in [
             "1970-1-2",
@@ -413,6 +430,10 @@ mod tests {
             "1970-01-02 25:00:00",
             "1970-01-02 10:00:00+01:00",
             "1970-00-02 10:00:00",
+            "1970-01-02 10:00:00.",
+            "1970-01-02 10:00:00.1234567",
+            "1970-01-02 1000",
+            "1970-01-02 ",
             "0000-00-00 00:00:00",
             "19700102",
             "",
