@@ -57,7 +57,6 @@
 
 pub mod column;
 pub mod column_set;
-mod long_operands;
 pub mod printer;
 pub mod properties;
 pub mod relation;

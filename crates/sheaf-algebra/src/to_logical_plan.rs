@@ -49,7 +49,6 @@ use sheaf_exec::typing::{group_by_key, key_of, with_shown_digits};
 
 use crate::column::{Column, ColumnId, Columns};
 use crate::column_set::ColumnSet;
-use crate::long_operands::with_long_operands_apart;
 use crate::relation::{self, DependentKind, Item, JoinKind, Operator, Relation, SetKind};
 use crate::rules::calls_only_row;
 use crate::scalar::{Scalar, ScalarKind, Truth};
@@ -220,7 +219,7 @@ impl Translation<'_> {
     }
 
     fn expr(&self, scalar: &Scalar, values: &HashMap<ColumnId, Expr>) -> Expr {
-        scalar.to_expr(&|id, _: &FieldRef| {
+        scalar.to_plan_expr(&|id, _: &FieldRef| {
             values.get(&id).cloned().unwrap_or_else(|| self.column(id))
         })
     }
@@ -682,19 +681,9 @@ impl Translation<'_> {
             };
             add(any_value.call(vec![self.column(*id)]), *id);
         }
-        let mut operands = Vec::new();
         for (id, aggregate) in &group.aggregates {
-            let aggregate = aggregate.to_expr(&column);
-            add(with_long_operands_apart(aggregate, *id, &mut operands), *id);
+            add(aggregate.to_expr(&column), *id);
         }
-        let plan = match operands.is_empty() {
-            true => plan,
-            false => {
-                let columns = plan.schema().columns().into_iter().map(Expr::Column);
-                let columns = columns.chain(operands).collect();
-                LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)
-            }
-        };
         let mut columns: Vec<Expr> = keys.iter().cloned().chain(outputs).collect();
         let keys = match group.rollup {
             None => keys,

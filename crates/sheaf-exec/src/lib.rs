@@ -13,7 +13,7 @@
 //! | `memory_pool`, [`memory_consumers`] | which operator gets how much query memory, and which has run out |
 //! | [`blocking`] | work that blocks, on a worker thread |
 //! | [`row_by_row`], [`json_table`], [`lateral`] | operators that DataFusion's logical plans do not have |
-//! | [`value_array`], [`shared_constant`] | values of a column as an array, and a long constant |
+//! | [`value_array`], [`shared_constant`], [`long_literal`] | values of a column as an array, and long constants |
 //! | [`table_source`], [`hints`], [`plan_size`], [`group_keys`] | what the planners see of tables and plans |
 
 pub mod aggregates;
@@ -25,6 +25,7 @@ pub mod hints;
 pub mod json_table;
 pub mod keyed_join;
 pub mod lateral;
+pub mod long_literal;
 pub mod memory_consumers;
 pub mod memory_pool;
 pub mod operator;

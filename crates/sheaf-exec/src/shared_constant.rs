@@ -12,8 +12,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringViewBuilder};
-use arrow::buffer::Buffer;
+use arrow::array::{ArrayRef, BinaryArray, BinaryViewBuilder, RecordBatch, StringViewBuilder};
+use arrow::buffer::{Buffer, OffsetBuffer};
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use bytes::Bytes;
 use datafusion_common::metadata::FieldMetadata;
@@ -54,16 +54,52 @@ pub struct SharedConstant {
     array: ArrayRef,
 }
 
-/// The bytes of a text that others have as well.
-struct Text(Arc<ScalarValue>);
+/// The bytes of a value that others have as well.
+struct Shared(Arc<ScalarValue>);
 
-impl AsRef<[u8]> for Text {
+impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
         match self.0.as_ref() {
             ScalarValue::Utf8View(Some(text)) => text.as_bytes(),
+            ScalarValue::BinaryView(Some(bytes)) | ScalarValue::Binary(Some(bytes)) => bytes,
             _ => &[],
         }
     }
+}
+
+/// A text or a byte string as an array of one row, which has the value's own bytes. `None`: the value is neither.
+pub(crate) fn array_of_one(value: &Arc<ScalarValue>) -> Result<Option<ArrayRef>> {
+    let shared = || Bytes::from_owner(Shared(Arc::clone(value)));
+    // No value of a statement is longer.
+    let bytes_of = |shared: &Bytes| match u32::try_from(shared.len()) {
+        Ok(bytes) if bytes <= i32::MAX.cast_unsigned() => Ok(bytes),
+        _ => datafusion_common::internal_err!("a value of {} bytes", shared.len()),
+    };
+    Ok(Some(match value.as_ref() {
+        ScalarValue::Utf8View(Some(_)) => {
+            let mut builder = StringViewBuilder::with_capacity(1);
+            let shared = shared();
+            let bytes = bytes_of(&shared)?;
+            let block = builder.append_block(Buffer::from(shared));
+            builder.try_append_view(block, 0, bytes)?;
+            Arc::new(builder.finish())
+        }
+        ScalarValue::BinaryView(Some(_)) => {
+            let mut builder = BinaryViewBuilder::with_capacity(1);
+            let shared = shared();
+            let bytes = bytes_of(&shared)?;
+            let block = builder.append_block(Buffer::from(shared));
+            builder.try_append_view(block, 0, bytes)?;
+            Arc::new(builder.finish())
+        }
+        ScalarValue::Binary(Some(_)) => {
+            let shared = shared();
+            let bytes = bytes_of(&shared)?;
+            let offsets = OffsetBuffer::new(vec![0, bytes.cast_signed()].into());
+            Arc::new(BinaryArray::new(offsets, Buffer::from(shared), None))
+        }
+        _ => return Ok(None),
+    }))
 }
 
 impl SharedConstant {
@@ -73,21 +109,13 @@ impl SharedConstant {
         let field =
             Literal::new_with_metadata(ScalarValue::Utf8View(Some(String::new())), metadata)
                 .return_field(&Schema::empty())?;
-        let text = Bytes::from_owner(Text(Arc::clone(&value)));
-        let length = text.len();
-        let mut builder = StringViewBuilder::with_capacity(1);
-        match u32::try_from(length) {
-            Ok(length) if length < u32::MAX => {
-                let block = builder.append_block(Buffer::from(text));
-                builder.try_append_view(block, 0, length)?;
-            }
-            // No value of a statement is so long.
-            _ => return datafusion_common::internal_err!("a text of {length} bytes"),
-        }
+        let Some(array) = array_of_one(&value)? else {
+            return datafusion_common::internal_err!("a constant that is no text");
+        };
         Ok(SharedConstant {
             value,
             field,
-            array: Arc::new(builder.finish()),
+            array,
         })
     }
 }
@@ -163,6 +191,30 @@ mod tests {
     use arrow::array::{Array, AsArray, RecordBatchOptions};
 
     use super::*;
+
+    #[test]
+    fn bytes_are_not_copied_for_a_row() {
+        let bytes = b"x".repeat(LONG_BYTES);
+        for value in [
+            ScalarValue::Binary(Some(bytes.clone())),
+            ScalarValue::BinaryView(Some(bytes.clone())),
+        ] {
+            let value = Arc::new(value);
+            let array = array_of_one(&value).unwrap().unwrap();
+            assert_eq!(array.data_type(), &value.data_type());
+            let own = Shared(Arc::clone(&value));
+            let shared = match value.as_ref() {
+                ScalarValue::Binary(_) => array.as_binary::<i32>().value(0),
+                _ => array.as_binary_view().value(0),
+            };
+            assert_eq!(
+                (shared.as_ptr(), shared.len()),
+                (own.as_ref().as_ptr(), LONG_BYTES)
+            );
+        }
+        let number = Arc::new(ScalarValue::Int64(Some(1)));
+        assert!(array_of_one(&number).unwrap().is_none());
+    }
 
     #[test]
     fn a_long_text_is_not_copied_for_a_row() {

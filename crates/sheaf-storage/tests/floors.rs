@@ -170,6 +170,8 @@ const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-exec",
         &[
+            "shared_constant",
+            "long_literal",
             "functions",
             "error",
             "group_keys",
@@ -184,7 +186,6 @@ const ORDER: &[(&str, &[&str])] = &[
             "lateral",
             "value_array",
             "short_key",
-            "shared_constant",
             "operator",
             "keyed_join",
             "runtime",
@@ -202,7 +203,6 @@ const ORDER: &[(&str, &[&str])] = &[
             "properties",
             "rules",
             "printer",
-            "long_operands",
             "to_logical_plan",
         ],
     ),

@@ -78,7 +78,7 @@ impl Aggregate {
             self.order_by
                 .iter()
                 .map(|(key, descends)| SortExpr {
-                    expr: key.to_expr(column),
+                    expr: key.to_plan_expr(column),
                     asc: !descends,
                     nulls_first: !descends,
                 })

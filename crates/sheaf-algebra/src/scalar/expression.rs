@@ -10,6 +10,7 @@ use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{Case, Cast, InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF, cast};
+use sheaf_exec::long_literal::plan_literal;
 
 use super::{Comparison, Scalar, ScalarKind, Truth};
 use crate::column::ColumnId;
@@ -17,22 +18,40 @@ use crate::column::ColumnId;
 /// Conditions of a chain that is a tree as deep as it is long. Longer ones are balanced.
 pub(super) const MAX_DEEP_CHAIN: usize = 16;
 
+/// How columns and literals are written.
+struct Leaves<'a> {
+    column: &'a dyn Fn(ColumnId, &FieldRef) -> Expr,
+    literal: fn(&Arc<ScalarValue>, Option<FieldMetadata>) -> Expr,
+}
+
 impl Scalar {
     /// The expression, with columns as `column` writes them.
     pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
-        let boxed = |operand: &Scalar| Box::new(operand.to_expr(column));
+        let literal =
+            |value: &Arc<ScalarValue>, metadata| Expr::Literal(ScalarValue::clone(value), metadata);
+        self.written(&Leaves { column, literal })
+    }
+
+    /// The same for a plan, where [long literals](sheaf_exec::long_literal) have short names.
+    pub fn to_plan_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
+        let literal = plan_literal;
+        self.written(&Leaves { column, literal })
+    }
+
+    fn written(&self, leaves: &Leaves<'_>) -> Expr {
+        let boxed = |operand: &Scalar| Box::new(operand.written(leaves));
         let all = |operands: &[Scalar]| -> Vec<Expr> {
             operands
                 .iter()
-                .map(|operand| operand.to_expr(column))
+                .map(|operand| operand.written(leaves))
                 .collect()
         };
         match &self.kind {
-            ScalarKind::Column(id) => column(*id, &self.field),
+            ScalarKind::Column(id) => (leaves.column)(*id, &self.field),
             ScalarKind::Literal(value) => {
                 let metadata = self.field.metadata();
                 let metadata = (!metadata.is_empty()).then(|| FieldMetadata::from(metadata));
-                Expr::Literal(ScalarValue::clone(value), metadata)
+                (leaves.literal)(value, metadata)
             }
             ScalarKind::Call {
                 function,
@@ -195,16 +214,20 @@ fn case(branches: Vec<(Scalar, Scalar)>, otherwise: Option<Scalar>) -> Scalar {
     Scalar::new(kind, field)
 }
 
-/// Arguments in the types in which their function takes them.
+/// Arguments in the types in which their function takes them, for a plan. Literals behind the first one are literals,
+/// be they long or not: functions look at them when they are planned.
 pub(super) fn as_taken(
     arguments: &[Scalar],
     types: &[DataType],
     column: &dyn Fn(ColumnId, &FieldRef) -> Expr,
 ) -> Vec<Expr> {
-    let arguments = arguments.iter().zip(types);
+    let arguments = arguments.iter().zip(types).enumerate();
     arguments
-        .map(|(argument, taken)| {
-            let expr = argument.to_expr(column);
+        .map(|(at, (argument, taken))| {
+            let expr = match (at, &argument.kind) {
+                (1.., ScalarKind::Literal(_)) => argument.to_expr(column),
+                _ => argument.to_plan_expr(column),
+            };
             match argument.field().data_type() == taken {
                 true => expr,
                 false => cast(expr, taken.clone()),

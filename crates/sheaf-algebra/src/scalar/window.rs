@@ -109,11 +109,11 @@ impl WindowFunction {
         let all = |operands: &[Scalar]| -> Vec<Expr> {
             operands
                 .iter()
-                .map(|operand| operand.to_expr(column))
+                .map(|operand| operand.to_plan_expr(column))
                 .collect()
         };
         let order_by = self.order_by.iter().map(|order| SortExpr {
-            expr: order.value.to_expr(column),
+            expr: order.value.to_plan_expr(column),
             asc: order.ascending,
             nulls_first: order.nulls_first,
         });

@@ -22,6 +22,7 @@ use crate::functions::like::escape_character;
 use crate::functions::result_array::byte_strings;
 use crate::functions::types::field;
 use crate::functions::{Call, Function, SqlType, as_function, call};
+use crate::long_literal::literal_of;
 
 /// Name of the function.
 pub const COLLATION_KEY: &str = "ck";
@@ -126,10 +127,8 @@ pub fn as_collation_key(expr: &Expr) -> Option<(&Column, Collation)> {
 }
 
 fn key_literal(expr: &Expr) -> Option<&[u8]> {
-    match expr {
-        Expr::Literal(ScalarValue::Binary(Some(key)) | ScalarValue::BinaryView(Some(key)), _) => {
-            Some(key)
-        }
+    match literal_of(expr)? {
+        ScalarValue::Binary(Some(key)) | ScalarValue::BinaryView(Some(key)) => Some(key),
         _ => None,
     }
 }
@@ -206,14 +205,10 @@ pub fn as_like_prefix<'a>(
     if as_function(func)?.name != "$like" {
         return None;
     }
-    let [
-        Expr::Column(column),
-        Expr::Literal(pattern, _),
-        Expr::Literal(escape, _),
-    ] = args.as_slice()
-    else {
+    let [Expr::Column(column), pattern, Expr::Literal(escape, _)] = args.as_slice() else {
         return None;
     };
+    let pattern = literal_of(pattern)?;
     let collation = column_collation(column)?;
     let escape = escape_character(escape.try_as_str()??).ok()?;
     let (prefix, _) = Pattern::new(pattern.try_as_str()??, escape, collation).prefix();

@@ -18,21 +18,19 @@ use arrow::record_batch::RecordBatch;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DataFusionError, Result, internal_err};
 use datafusion_expr::{ColumnarValue, Operator};
-use datafusion_physical_expr::expressions::{BinaryExpr, Literal};
+use datafusion_physical_expr::expressions::BinaryExpr;
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::functions::closed::is_or_calls;
 use crate::functions::limits::{ResultLimits, ask_for};
 use crate::functions::{EvaluationError, Function};
+use crate::long_literal::is_long_constant;
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
 /// The results of an expression may take half of what a function may make of them, and so many bytes at least. Each
 /// worker has them twice while they are put together, and nobody has reserved them.
 const PARTS: usize = 2;
 const LEAST_BYTES: usize = 16 << 20;
-
-/// A constant of more bytes is a long one.
-const LONG_CONSTANT_BYTES: usize = 4 << 10;
 
 /// Has the parts of a condition, or the whole expression, evaluated for fewer rows at a time where that is needed.
 pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn PhysicalExpr> {
@@ -76,12 +74,11 @@ pub fn lengthens_much(expr: &Arc<dyn PhysicalExpr>) -> bool {
 /// Whether the results of an expression for many rows may take much more memory than what they are made of: by
 /// functions, or because a long constant is repeated.
 pub(crate) fn may_be_long(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    let is_long = |expr: &Arc<dyn PhysicalExpr>| {
-        expr.downcast_ref::<Literal>()
-            .is_some_and(|literal| literal.value().size() > LONG_CONSTANT_BYTES)
-    };
     // The closure does not fail.
-    lengthens(expr) || expr.exists(|expr| Ok(is_long(expr))).unwrap_or(true)
+    lengthens(expr)
+        || expr
+            .exists(|expr| Ok(is_long_constant(expr)))
+            .unwrap_or(true)
 }
 
 /// The expression itself, for callers that evaluate it for few rows at a time.

@@ -13,6 +13,7 @@ use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::functions::in_values::as_in_values;
+use sheaf_exec::long_literal;
 use sheaf_table::text_of_sort_key;
 use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::text::quoting::quoted_string;
@@ -77,9 +78,11 @@ fn text(expr: &Expr, names: Names<'_>) -> String {
 
 /// `expr` on one side of a comparison under a collation.
 fn operand(expr: &Expr, collation: Option<Collation>, names: Names<'_>) -> String {
+    if let Some(value) = long_literal::literal_of(expr) {
+        return literal_text(value, collation);
+    }
     match expr {
         Expr::Column(column) => column_text(column, names),
-        Expr::Literal(value, _) => literal_text(value, collation),
         Expr::Alias(alias) => operand(&alias.expr, collation, names),
         // Casts that the statement writes are functions; these are the typing rule's.
         Expr::Cast(cast) => operand(&cast.expr, collation, names),

@@ -11,6 +11,8 @@
 //! - ExtractLeafExpressions and PushDownLeafProjections are for nested types, and put projections between joins.
 //! - CommonSubexprEliminate puts projections between operators, which would hide the join graph from
 //!   [`crate::logical::join_graph`]; it runs last, when all filters have been pushed down.
+//! - SimplifyExpressions and CommonSubexprEliminate leave out what has a long literal in it. The one would put its bytes
+//!   into the plan, and the other into a column for each row.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -60,6 +62,7 @@ use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use sheaf_exec::json_table::Expand;
+use sheaf_exec::long_literal::has_long_literal;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::row_by_row::RowByRow;
@@ -134,17 +137,21 @@ static PROJECTION_RULES: LazyLock<Vec<Rule>> =
     LazyLock::new(|| vec![Rule::on(|_| true, OptimizeProjections::new())]);
 
 /// Whether it has expressions that are more than columns, or groups, whose functions rules look at as a whole.
+/// Those with long literals are left alone.
 fn computes(node: &LogicalPlan) -> bool {
-    if let LogicalPlan::Aggregate(_) = node {
-        return true;
-    }
-    let mut computes = false;
+    let mut computes = matches!(node, LogicalPlan::Aggregate(_));
+    let mut has_long = false;
     // The closure does not fail.
     let _ = node.apply_expressions(|expr| {
-        computes |= !matches!(expr, Expr::Column(_));
-        Ok(TreeNodeRecursion::Continue)
+        let is_column = matches!(expr, Expr::Column(_));
+        computes |= !is_column;
+        has_long = has_long || !is_column && has_long_literal(expr);
+        Ok(match has_long {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
     });
-    computes
+    computes && !has_long
 }
 
 fn is_filter(node: &LogicalPlan) -> bool {

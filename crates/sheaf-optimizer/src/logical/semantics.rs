@@ -4,6 +4,7 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
 use sheaf_exec::functions::collation::{self, COLLATION_KEY};
 use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_exec::long_literal::literal_of;
 use sheaf_table::{Column, TableDefinition};
 use sheaf_types::column_type::MAX_SET_LABELS;
 use sheaf_types::{Collation, ColumnType};
@@ -94,8 +95,7 @@ pub(crate) fn ordered_column(expr: &Expr, table: &TableDefinition) -> Option<usi
 /// The constant that `expr` stands for.
 pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
     match expr {
-        Expr::Literal(value, _) => Some(value.clone()),
         Expr::Alias(alias) => constant(&alias.expr),
-        _ => None,
+        _ => literal_of(expr).cloned(),
     }
 }

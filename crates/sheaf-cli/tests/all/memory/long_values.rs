@@ -4,7 +4,7 @@
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::command_line::terminate;
+use crate::command_line::{connect, terminate};
 use crate::harness::{error_of, wait_until};
 use crate::memory::{answer_of, empty, resident_mib, within_memory};
 
@@ -185,6 +185,43 @@ fn long_values_are_computed_for_few_rows_at_a_time() {
             let sql = write(verb, values, "(200, 'a')");
             connection.query_drop(&sql).expect(verb);
             assert_eq!(answer_of(&mut connection, sum), [expected]);
+        }
+    });
+    terminate(&child);
+}
+
+/// No name in a plan has the bytes of a literal in it: each rule would make it again, four characters a byte.
+#[test]
+fn long_literals_are_planned_without_texts_of_them() {
+    let (_directory, child, port, mut connection) = empty();
+    connection
+        .query_drop("SET GLOBAL max_allowed_packet = 67108864")
+        .expect("a variable");
+    let mut connection = connect(port);
+    for sql in [
+        "CREATE TABLE d.l (id INT PRIMARY KEY, a LONGTEXT, n INT)",
+        "INSERT INTO d.l VALUES (1, 'x1', 1), (2, 'x2', 2), (3, NULL, 1)",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let long = "ab".repeat(1_000_000);
+    within_memory(child.id(), || {
+        for (sql, expected) in [
+            (format!("SELECT SUM('{long}' = '{long}') FROM d.l"), "3"),
+            (format!("SELECT SUM(a IN ('{long}', 'x1')) FROM d.l"), "1"),
+            (format!("SELECT SUM(a < '{long}') FROM d.l"), "0"),
+            (format!("SELECT LENGTH(MAX('{long}')) FROM d.l"), "2000000"),
+            (
+                format!("SELECT SUM(IF(n = 1, '{long}', a) = '{long}') FROM d.l"),
+                "2",
+            ),
+            (
+                format!("SELECT id FROM d.l WHERE a = '{long}' OR a = 'x2' ORDER BY id LIMIT 1"),
+                "2",
+            ),
+        ] {
+            let answer = answer_of(&mut connection, &sql);
+            assert_eq!(answer, [expected], "{}", &sql[..30]);
         }
     });
     terminate(&child);
