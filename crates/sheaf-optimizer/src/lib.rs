@@ -36,6 +36,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_common::Result;
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::empty::EmptyExec;
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
@@ -99,6 +100,22 @@ pub struct PhysicalQuery {
 }
 
 impl PhysicalQuery {
+    /// A plan without rows that keeps the place of one that is dropped, with what its operators have, until another one
+    /// is there.
+    pub fn empty(schema: SchemaRef) -> PhysicalQuery {
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(schema));
+        PhysicalQuery {
+            outline: PlanOutline::of(&plan),
+            plan,
+            is_small: true,
+            rows: 0.0,
+            explain: Vec::new(),
+            conflicting_hints: Vec::new(),
+            cost_us: 0.0,
+            most_kept: 0.0,
+        }
+    }
+
     pub fn schema(&self) -> SchemaRef {
         self.plan.schema()
     }

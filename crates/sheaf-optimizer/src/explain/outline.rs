@@ -269,6 +269,14 @@ pub(crate) fn address(plan: &Arc<dyn ExecutionPlan>) -> usize {
 }
 
 impl PlanOutline {
+    /// Without notes.
+    pub(crate) fn of(planned: &Arc<dyn ExecutionPlan>) -> PlanOutline {
+        PlanOutline {
+            planned: Arc::clone(planned),
+            notes: Vec::new(),
+        }
+    }
+
     /// The notes about the operators of `plan`, which was made of the planned one.
     pub(crate) fn notes_on(&self, plan: &Arc<dyn ExecutionPlan>) -> NotesByOperator<'_> {
         let mut known = NotesByOperator::default();

@@ -61,8 +61,8 @@ impl<'s> Runner<'s> {
     ) -> Result<Arc<PhysicalQuery>> {
         self.workers.planning().pause();
         loop {
-            let _running = self.handle.show_plan(&planned.physical);
-            let _work = PlanWork::begin(&planned.physical);
+            let running = self.handle.show_plan(&planned.physical);
+            let work = PlanWork::begin(&planned.physical);
             let plan = Arc::clone(&planned.physical.plan);
             let reserved_before = planned.task.memory_pool().reserved();
             let is_big = planned.physical.cost_us >= BIG_COST_US && keeps_rows(&plan);
@@ -96,6 +96,10 @@ impl<'s> Runner<'s> {
                 Some(thrifty) if failed.is_out_of_memory() || is_stopped => {
                     tracing::debug!(error = %failed, "a query is planned again with less memory");
                     stream.settle();
+                    // Its operators keep what they have reserved as long as the plan is there.
+                    drop((running, work));
+                    let empty = PhysicalQuery::empty(planned.schema());
+                    planned.physical = Arc::new(empty);
                     self.await_given_back(&planned.task, reserved_before)?;
                     if is_stopped && !self.handle.memory().go_on() {
                         return Err(failed.into());
