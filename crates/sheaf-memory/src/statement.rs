@@ -47,8 +47,13 @@ const BLOCK_LOOKS_OF_LARGE: usize = 5;
 const BLOCK_LOOKS_FOR_STOPPED: usize = 25;
 /// The time between two of these looks.
 const BLOCK_LOOK: Duration = Duration::from_millis(2);
-/// So long a stopped statement may take to let go.
+/// So long a stopped statement may take to let go before others are stopped in its place.
 const LETTING_GO: Duration = Duration::from_millis(100);
+/// The same where that does no harm: what waits for it takes nothing meanwhile, or the process has little too much. On
+/// a busy machine it takes a while until a stopped statement gets a processor at all.
+const MOST_LETTING_GO: Duration = Duration::from_secs(1);
+/// Little too much is this part of the tolerance.
+const LITTLE_SHARE: usize = 8;
 
 /// Gives back what a statement does not need while it waits for a lock.
 type GiveWay = Box<dyn Fn() + Send + Sync>;
@@ -100,6 +105,14 @@ struct Accounts {
     full_since: Option<Instant>,
 }
 
+impl Accounts {
+    /// Nobody waits any more for stopped statements that have ended, or take too long.
+    fn forget_ended(&mut self) {
+        self.stopped
+            .retain(|stopped| stopped.is_letting_go(MOST_LETTING_GO));
+    }
+}
+
 static ACCOUNTS: Mutex<Accounts> = Mutex::new(Accounts {
     all: Vec::new(),
     stopped: Vec::new(),
@@ -119,14 +132,14 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// Whether it may still be about to let go what it holds.
-    fn is_letting_go(&self) -> bool {
+    /// Whether it may still be about to let go what it holds, if that takes no longer.
+    fn is_letting_go(&self, most: Duration) -> bool {
         let is_running = |account: Arc<StatementMemory>| {
             account.is_running.load(Ordering::Relaxed)
                 && account.statement.load(Ordering::Relaxed) == self.statement
                 && account.stopped.load(Ordering::Relaxed) == self.statement
         };
-        self.when.elapsed() < LETTING_GO && self.account.upgrade().is_some_and(is_running)
+        self.when.elapsed() < most && self.account.upgrade().is_some_and(is_running)
     }
 }
 
@@ -405,12 +418,17 @@ pub fn has_room_for(bytes: usize) -> bool {
         let Some(_next) = await_turn(account) else {
             return false;
         };
-        while !account.shall_stop() && are_letting_go() {
-            std::thread::sleep(BLOCK_LOOK);
+        loop {
+            // What has let go before this look is part of the room that is asked for behind it.
+            let others_let_go = are_letting_go();
             if process::will_take(bytes) {
                 AHEAD.set(bytes);
-                return true;
+                return !account.shall_stop();
             }
+            if account.shall_stop() || !others_let_go {
+                break;
+            }
+            std::thread::sleep(BLOCK_LOOK);
         }
         if account.held_bytes().saturating_add(bytes) >= MUCH_BYTES {
             making_room(|| stop_itself(account));
@@ -423,7 +441,7 @@ pub fn has_room_for(bytes: usize) -> bool {
 }
 
 /// Waits until no other thread decides whether its statement is stopped. `None`: this statement shall stop, for
-/// whatever reason. To decide may take as long as [`LETTING_GO`], and many may be before this one.
+/// whatever reason. To decide may take as long as [`MOST_LETTING_GO`], and many may be before this one.
 fn await_turn(account: &StatementMemory) -> Option<MutexGuard<'static, ()>> {
     loop {
         match NEXT.try_lock() {
@@ -438,7 +456,17 @@ fn await_turn(account: &StatementMemory) -> Option<MutexGuard<'static, ()>> {
 /// Whether statements that were stopped may still be about to let go what they hold.
 fn are_letting_go() -> bool {
     let accounts = lock(&ACCOUNTS);
-    accounts.stopped.iter().any(Stopped::is_letting_go)
+    let mut stopped = accounts.stopped.iter();
+    stopped.any(|stopped| stopped.is_letting_go(MOST_LETTING_GO))
+}
+
+/// So long it is waited for stopped statements before others are stopped for so many bytes.
+fn most_letting_go(bytes: usize) -> Duration {
+    let is_little = |limit: usize| bytes <= process::tolerance(limit) / LITTLE_SHARE;
+    match process::limit().is_some_and(is_little) {
+        true => MOST_LETTING_GO,
+        false => LETTING_GO,
+    }
 }
 
 fn stop_itself(account: &Arc<StatementMemory>) {
@@ -453,7 +481,7 @@ fn stop_itself(account: &Arc<StatementMemory>) {
         when: Instant::now(),
     };
     let mut accounts = lock(&ACCOUNTS);
-    accounts.stopped.retain(Stopped::is_letting_go);
+    accounts.forget_ended();
     accounts.stopped.push(stopped);
 }
 
@@ -566,8 +594,11 @@ pub(crate) fn stop_for(bytes: usize) {
 fn largest_to_stop(bytes: usize) -> Vec<Arc<StatementMemory>> {
     let mut chosen = Vec::new();
     let mut accounts = lock(&ACCOUNTS);
-    accounts.stopped.retain(Stopped::is_letting_go);
-    let coming = accounts.stopped.iter().map(|stopped| stopped.held_bytes);
+    accounts.forget_ended();
+    let most = most_letting_go(bytes);
+    let stopped = accounts.stopped.iter();
+    let coming = stopped.filter(|stopped| stopped.is_letting_go(most));
+    let coming = coming.map(|stopped| stopped.held_bytes);
     let mut missing = bytes.saturating_sub(coming.sum());
     if missing == 0 {
         return chosen;
