@@ -61,24 +61,27 @@ fn lengthens(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.exists(|expr| Ok(lengthens(expr))).unwrap_or(true)
 }
 
-/// Whether an expression has functions that make long texts of short ones.
+/// Whether an expression has functions that make long texts of short ones, or add long constants to them.
 pub fn lengthens_much(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    let lengthens = |expr: &Arc<dyn PhysicalExpr>| {
+    let grows = |expr: &Arc<dyn PhysicalExpr>| {
         let call = expr.downcast_ref::<ScalarFunctionExpr>();
         call.is_some_and(|call| is_or_calls(call.fun(), |function| function.growing))
     };
     // The closure does not fail.
-    expr.exists(|expr| Ok(lengthens(expr))).unwrap_or(true)
+    expr.exists(|expr| Ok(grows(expr))).unwrap_or(true)
+        || has_long_constant(expr) && lengthens(expr)
+}
+
+fn has_long_constant(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    // The closure does not fail.
+    expr.exists(|expr| Ok(is_long_constant(expr)))
+        .unwrap_or(true)
 }
 
 /// Whether the results of an expression for many rows may take much more memory than what they are made of: by
 /// functions, or because a long constant is repeated.
 pub(crate) fn may_be_long(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    // The closure does not fail.
-    lengthens(expr)
-        || expr
-            .exists(|expr| Ok(is_long_constant(expr)))
-            .unwrap_or(true)
+    lengthens(expr) || has_long_constant(expr)
 }
 
 /// The expression itself, for callers that evaluate it for few rows at a time.

@@ -16,7 +16,9 @@ use datafusion_common::{Column, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Projection};
 use datafusion_expr::{Expr, LogicalPlan};
+use sheaf_exec::functions::Function;
 use sheaf_exec::functions::closed::calls;
+use sheaf_exec::long_literal::has_long_literal;
 
 /// Puts projections below aggregates that need one.
 pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -40,9 +42,11 @@ pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalP
     Ok(rewritten.data)
 }
 
-/// Whether an expression has functions whose results may be many times as long as their arguments.
+/// Whether an expression has functions whose results may be many times as long as their arguments, or as the columns
+/// among these.
 fn lengthens(expr: &Expr) -> bool {
     calls(expr, |function| function.growing)
+        || has_long_literal(expr) && calls(expr, Function::lengthens)
 }
 
 fn has_long(aggregate: &Aggregate) -> bool {
