@@ -28,6 +28,7 @@
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`compacted_exec`] | batches with buffers of their own |
 //! | [`key_width_exec`] | how wide the keys of a sort are, for the memory pool |
+//! | [`sort_batches_exec`] | small batches for sorts of wide rows |
 //! | [`spare_memory_exec`] | memory that a sort leaves to the aggregate above it |
 //! | [`first_rows_exec`] | the first rows of an order, where rows have texts |
 //! | [`late_columns_exec`] | long columns of the rows that a sort has left |
@@ -81,6 +82,7 @@ pub(crate) mod row_file;
 pub(crate) mod row_set;
 pub mod scan_exec;
 pub mod shared_exec;
+pub mod sort_batches_exec;
 pub(crate) mod source_exec;
 pub mod spare_memory_exec;
 pub mod subquery_values_exec;

@@ -39,6 +39,30 @@ pub fn rows_of_batch(
         true => LONG_ROW_BYTES,
         false => LONG_ROW_BYTES_OF_LARGE_BATCHES,
     };
+    let Widths { widest, long } = widths(plan, long_row_bytes)?;
+    let rows = batch_bytes / (widest + long).max(1);
+    Ok(match long > 0 {
+        // A scan ends a batch behind the row that fills it, and no operator should cut that off.
+        true => rows + 1,
+        false => rows.max(LEAST_BATCH_ROWS),
+    })
+}
+
+/// What a row of a plan takes on average, long or not.
+pub(crate) fn row_bytes(plan: &LogicalPlan) -> Result<usize> {
+    let Widths { widest, long } = widths(plan, 0)?;
+    Ok(widest + long)
+}
+
+/// What rows of a plan take.
+struct Widths {
+    /// Without their strings, at its widest node.
+    widest: usize,
+    /// Their strings on average, of the two tables that have the longest ones. 0 if none has long rows.
+    long: usize,
+}
+
+fn widths(plan: &LogicalPlan, long_row_bytes: u64) -> Result<Widths> {
     let (mut widest, mut longest, mut second) = (0, 0, 0);
     for_each_node(plan, &mut |node| {
         let fields = node.schema().fields();
@@ -52,12 +76,7 @@ pub fn rows_of_batch(
         Ok(())
     })?;
     let long = longest + second;
-    let rows = batch_bytes / (widest + long).max(1);
-    Ok(match long > 0 {
-        // A scan ends a batch behind the row that fills it, and no operator should cut that off.
-        true => rows + 1,
-        false => rows.max(LEAST_BATCH_ROWS),
-    })
+    Ok(Widths { widest, long })
 }
 
 /// What the strings of a row take on average, of the table below a plan whose rows are the longest; 0 if none are long.

@@ -56,6 +56,7 @@ use sheaf_exec::operator::round_exec::{RoundExec, RoundRowsExec};
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::SharedExec;
+use sheaf_exec::operator::sort_batches_exec::SortBatchesExec;
 use sheaf_exec::operator::spare_memory_exec::SpareMemoryExec;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
@@ -471,6 +472,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<KeyWidthExec>()
         || plan.is::<LessOrderExec>()
         || plan.is::<RestartableExec>()
+        || plan.is::<SortBatchesExec>()
         || plan.is::<SpareMemoryExec>()
         || plan
             .downcast_ref::<GatherInOrderExec>()

@@ -18,11 +18,13 @@ use sheaf_exec::operator::grace_join::spill_hash_joins;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
 use sheaf_exec::operator::key_width_exec::watch_sort_keys;
 use sheaf_exec::operator::scan_exec::access_error;
+use sheaf_exec::operator::sort_batches_exec::sort_in_small_batches;
 use sheaf_exec::operator::spare_memory_exec::spare_memory;
 use sheaf_exec::operator::window::bound_windows;
 
 use crate::PlannerContext;
 use crate::adaptive::shared_subplans;
+use crate::estimate::row_width::row_bytes;
 use crate::explain::outline::PlanOutline;
 use crate::physical::rules::{Found, one_stream, result_limits};
 use crate::physical::{late_columns, plan_check, rules};
@@ -78,6 +80,10 @@ pub(super) fn finished(
             plan = spare_memory(plan)?;
         }
         plan = keep_copies_of_first_rows(plan)?;
+        if context.settings.has_little_memory() {
+            let batch_rows = context.settings.batch_rows;
+            plan = sort_in_small_batches(plan, row_bytes(logical)?, batch_rows)?;
+        }
     }
     if checked_rows::is_asked_for() {
         let options = context.task.session_config().options();
