@@ -31,11 +31,11 @@ use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use crate::shared_constant::{SharedConstant, array_of_one};
 
 /// Literals of more bytes are long.
-pub const LONG_LITERAL_BYTES: usize = 4 << 10;
+const LONG_LITERAL_BYTES: usize = 4 << 10;
 
 /// A literal of a plan. `metadata`: what its type is besides that of the value.
 pub fn plan_literal(value: &Arc<ScalarValue>, metadata: Option<FieldMetadata>) -> Expr {
-    if bytes_of(value) <= LONG_LITERAL_BYTES {
+    if !is_long(value) {
         return Expr::Literal(ScalarValue::clone(value), metadata);
     }
     let mut hasher = DefaultHasher::new();
@@ -54,6 +54,11 @@ pub fn plan_literal(value: &Arc<ScalarValue>, metadata: Option<FieldMetadata>) -
         signature: Signature::nullary(Volatility::Immutable),
     };
     ScalarUDF::from(literal).call(Vec::new())
+}
+
+/// Whether a value is long for a literal.
+pub fn is_long(value: &ScalarValue) -> bool {
+    bytes_of(value) > LONG_LITERAL_BYTES
 }
 
 /// The value of a literal, however long it is.
@@ -78,7 +83,7 @@ pub fn has_long_literal(expr: &Expr) -> bool {
 /// Whether an expression over batches is a long constant.
 pub(crate) fn is_long_constant(expr: &Arc<dyn PhysicalExpr>) -> bool {
     if let Some(literal) = expr.downcast_ref::<Literal>() {
-        return bytes_of(literal.value()) > LONG_LITERAL_BYTES;
+        return is_long(literal.value());
     }
     let call = expr.downcast_ref::<ScalarFunctionExpr>();
     expr.is::<SharedConstant>() || call.is_some_and(|call| as_long(call.fun()).is_some())

@@ -10,7 +10,7 @@ use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{Case, Cast, InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF, cast};
-use sheaf_exec::long_literal::plan_literal;
+use sheaf_exec::long_literal::{is_long, plan_literal};
 
 use super::{Comparison, Scalar, ScalarKind, Truth};
 use crate::column::ColumnId;
@@ -21,21 +21,21 @@ pub(super) const MAX_DEEP_CHAIN: usize = 16;
 /// How columns and literals are written.
 struct Leaves<'a> {
     column: &'a dyn Fn(ColumnId, &FieldRef) -> Expr,
-    literal: fn(&Arc<ScalarValue>, Option<FieldMetadata>) -> Expr,
+    /// Long literals have short names.
+    names_long: bool,
 }
 
 impl Scalar {
     /// The expression, with columns as `column` writes them.
     pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
-        let literal =
-            |value: &Arc<ScalarValue>, metadata| Expr::Literal(ScalarValue::clone(value), metadata);
-        self.written(&Leaves { column, literal })
+        let names_long = false;
+        self.written(&Leaves { column, names_long })
     }
 
     /// The same for a plan, where [long literals](sheaf_exec::long_literal) have short names.
     pub fn to_plan_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
-        let literal = plan_literal;
-        self.written(&Leaves { column, literal })
+        let names_long = true;
+        self.written(&Leaves { column, names_long })
     }
 
     fn written(&self, leaves: &Leaves<'_>) -> Expr {
@@ -51,15 +51,27 @@ impl Scalar {
             ScalarKind::Literal(value) => {
                 let metadata = self.field.metadata();
                 let metadata = (!metadata.is_empty()).then(|| FieldMetadata::from(metadata));
-                (leaves.literal)(value, metadata)
+                match leaves.names_long {
+                    true => plan_literal(value, metadata),
+                    false => Expr::Literal(ScalarValue::clone(value), metadata),
+                }
             }
             ScalarKind::Call {
                 function,
                 arguments,
-            } => Expr::ScalarFunction(ScalarFunction::new_udf(
-                Arc::clone(function),
-                all(arguments),
-            )),
+            } => {
+                let arguments = match leaves.names_long && reads_long(function, arguments) {
+                    true => arguments
+                        .iter()
+                        .map(|argument| match &argument.kind {
+                            ScalarKind::Literal(_) => argument.to_expr(leaves.column),
+                            _ => argument.written(leaves),
+                        })
+                        .collect(),
+                    false => all(arguments),
+                };
+                Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), arguments))
+            }
             ScalarKind::Cast(operand) => Expr::Cast(Cast::new_from_field(
                 boxed(operand),
                 Arc::clone(&self.field),
@@ -188,6 +200,34 @@ impl Scalar {
             other => internal_err!("the typing rule has left {other}"),
         }
     }
+}
+
+/// Whether the type of a call follows from a long literal, as that of `STR_TO_DATE(s, '...')` does.
+fn reads_long(function: &ScalarUDF, arguments: &[Scalar]) -> bool {
+    let short = |argument: &Scalar| {
+        let value = argument.as_literal();
+        value.is_none_or(|value| !is_long(value))
+    };
+    if arguments.iter().all(short) {
+        return false;
+    }
+    let field = |literals: &[Option<&ScalarValue>]| {
+        let fields: Vec<FieldRef> = arguments
+            .iter()
+            .map(|argument| Arc::clone(&argument.field))
+            .collect();
+        let arguments = ReturnFieldArgs {
+            arg_fields: &fields,
+            scalar_arguments: literals,
+        };
+        function.return_field_from_args(arguments).ok()
+    };
+    let literals: Vec<_> = arguments.iter().map(Scalar::as_literal).collect();
+    let arguments = arguments.iter();
+    let shown: Vec<_> = arguments
+        .map(|argument| argument.as_literal().filter(|value| !is_long(value)))
+        .collect();
+    field(&literals) != field(&shown)
 }
 
 /// A choice between values of one type. `CASE WHEN a IS NOT NULL THEN a ELSE 1 END`, which COALESCE(a, 1) is, is never

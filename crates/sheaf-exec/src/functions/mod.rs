@@ -221,7 +221,7 @@ impl Function {
     }
 
     /// Whether results may be many times as long as arguments.
-    pub fn lengthens(&self) -> bool {
+    pub(crate) fn lengthens(&self) -> bool {
         // These are longer than all of their arguments together by little, but may get the same argument many times.
         self.growing || matches!(self.name, "concat" | "concat_ws" | "make_set" | "quote")
     }

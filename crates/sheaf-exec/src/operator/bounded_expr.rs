@@ -34,7 +34,7 @@ const LEAST_BYTES: usize = 16 << 20;
 
 /// Has the parts of a condition, or the whole expression, evaluated for fewer rows at a time where that is needed.
 pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn PhysicalExpr> {
-    if !lengthens(&expr) {
+    if !may_be_long(&expr) {
         return expr;
     }
     // The rest of the condition must stay visible to rules that look at its parts.
@@ -61,7 +61,7 @@ fn lengthens(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.exists(|expr| Ok(lengthens(expr))).unwrap_or(true)
 }
 
-/// Whether an expression has functions that make long texts of short ones, or add long constants to them.
+/// Whether an expression has functions that make long texts of short ones, or may have put long constants in theirs.
 pub fn lengthens_much(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let grows = |expr: &Arc<dyn PhysicalExpr>| {
         let call = expr.downcast_ref::<ScalarFunctionExpr>();
@@ -69,7 +69,7 @@ pub fn lengthens_much(expr: &Arc<dyn PhysicalExpr>) -> bool {
     };
     // The closure does not fail.
     expr.exists(|expr| Ok(grows(expr))).unwrap_or(true)
-        || has_long_constant(expr) && lengthens(expr)
+        || has_long_constant(expr) && !is_long_constant(expr)
 }
 
 fn has_long_constant(expr: &Arc<dyn PhysicalExpr>) -> bool {

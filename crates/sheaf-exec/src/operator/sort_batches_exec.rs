@@ -8,18 +8,26 @@
 //!   batches of 2,500 rows of 330 bytes     100 runs -> 50 -> 25 -> 13 -> 7 -> 4 -> 2 -> 1
 //!   batches of 400 rows                    100 runs -> 13 -> 2 -> 1
 //! ```
+//!
+//! Batches that come to the sort are cut as well, with buffers of their own: it would cut them when it has sorted them,
+//! and is charged with the strings of all of a batch for each part.
 
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
+    replace_children_if_necessary,
 };
+use futures::{TryStreamExt, stream};
 
+use crate::operator::compacted_exec::detached;
 use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// What a batch of a sort takes.
@@ -42,10 +50,13 @@ pub fn sort_in_small_batches(
         let sort = node.downcast_ref::<SortExec>();
         // The first rows alone are neither spilled nor merged.
         match sort.is_some_and(|sort| sort.fetch().is_none()) {
-            true => Ok(Transformed::yes(Arc::new(SortBatchesExec {
-                input: node,
-                rows,
-            }))),
+            true => {
+                let input = Arc::clone(node.children()[0]);
+                let input = CutBatchesExec { input, rows };
+                let input = replace_children_if_necessary(node, vec![Arc::new(input)])?;
+                let sort = SortBatchesExec { input, rows };
+                Ok(Transformed::yes(Arc::new(sort)))
+            }
             false => Ok(Transformed::no(node)),
         }
     })?;
@@ -89,7 +100,11 @@ impl ExecutionPlan for SortBatchesExec {
         let context = TaskContext::new(
             context.task_id(),
             context.session_id(),
-            config.clone().with_batch_size(rows),
+            // Nor does it put batches together, to cut them again.
+            config
+                .clone()
+                .with_batch_size(rows)
+                .with_sort_in_place_threshold_bytes(0),
             Default::default(),
             Default::default(),
             Default::default(),
@@ -100,16 +115,67 @@ impl ExecutionPlan for SortBatchesExec {
     }
 }
 
+/// Cuts the batches of its input. See the module's comment.
+#[derive(Debug)]
+pub struct CutBatchesExec {
+    input: Arc<dyn ExecutionPlan>,
+    /// Of a batch.
+    rows: usize,
+}
+
+impl DisplayAs for CutBatchesExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "CutBatchesExec: rows={}", self.rows)
+    }
+}
+
+impl ExecutionPlan for CutBatchesExec {
+    fn name(&self) -> &'static str {
+        "CutBatchesExec"
+    }
+
+    input_handed_on!();
+
+    with_input!(|plan, input| CutBatchesExec {
+        input,
+        rows: plan.rows,
+    });
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let (schema, rows) = (input.schema(), self.rows);
+        let cut = input.map_ok(move |batch| stream::iter(parts(&batch, rows)));
+        let cut = cut.try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, cut)))
+    }
+}
+
+/// The parts of a batch, which are made one by one.
+fn parts(batch: &RecordBatch, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+    let batch = batch.clone();
+    let all = batch.num_rows();
+    (0..all).step_by(rows.max(1)).map(move |from| {
+        let part = batch.slice(from, rows.min(all - from));
+        match part.num_rows() == all {
+            true => Ok(part),
+            false => detached(part),
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
+    use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
     use arrow::datatypes::{DataType, Field, Int64Type, Schema};
     use datafusion_execution::config::SessionConfig;
     use datafusion_execution::memory_pool::GreedyMemoryPool;
     use datafusion_execution::runtime_env::RuntimeEnvBuilder;
     use datafusion_physical_expr::expressions::Column;
     use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
-    use futures::TryStreamExt;
 
     use super::*;
     use crate::operator::values_exec::ValuesExec;
@@ -138,8 +204,8 @@ mod tests {
         let keys = LexOrdering::new([key]).expect("a key");
         let sort: Arc<dyn ExecutionPlan> = Arc::new(SortExec::new(keys, Arc::new(rows)));
         let plan = match in_small_batches {
-            true => sort_in_small_batches(Arc::clone(&sort), TEXT_BYTES, 2_000).expect("a plan"),
-            false => Arc::clone(&sort),
+            true => sort_in_small_batches(sort, TEXT_BYTES, 2_000).expect("a plan"),
+            false => sort,
         };
         assert_eq!(plan.is::<SortBatchesExec>(), in_small_batches);
         let runtime = RuntimeEnvBuilder::new()
@@ -160,6 +226,10 @@ mod tests {
             let numbers = batch.column(0).as_primitive::<Int64Type>();
             numbers.values().to_vec()
         });
+        let sort = match in_small_batches {
+            true => Arc::clone(plan.children()[0]),
+            false => plan,
+        };
         let metrics = sort.metrics().expect("metrics");
         let spilled = metrics.spilled_bytes().unwrap_or_default();
         (numbers.collect(), rows[0].num_rows(), spilled)

@@ -56,7 +56,7 @@ use sheaf_exec::operator::round_exec::{RoundExec, RoundRowsExec};
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::SharedExec;
-use sheaf_exec::operator::sort_batches_exec::SortBatchesExec;
+use sheaf_exec::operator::sort_batches_exec::{CutBatchesExec, SortBatchesExec};
 use sheaf_exec::operator::spare_memory_exec::SpareMemoryExec;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
@@ -473,6 +473,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<LessOrderExec>()
         || plan.is::<RestartableExec>()
         || plan.is::<SortBatchesExec>()
+        || plan.is::<CutBatchesExec>()
         || plan.is::<SpareMemoryExec>()
         || plan
             .downcast_ref::<GatherInOrderExec>()

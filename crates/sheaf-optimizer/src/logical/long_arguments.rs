@@ -16,9 +16,8 @@ use datafusion_common::{Column, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Projection};
 use datafusion_expr::{Expr, LogicalPlan};
-use sheaf_exec::functions::Function;
 use sheaf_exec::functions::closed::calls;
-use sheaf_exec::long_literal::has_long_literal;
+use sheaf_exec::long_literal::{has_long_literal, literal_of};
 
 /// Puts projections below aggregates that need one.
 pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -43,10 +42,9 @@ pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalP
 }
 
 /// Whether an expression has functions whose results may be many times as long as their arguments, or as the columns
-/// among these.
+/// among these. What is a literal as a whole is the same for all rows.
 fn lengthens(expr: &Expr) -> bool {
-    calls(expr, |function| function.growing)
-        || has_long_literal(expr) && calls(expr, Function::lengthens)
+    calls(expr, |function| function.growing) || has_long_literal(expr) && literal_of(expr).is_none()
 }
 
 fn has_long(aggregate: &Aggregate) -> bool {

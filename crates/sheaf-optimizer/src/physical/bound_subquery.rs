@@ -39,7 +39,7 @@ use sheaf_exec::operator::correlation::{SubplanRuns, Subplans};
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
 use sheaf_exec::operator::key_width_exec::KeyWidthExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
-use sheaf_exec::operator::sort_batches_exec::SortBatchesExec;
+use sheaf_exec::operator::sort_batches_exec::{CutBatchesExec, SortBatchesExec};
 use sheaf_table::Table;
 
 use crate::access::bound_scan::Places;
@@ -247,6 +247,7 @@ fn has_state(plan: &Arc<dyn ExecutionPlan>) -> Option<bool> {
         || plan.is::<LocalLimitExec>()
         || plan.is::<InterruptibleExec>()
         || plan.is::<SortBatchesExec>()
+        || plan.is::<CutBatchesExec>()
         || plan.is::<BoundedProjectionExec>();
     let is_reset = plan.is::<SortExec>()
         || plan.is::<AggregateExec>()
