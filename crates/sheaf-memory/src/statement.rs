@@ -410,7 +410,10 @@ pub fn has_room_for(bytes: usize) -> bool {
         if bytes < LONG_VALUE_BYTES {
             return !account.shall_stop();
         }
-        if process::will_take(bytes) {
+        // One that holds little does not come before others that wait: what is let go for them would be gone, and each of
+        // those that hold a part of what they need would be stopped.
+        let may_ask = account.held_bytes() >= MUCH_BYTES || !others_wait();
+        if may_ask && process::will_take(bytes) {
             AHEAD.set(bytes);
             return !account.shall_stop();
         }
@@ -438,6 +441,40 @@ pub fn has_room_for(bytes: usize) -> bool {
         }
         !account.shall_stop()
     })
+}
+
+/// Whether another thread decides whether its statement is stopped.
+fn others_wait() -> bool {
+    matches!(NEXT.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// A block that a thread was given room for, while it is filled. The system counts what is written to. The rest is
+/// nobody else's, whatever safe points there are in between.
+#[must_use]
+pub struct Filling {
+    left_bytes: usize,
+}
+
+impl Filling {
+    /// The block that the thread has [asked](has_room_for) for is allocated, and empty.
+    pub fn begin() -> Filling {
+        Filling {
+            left_bytes: AHEAD.take(),
+        }
+    }
+
+    /// So many bytes more of it are filled.
+    pub fn filled(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.left_bytes);
+        process::has_taken(bytes);
+        self.left_bytes -= bytes;
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        process::has_taken(self.left_bytes);
+    }
 }
 
 /// Waits until no other thread decides whether its statement is stopped. `None`: this statement shall stop, for
@@ -766,6 +803,23 @@ mod tests {
             drop(value);
             assert!(has_room_for(3 << 20) && has_room_for(4 << 20));
             assert_eq!(AHEAD.get(), 4 << 20);
+        });
+        assert_eq!(AHEAD.get(), 0);
+    }
+
+    #[test]
+    fn what_is_not_filled_yet_is_nobody_else_s() {
+        let account = account();
+        account.during(|| {
+            assert!(has_room_for(3 << 20));
+            let mut filling = Filling::begin();
+            assert_eq!((AHEAD.get(), filling.left_bytes), (0, 3 << 20));
+            let value = vec![1u8; 1 << 20];
+            safe_point();
+            filling.filled(value.len());
+            assert_eq!(filling.left_bytes, 2 << 20);
+            filling.filled(usize::MAX);
+            assert_eq!(filling.left_bytes, 0);
         });
         assert_eq!(AHEAD.get(), 0);
     }

@@ -140,6 +140,7 @@ pub(crate) fn append(
         ));
     }
     let start = out.len();
+    let mut filling = is_long.then(sheaf_memory::Filling::begin);
     let mut chunk = Vec::new();
     for number in 0..reference.chunks() {
         if !tree.get_at(view, &reference.key(number), &mut chunk)? {
@@ -149,6 +150,9 @@ pub(crate) fn append(
             ));
         }
         out.extend_from_slice(&chunk);
+        if let Some(filling) = &mut filling {
+            filling.filled(chunk.len());
+        }
     }
     if (out.len() - start) as u64 == reference.length {
         Ok(())
