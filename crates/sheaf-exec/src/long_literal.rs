@@ -80,13 +80,23 @@ pub fn has_long_literal(expr: &Expr) -> bool {
     expr.exists(|expr| Ok(is_long(expr))).unwrap_or(true)
 }
 
-/// Whether an expression over batches is a long constant.
-pub(crate) fn is_long_constant(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    if let Some(literal) = expr.downcast_ref::<Literal>() {
-        return is_long(literal.value());
+/// Bytes of a long constant over batches; 0 for all other expressions.
+pub(crate) fn long_constant_bytes(expr: &Arc<dyn PhysicalExpr>) -> usize {
+    let value = if let Some(literal) = expr.downcast_ref::<Literal>() {
+        literal.value()
+    } else if let Some(constant) = expr.downcast_ref::<SharedConstant>() {
+        constant.value()
+    } else {
+        let call = expr.downcast_ref::<ScalarFunctionExpr>();
+        match call.and_then(|call| as_long(call.fun())) {
+            Some(literal) => &literal.value,
+            None => return 0,
+        }
+    };
+    match is_long(value) {
+        true => bytes_of(value),
+        false => 0,
     }
-    let call = expr.downcast_ref::<ScalarFunctionExpr>();
-    expr.is::<SharedConstant>() || call.is_some_and(|call| as_long(call.fun()).is_some())
 }
 
 fn as_long(function: &ScalarUDF) -> Option<&LongLiteral> {

@@ -103,6 +103,10 @@ pub(crate) fn array_of_one(value: &Arc<ScalarValue>) -> Result<Option<ArrayRef>>
 }
 
 impl SharedConstant {
+    pub(crate) fn value(&self) -> &ScalarValue {
+        &self.value
+    }
+
     /// The value is a text.
     fn new(value: Arc<ScalarValue>, metadata: Option<FieldMetadata>) -> Result<SharedConstant> {
         // It has the field of a literal of this type.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow::compute::concat;
 use arrow::record_batch::RecordBatch;
-use datafusion_common::tree_node::TreeNode;
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DataFusionError, Result, internal_err};
 use datafusion_expr::{ColumnarValue, Operator};
 use datafusion_physical_expr::expressions::BinaryExpr;
@@ -24,7 +24,7 @@ use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use crate::functions::closed::is_or_calls;
 use crate::functions::limits::{ResultLimits, ask_for};
 use crate::functions::{EvaluationError, Function};
-use crate::long_literal::is_long_constant;
+use crate::long_literal::long_constant_bytes;
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
 /// The results of an expression may take half of what a function may make of them, and so many bytes at least. Each
@@ -46,6 +46,8 @@ pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn Ph
         return Arc::new(BinaryExpr::new(left, Operator::And, right));
     }
     Arc::new(BoundedExpr {
+        repeated_bytes: repeated_bytes(&expr),
+        batch_bytes: limits.batch_bytes,
         inner: expr,
         most_bytes: (limits.batch_bytes / PARTS).max(LEAST_BYTES),
     })
@@ -69,13 +71,27 @@ pub fn lengthens_much(expr: &Arc<dyn PhysicalExpr>) -> bool {
     };
     // The closure does not fail.
     expr.exists(|expr| Ok(grows(expr))).unwrap_or(true)
-        || has_long_constant(expr) && !is_long_constant(expr)
+        || has_long_constant(expr) && long_constant_bytes(expr) == 0
 }
 
 fn has_long_constant(expr: &Arc<dyn PhysicalExpr>) -> bool {
     // The closure does not fail.
-    expr.exists(|expr| Ok(is_long_constant(expr)))
+    expr.exists(|expr| Ok(long_constant_bytes(expr) > 0))
         .unwrap_or(true)
+}
+
+/// Bytes of long constants that are part of the results for each row, or of what these are made of.
+pub(crate) fn repeated_bytes(expr: &Arc<dyn PhysicalExpr>) -> usize {
+    if long_constant_bytes(expr) == 0 && !lengthens(expr) {
+        return 0;
+    }
+    let mut bytes = 0usize;
+    // The closure does not fail.
+    let _ = expr.apply(|expr| {
+        bytes = bytes.saturating_add(long_constant_bytes(expr));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    bytes
 }
 
 /// Whether the results of an expression for many rows may take much more memory than what they are made of: by
@@ -103,6 +119,9 @@ struct BoundedExpr {
     inner: Arc<dyn PhysicalExpr>,
     /// The results for a batch.
     most_bytes: usize,
+    /// What a function may make at a time, and what long constants add to that for each row.
+    batch_bytes: usize,
+    repeated_bytes: usize,
 }
 
 same_as_inner!(BoundedExpr);
@@ -112,9 +131,14 @@ impl PhysicalExpr for BoundedExpr {
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         let rows = batch.num_rows();
-        let error = match self.inner.evaluate(batch) {
-            Err(error) if rows > 1 && is_batch_too_large(&error) => error,
-            outcome => return outcome,
+        let is_too_much = rows > 1 && self.repeated_bytes.saturating_mul(rows) > self.batch_bytes;
+        let error = match is_too_much {
+            // It need not be tried.
+            true => EvaluationError::batch_too_large("expression", self.batch_bytes).into(),
+            false => match self.inner.evaluate(batch) {
+                Err(error) if rows > 1 && is_batch_too_large(&error) => error,
+                outcome => return outcome,
+            },
         };
         let half = rows / 2;
         let mut bytes = 0;
@@ -141,8 +165,10 @@ impl PhysicalExpr for BoundedExpr {
             return internal_err!("a bounded expression without its expression");
         };
         Ok(Arc::new(BoundedExpr {
+            repeated_bytes: repeated_bytes(&inner),
             inner,
             most_bytes: self.most_bytes,
+            batch_bytes: self.batch_bytes,
         }))
     }
 }

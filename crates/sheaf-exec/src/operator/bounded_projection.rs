@@ -33,7 +33,7 @@ use futures::{Stream, StreamExt};
 use crate::functions::EvaluationError;
 use crate::functions::limits::{PARTS_OF_ROW, ResultLimits};
 pub use crate::operator::bounded_expr::lengthens_much;
-use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
+use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, repeated_bytes, unbounded};
 use crate::operator::noted_rows::NotedRows;
 use crate::operator::plan_members::{input_handed_on, with_input};
 
@@ -139,14 +139,18 @@ impl ExecutionPlan for BoundedProjectionExec {
                 may_be_long: may_be_long(expr),
             }
         });
+        let list: Vec<Item> = list.collect();
+        let repeated = list.iter().map(|item| repeated_bytes(&item.expr));
+        let repeated_bytes = repeated.fold(0, usize::saturating_add);
+        let first_rows = self.batch_bytes / repeated_bytes.max(1);
         Ok(Box::pin(BoundedStream {
             noted: NotedRows::new(&context),
             input: projection.input().execute(partition, context)?,
-            list: list.collect(),
+            list,
             schema,
             row_bytes: self.row_bytes,
             batch_bytes: self.batch_bytes,
-            rows_at_once: FIRST_ROWS,
+            rows_at_once: first_rows.clamp(1, FIRST_ROWS),
             left: None,
         }))
     }

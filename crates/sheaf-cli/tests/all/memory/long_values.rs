@@ -232,6 +232,10 @@ fn long_literals_are_planned_without_texts_of_them() {
             key("y")
         );
         assert_eq!(answer_of(&mut connection, &sql), ["1000"]);
+        // So are operands, whatever function makes them.
+        let sql =
+            "SELECT SUM(LENGTH(JSON_ARRAY(s, REPEAT('cd', 50000)))) FROM d.short WHERE id <= 3000";
+        assert_eq!(answer_of(&mut connection, sql), ["300126000"]);
     });
     terminate(&child);
 }
