@@ -35,6 +35,9 @@ const BATCH_BYTES: usize = 128 << 10;
 /// Fewer rows cost more time than they save passes.
 const LEAST_ROWS: usize = 64;
 
+/// Batches are not cut into fewer parts.
+const LEAST_PARTS: usize = 2;
+
 /// Puts a [`SortBatchesExec`] above each sort of all rows, if rows of so many bytes are wide for batches of so many
 /// rows.
 pub fn sort_in_small_batches(
@@ -43,7 +46,8 @@ pub fn sort_in_small_batches(
     batch_rows: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let rows = (BATCH_BYTES / row_bytes.max(1)).max(LEAST_ROWS);
-    if rows >= batch_rows {
+    // Cutting takes a copy.
+    if rows.saturating_mul(LEAST_PARTS) > batch_rows {
         return Ok(plan);
     }
     let small = plan.transform_up(|node| {
