@@ -448,33 +448,9 @@ fn others_wait() -> bool {
     matches!(NEXT.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// A block that a thread was given room for, while it is filled. The system counts what is written to. The rest is
-/// nobody else's, whatever safe points there are in between.
-#[must_use]
-pub struct Filling {
-    left_bytes: usize,
-}
-
-impl Filling {
-    /// The block that the thread has [asked](has_room_for) for is allocated, and empty.
-    pub fn begin() -> Filling {
-        Filling {
-            left_bytes: AHEAD.take(),
-        }
-    }
-
-    /// So many bytes more of it are filled.
-    pub fn filled(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.left_bytes);
-        process::has_taken(bytes);
-        self.left_bytes -= bytes;
-    }
-}
-
-impl Drop for Filling {
-    fn drop(&mut self) {
-        process::has_taken(self.left_bytes);
-    }
+/// What the thread was given room for is the caller's, who says when it [is taken](process::has_taken).
+pub(crate) fn take_ahead() -> usize {
+    AHEAD.take()
 }
 
 /// Waits until no other thread decides whether its statement is stopped. `None`: this statement shall stop, for
@@ -803,23 +779,6 @@ mod tests {
             drop(value);
             assert!(has_room_for(3 << 20) && has_room_for(4 << 20));
             assert_eq!(AHEAD.get(), 4 << 20);
-        });
-        assert_eq!(AHEAD.get(), 0);
-    }
-
-    #[test]
-    fn what_is_not_filled_yet_is_nobody_else_s() {
-        let account = account();
-        account.during(|| {
-            assert!(has_room_for(3 << 20));
-            let mut filling = Filling::begin();
-            assert_eq!((AHEAD.get(), filling.left_bytes), (0, 3 << 20));
-            let value = vec![1u8; 1 << 20];
-            safe_point();
-            filling.filled(value.len());
-            assert_eq!(filling.left_bytes, 2 << 20);
-            filling.filled(usize::MAX);
-            assert_eq!(filling.left_bytes, 0);
         });
         assert_eq!(AHEAD.get(), 0);
     }

@@ -83,6 +83,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "group",
             "thread_memory",
             "statement",
+            "filling",
             "planning",
             "crowd",
             "watch",
