@@ -146,6 +146,10 @@ impl ChangeFound {
         let keys = keys.map(|(table, place)| FoundKey::of(table, place, &mut select.projection));
         let keys = keys.collect::<Option<Vec<FoundKey>>>()?;
         let query = session.direct_plan(&Statement::Query(query), given)?;
+        // How a small table is locked that is read from end to end is for the operators to say.
+        if matches!(&query.action, Action::Read(read, _) if read.reads_whole) {
+            return None;
+        }
         // A text that is no number is an error in a condition, of the rows that MySQL comes to.
         if matches!(&query.action, Action::OverRows(query) if query.filters_texts)
             && session.insert_mode(false).strict
@@ -423,7 +427,7 @@ impl Session {
         parameters: &[Value],
         found: &mut Values,
     ) -> Result<bool> {
-        let Some(all) = self.given_of(query, parameters) else {
+        let Some(all) = self.places_of(query, parameters) else {
             return Ok(false);
         };
         let Some(all) = self.parameters_and_found(query, &all)? else {

@@ -205,7 +205,8 @@ impl Description<'_> {
         let (access, direction) = read.access_of(way);
         let rows = self.expected_rows(access, &read_in)?;
         // Without an order they come as they lie.
-        let ordered = (read.is_ordered || way == Way::InOrder).then_some(direction);
+        let is_ordered = read.is_ordered && !(read.reads_whole && read.sorts());
+        let ordered = (is_ordered || way == Way::InOrder).then_some(direction);
         let (node, mut row) = access.describe(&read_in, ordered, rows);
         let (order, distinct) = read.sort_keys();
         // Only one way sorts.

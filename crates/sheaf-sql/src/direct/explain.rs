@@ -42,6 +42,8 @@ impl DirectPlan {
             Some(())
         };
         match &self.action {
+            // The operators' plan of a small table is its own.
+            Action::Read(plan, _) if plan.reads_whole => return None,
             Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
             Action::ChangeFound(change) => match &change.query.action {
                 Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,

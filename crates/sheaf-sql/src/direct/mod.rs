@@ -38,6 +38,7 @@
 //! | [`access`] | from WHERE to keys of an index |
 //! | [`entry`] | what entries of an index say without their rows |
 //! | [`row`] | rows under keys, and their values for the client |
+//! | [`constant_operands`] | operands that are computed of constants by kernels |
 //! | [`given`] | what a run takes from its session: the clock, user variables |
 //! | [`expression`] | what is computed from a row by the kernels of the vectorised path |
 //! | [`order`] | sort keys, and rows sorted by them |
@@ -64,6 +65,7 @@ mod aggregate;
 mod arithmetic;
 mod change;
 mod change_found;
+mod constant_operands;
 mod constants;
 mod derived;
 mod description;
@@ -116,6 +118,7 @@ use crate::session::status::Command;
 
 use given::Given;
 
+use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 pub(crate) use read::Way;
 pub(crate) use select_list::Spelled;
@@ -152,6 +155,8 @@ pub(crate) struct DirectPlan {
     parameters: usize,
     /// What takes the places behind the parameters.
     given: Vec<Given>,
+    /// What is computed for the places behind these.
+    constants: Option<Expressions>,
     /// What takes the places behind these.
     subqueries: Vec<Subquery>,
     /// What brings a list, which takes the places behind all of them.
@@ -160,6 +165,25 @@ pub(crate) struct DirectPlan {
     needs: Vec<TableNeed>,
     /// What was allocated for it, as far as the program's allocator counts.
     bytes: usize,
+}
+
+/// A plan that does not know yet what it is given.
+struct PartsOfPlan {
+    action: Action,
+    needs: Vec<TableNeed>,
+    subqueries: Vec<Subquery>,
+    list: Vec<Subquery>,
+}
+
+impl PartsOfPlan {
+    fn of(action: Action, statement: &Statement) -> PartsOfPlan {
+        PartsOfPlan {
+            needs: needs_of(&action, statement),
+            action,
+            subqueries: Vec::new(),
+            list: Vec::new(),
+        }
+    }
 }
 
 enum Action {
@@ -178,9 +202,8 @@ enum Action {
 impl Action {
     fn is_current(&self) -> bool {
         match self {
-            Action::Read(_, table) | Action::Update(_, table) | Action::Delete(_, table) => {
-                table.is_current()
-            }
+            Action::Read(read, table) => table.is_current() && read.is_current(table),
+            Action::Update(_, table) | Action::Delete(_, table) => table.is_current(),
             Action::Join(join) => join.is_current(),
             Action::OverRows(query) => query.is_current(),
             Action::ChangeFound(change) => change.is_current(),
@@ -430,6 +453,47 @@ impl Session {
         let (rewritten, given) = given::with_places(statement, (text, parameters));
         let statement = rewritten.as_ref().unwrap_or(statement);
         let places = parameters + given.len();
+        let mut constants = None;
+        let parts = self.parts_of_plan(statement, (text, places)).or_else(|| {
+            let (statement, found) =
+                constant_operands::with_places(statement, (parameters, places))?;
+            let parts = self.parts_of_plan(&statement, (text, places + found.len()))?;
+            constants = Some(found);
+            Some(parts)
+        });
+        // What no index serves reads a small table from end to end.
+        let parts = parts.or_else(|| match statement {
+            Statement::Query(query) if !has_long_condition(query) => {
+                let (read, table) = read::Read::compile_whole(self, query, text)?;
+                let action = Action::Read(Box::new(read), table);
+                Some(PartsOfPlan::of(action, statement))
+            }
+            _ => None,
+        });
+        let PartsOfPlan {
+            action,
+            needs,
+            subqueries,
+            list,
+        } = parts?;
+        Some(DirectPlan {
+            needs,
+            action,
+            parameters,
+            given,
+            constants,
+            subqueries,
+            list,
+            bytes: 0,
+        })
+    }
+
+    /// What a statement's plan consists of besides what it is given, which has so many places.
+    fn parts_of_plan(
+        &self,
+        statement: &Statement,
+        (text, places): (&str, usize),
+    ) -> Option<PartsOfPlan> {
         let with_places = match statement {
             Statement::Query(query) => subquery::with_places(self, query, (text, places)),
             _ => None,
@@ -503,18 +567,14 @@ impl Session {
             },
             _ => return None,
         };
-        let mut needs = needs_of(&action, statement);
+        let mut parts = PartsOfPlan::of(action, statement);
         for subquery in subqueries.iter().chain(&list) {
-            needs.extend_from_slice(subquery.needs());
+            parts.needs.extend_from_slice(subquery.needs());
         }
-        Some(DirectPlan {
-            needs,
-            action,
-            parameters,
-            given,
+        Some(PartsOfPlan {
             subqueries,
             list,
-            bytes: 0,
+            ..parts
         })
     }
 
@@ -591,8 +651,33 @@ impl Session {
         }
     }
 
-    /// The parameters of a run, with what the session gives besides; `None` if that is for the vectorised path to read.
+    /// The parameters of a run, with what the session gives and what constants come to besides; `None` if that is for
+    /// the vectorised path to read.
+    fn places_of<'p>(
+        &mut self,
+        plan: &DirectPlan,
+        parameters: &'p [Value],
+    ) -> Option<Cow<'p, [Value]>> {
+        let given = self.given_beside(plan, parameters)?;
+        match &plan.constants {
+            None => Some(given),
+            Some(constants) => self.with_constants(constants, &given).map(Cow::Owned),
+        }
+    }
+
+    /// As [`Self::places_of`], without computing anything: `None` also if there is something to be computed.
     fn given_of<'p>(&self, plan: &DirectPlan, parameters: &'p [Value]) -> Option<Cow<'p, [Value]>> {
+        match plan.constants {
+            None => self.given_beside(plan, parameters),
+            Some(_) => None,
+        }
+    }
+
+    fn given_beside<'p>(
+        &self,
+        plan: &DirectPlan,
+        parameters: &'p [Value],
+    ) -> Option<Cow<'p, [Value]>> {
         if plan.given.is_empty() {
             return Some(Cow::Borrowed(parameters));
         }
@@ -639,12 +724,15 @@ impl Session {
         if self.table_locks.are_held() {
             return Ok(false);
         }
-        let Some(parameters) = self.given_of(plan, parameters) else {
-            return Ok(false);
-        };
         self.workers.planning().pause();
         let warnings = self.warnings.clone();
         self.clear_warnings();
+        let Some(parameters) = self.places_of(plan, parameters) else {
+            self.warnings = warnings;
+            self.findings.truncated_texts.take();
+            self.findings.oversized_results.take();
+            return Ok(false);
+        };
         // A panic may have left them.
         self.statement.view = None;
         self.statement.searched = None;

@@ -449,7 +449,10 @@ impl RowReader<'_> {
             }
         }
         let counters = self.counters;
-        counters.handler_read_key.add(positioned);
+        match self.access.is_whole() {
+            true => counters.handler_read_first.add(positioned),
+            false => counters.handler_read_key.add(positioned),
+        }
         if let Keys::Ranges(_) = access.keys {
             counters.handler_read_next.add(rows);
         }

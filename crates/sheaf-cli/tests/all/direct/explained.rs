@@ -57,18 +57,20 @@ fn explain_says_direct() {
         "select a.c from t a, t b where a.id = 1 and b.c = a.c",
         "select a.c, b.k from t a join t b on b.id = a.k",
         "select k, max(id) from t group by k",
-    ] {
-        assert!(extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
-    }
-    for sql in [
+        // A small table is read from end to end.
+        "select * from t",
         "select c from t where c = 'a'",
         "select c from t order by c limit 1",
         "select max(c) from t",
         "select count(*) from t",
-        "select c from t order by id limit 1001",
         "select distinct c from t limit 1",
-        "select c from t order by id limit 1 for update",
         "select c from t where id = 1 or upper(c) = 'X'",
+    ] {
+        assert!(extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
+    }
+    for sql in [
+        "select c from t order by id limit 1001",
+        "select c from t order by id limit 1 for update",
         "select rand(1) from t where id = 1",
         "select c from t where id < '1.5'",
         "select c from t where id = '1 apple'",

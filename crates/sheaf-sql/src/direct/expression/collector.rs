@@ -305,14 +305,20 @@ impl Collector<'_> {
                 }
             }
             ast::Expr::Function(function) if self.are_stored => {
-                let results = match function.name.to_string().to_ascii_lowercase().as_str() {
-                    "concat" | "coalesce" | "ifnull" => 0,
-                    "if" => 1,
+                let (results, free) = match function.name.to_string().to_ascii_lowercase().as_str()
+                {
+                    "concat" | "coalesce" | "ifnull" => (0, Free::All),
+                    "if" => (1, Free::All),
+                    "lower" | "lcase" | "upper" | "ucase" => (0, Free::Texts),
+                    "abs" => (0, Free::Numbers),
                     _ => return,
                 };
                 for result in arguments_of(function).into_iter().skip(results) {
-                    self.free_operand(result, Free::All);
+                    self.free_operand(result, free);
                 }
+            }
+            ast::Expr::Floor { expr, .. } | ast::Expr::Ceil { expr, .. } if self.are_stored => {
+                self.free_operand(expr, Free::Numbers);
             }
             _ => {}
         }

@@ -35,7 +35,7 @@ use arrow::datatypes::{
 };
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::arrow_field;
-use sheaf_exec::functions::types::{Coercibility, field};
+use sheaf_exec::functions::types::{Coercibility, SqlType, field};
 use sheaf_frontend::value_literal::value_literal;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_memory::kept_by;
@@ -725,6 +725,14 @@ impl Expressions {
         }
     }
 
+    /// The same, for values that columns are compared with.
+    pub(super) fn compared(self) -> Expressions {
+        Expressions {
+            are_stored: false,
+            ..self
+        }
+    }
+
     /// The condition that rows have to fulfil, as the statement has it.
     pub(super) fn condition_text(&self) -> Option<String> {
         let inputs = self.inputs.list.iter();
@@ -770,6 +778,17 @@ impl Evaluator {
 
     pub(super) fn value(&self, item: usize, row: &RecordBatch) -> Result<Value> {
         value_at(self.array(item, row)?.as_ref(), 0)
+    }
+
+    /// Whether an expression is text that is compared by the collation of any column, as a literal is.
+    pub(super) fn yields_to_columns(&self, item: usize) -> bool {
+        matches!(
+            SqlType::of(&self.instance.fields[item]),
+            SqlType::Text {
+                coercibility: Coercibility::Coercible,
+                ..
+            }
+        )
     }
 
     pub(super) fn origin(&self, item: usize) -> Origin {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
+use sheaf_access::IndexRef;
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 use sqlparser::ast;
@@ -29,6 +30,30 @@ impl Read {
         query: &ast::Query,
         text: &str,
     ) -> Option<(Read, Arc<Table>)> {
+        Read::compile_one(session, (query, text), false)
+    }
+
+    /// The same of a query that no index serves: it reads its table from end to end, if that [is
+    /// small](Self::is_small).
+    pub(in crate::direct) fn compile_whole(
+        session: &Session,
+        query: &ast::Query,
+        text: &str,
+    ) -> Option<(Read, Arc<Table>)> {
+        let (read, table) = Read::compile_one(session, (query, text), true)?;
+        let is_small = {
+            let _guard = session.borrow_for_read(&table, false).ok()??;
+            read.reads_whole && matches!(read.is_small(&table), Ok(true))
+        };
+        is_small.then_some((read, table))
+    }
+
+    /// `may_read_whole`: without an index, too.
+    fn compile_one(
+        session: &Session,
+        (query, text): (&ast::Query, &str),
+        may_read_whole: bool,
+    ) -> Option<(Read, Arc<Table>)> {
         let PlainQuery {
             select,
             order_by,
@@ -49,8 +74,8 @@ impl Read {
         if select.projection.iter().any(is_aggregate) {
             let is_plain =
                 !distinct && order_by.is_none() && limit_clause.is_none() && locking.is_none();
-            return is_plain
-                .then(|| Read::of_aggregates(session, (select, selection), names, text))?;
+            let query = (select, selection, text);
+            return is_plain.then(|| Read::of_aggregates(session, query, names, may_read_whole))?;
         }
         let (list, computed) =
             select_list::columns_and_expressions(session, (select, text), &names)?;
@@ -88,10 +113,18 @@ impl Read {
         }
         // Rows that are locked are looked up.
         let looked_at = locking.is_none().then_some(read.as_slice());
+        let mut reads_whole = false;
         let access = match Access::choose(table, &comparisons, pushes, looked_at) {
             Some(access) => access,
             None if Access::binds_any(table, &comparisons) => return None,
-            None => walk.take()?.access,
+            None => match walk.take() {
+                Some(walk) => walk.access,
+                None if may_read_whole && locking.is_none() => {
+                    reads_whole = true;
+                    Access::whole(IndexRef::Clustered, &comparisons)
+                }
+                None => return None,
+            },
         };
         let access = access.filtered_by(filter);
         let distinct = match distinct && !access.is_single() {
@@ -133,6 +166,7 @@ impl Read {
             offset,
             locking,
             walk,
+            reads_whole,
         };
         Some((read, Arc::clone(table)))
     }
@@ -140,9 +174,9 @@ impl Read {
     /// The plan of a query whose select list has nothing but aggregates.
     fn of_aggregates(
         session: &Session,
-        (select, selection): (&ast::Select, Option<&ast::Expr>),
+        (select, selection, text): (&ast::Select, Option<&ast::Expr>, &str),
         names: Names<'_>,
-        text: &str,
+        may_read_whole: bool,
     ) -> Option<(Read, Arc<Table>)> {
         let (comparisons, filter) = condition(selection, &names)?;
         let definition = names.definition();
@@ -167,15 +201,24 @@ impl Read {
             column,
             descending: false,
         });
+        let mut reads_whole = false;
         let access = match Access::choose(table, &comparisons, pushes, Some(&read)) {
             Some(access) => access,
-            None if Access::binds_any(table, &comparisons) || filter.is_some() => {
-                return None;
-            }
+            None if Access::binds_any(table, &comparisons) => return None,
             None => {
-                let mut access = Walk::in_order(table, &comparisons, &[order?])?.access;
-                access.use_entries(table, pushes, Some(&read));
-                access
+                let order = order.filter(|_| filter.is_none());
+                let walk = order.and_then(|order| Walk::in_order(table, &comparisons, &[order]));
+                match walk {
+                    Some(Walk { mut access, .. }) => {
+                        access.use_entries(table, pushes, Some(&read));
+                        access
+                    }
+                    None if may_read_whole => {
+                        reads_whole = true;
+                        Access::whole(IndexRef::Clustered, &comparisons)
+                    }
+                    None => return None,
+                }
             }
         };
         let access = access.filtered_by(filter);
@@ -207,6 +250,7 @@ impl Read {
             offset: None,
             locking: None,
             walk: None,
+            reads_whole,
         };
         Some((read, Arc::clone(table)))
     }

@@ -35,6 +35,9 @@ pub(super) const MAX_LIMITED_ROWS: u64 = 1_000;
 /// Rows that a walk looks at in the hope that a LIMIT ends it.
 pub(super) const MAX_WALKED_ROWS: u64 = 1_000;
 
+/// Rows of a table that is read from end to end. Beyond that, workers and batches pay for themselves.
+const MAX_WHOLE_ROWS: u64 = 2_000;
+
 /// See the module's comment.
 #[derive(Debug)]
 pub(super) struct Read {
@@ -58,6 +61,8 @@ pub(super) struct Read {
     pub(super) locking: Option<Locking>,
     /// All rows in the wanted order, of a LIMIT.
     walk: Option<Walk>,
+    /// No index serves it: it reads a small table from end to end.
+    pub(super) reads_whole: bool,
 }
 
 /// Rows in the order of an index.

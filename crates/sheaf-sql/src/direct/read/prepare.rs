@@ -1,10 +1,11 @@
 //! A plan with its parameters: whether they suit it, and how its rows are read.
 
+use sheaf_storage::KeyRange;
 use sheaf_table::Table;
 use sheaf_types::Value;
 
 use super::clauses::row_count;
-use super::{MAX_LIMITED_ROWS, Read, Ready, Shown, Way};
+use super::{MAX_LIMITED_ROWS, MAX_WHOLE_ROWS, Read, Ready, Shown, Way};
 use crate::direct::access::{BoundAccess, Keys, MAX_ROWS};
 use crate::error::Result;
 
@@ -74,8 +75,25 @@ impl Read {
             return Ok(false);
         }
         if self.access.is_whole() {
-            return Ok(true);
+            return Ok(!self.reads_whole || !self.is_small(table)?);
         }
         Ok(bound.keys.estimated_rows(table, self.access.index)? > self.access.most_rows())
+    }
+
+    /// Whether a table has so few rows that it is read from end to end.
+    pub(in crate::direct) fn is_small(&self, table: &Table) -> Result<bool> {
+        let most = match self.shown {
+            Shown::Aggregates {
+                counts_entries: true,
+                ..
+            } => MAX_ROWS,
+            _ => MAX_WHOLE_ROWS.min(self.access.most_rows()),
+        };
+        Ok(table.clustered.estimate_entries(&KeyRange::all())? <= most)
+    }
+
+    /// Whether the number of rows still is what the plan was made for.
+    pub(in crate::direct) fn is_current(&self, table: &Table) -> bool {
+        !self.reads_whole || matches!(self.is_small(table), Ok(true))
     }
 }

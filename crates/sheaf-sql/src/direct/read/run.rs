@@ -87,7 +87,7 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        if !sink.takes_rows() {
+        if !sink.takes_rows() || !self.may_read_whole(read) {
             return Ok(false);
         }
         // First of all: without it the table's trees may be dropped while they are asked how many rows there are.
@@ -232,6 +232,11 @@ impl Session {
         self.end_direct_read(sent, sink)
     }
 
+    /// Whether no variable limits how many rows a read may look at, if it looks at all.
+    fn may_read_whole(&self, read: &Read) -> bool {
+        !read.reads_whole || self.variables.max_join_size() == u64::MAX
+    }
+
     /// How a plan without parameters would run; `None`: it would not.
     pub(in crate::direct) fn would_read(
         &self,
@@ -242,7 +247,7 @@ impl Session {
         let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(None);
         };
-        if self.transactions.reads_lock() {
+        if self.transactions.reads_lock() || !self.may_read_whole(read) {
             return Ok(None);
         }
         let ready = read.prepare(self.variables.sql_select_limit(), table, parameters)?;

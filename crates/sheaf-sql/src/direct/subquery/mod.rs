@@ -184,6 +184,7 @@ impl<'a> Subqueries<'a> {
             action,
             parameters,
             given: Vec::new(),
+            constants: None,
             subqueries: Vec::new(),
             list: Vec::new(),
             bytes: 0,
