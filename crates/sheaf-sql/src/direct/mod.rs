@@ -56,6 +56,7 @@
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
+//! | [`dual`] | queries without the FROM DUAL |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
@@ -69,6 +70,7 @@ mod constant_operands;
 mod constants;
 mod derived;
 mod description;
+mod dual;
 mod entry;
 mod explain;
 mod expression;
@@ -450,6 +452,8 @@ impl Session {
             _ => None,
         };
         let statement = without_with.as_ref().unwrap_or(statement);
+        let without_dual = dual::without_dual(statement);
+        let statement = without_dual.as_ref().unwrap_or(statement);
         let (rewritten, given) = given::with_places(statement, (text, parameters));
         let statement = rewritten.as_ref().unwrap_or(statement);
         let places = parameters + given.len();

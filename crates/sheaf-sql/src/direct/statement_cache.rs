@@ -369,6 +369,11 @@ impl<'a> Pass<'a> {
         if bytes.get(end) != Some(&quote) || matches!(bytes.get(end + 1), Some(b'\'' | b'"')) {
             return false;
         }
+        // It is a part of the function, and no value.
+        if !self.in_list && ends_in_separator(&self.taken.text) {
+            let written = &self.sql[self.at..=end];
+            return !written.contains('?') && self.copy(written.len());
+        }
         let start = self.at;
         self.at = end + 1;
         let text = |literal: &str| Value::Text(literal[1..literal.len() - 1].to_string());
@@ -508,6 +513,17 @@ fn ends_in_type(text: &str) -> bool {
     WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
+/// Whether a string behind this text is the separator of GROUP_CONCAT.
+fn ends_in_separator(text: &str) -> bool {
+    const WORD: &str = "separator";
+    let text = text.trim_ascii_end().as_bytes();
+    let Some(before) = text.len().checked_sub(WORD.len()) else {
+        return false;
+    };
+    let is_whole = before == 0 || !is_word_byte(text[before - 1]);
+    is_whole && text[before..].eq_ignore_ascii_case(WORD.as_bytes())
+}
+
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
@@ -555,6 +571,10 @@ mod tests {
             ("select -1, a -1, (a)-1", "select ?, a -?, (a)-?"),
             ("select 3-1, a/2 % 5", "select ?-?, a/? % ?"),
             ("select @a + 1 from t", "select @a + ? from t"),
+            (
+                "select group_concat(a separator ', '), 'x' from t",
+                "select group_concat(a separator ', '), ? from t",
+            ),
             (
                 "select cast(a as decimal(10, 2)), now(3)",
                 "select cast(a as decimal(10, 2)), now(3)",
@@ -606,6 +626,7 @@ mod tests {
             "select @'a'",
             "select `a``b`",
             "select `a?`",
+            "select group_concat(a separator '?') from t",
             "select 'a'\"b\"",
             "show tables",
             "select 1.",

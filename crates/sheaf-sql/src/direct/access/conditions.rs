@@ -89,7 +89,20 @@ impl Comparison {
 
     /// Whether rows can be tested by it alone.
     pub(super) fn is_test(&self) -> bool {
-        !matches!(self.kind, Kind::StartsWith(_))
+        !matches!(self.kind, Kind::StartsWith(_) | Kind::Rows(_))
+    }
+
+    /// Whether only keys can be made of it.
+    pub(in crate::direct) fn is_by_rows(&self) -> bool {
+        self.as_rows().is_some()
+    }
+
+    /// Its branches, if it is an OR of conditions on several columns.
+    pub(super) fn as_rows(&self) -> Option<&[RowBranch]> {
+        match &self.kind {
+            Kind::Rows(branches) => Some(branches),
+            _ => None,
+        }
     }
 
     /// The column and the operand that it is equal to; `None` if it is another comparison.
@@ -112,7 +125,13 @@ pub(super) enum Kind {
     StartsWith(Compared),
     /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
     Or(Vec<Vec<(Relation, Compared)>>),
+    /// An OR of conditions on several columns, as `(a, b) IN ((1, 2), (3, 4))` is. It is bound by keys, and never
+    /// tested.
+    Rows(Vec<RowBranch>),
 }
+
+/// Relations of columns that hold all.
+pub(super) type RowBranch = Vec<(usize, Relation, Compared)>;
 
 /// The conjuncts of a condition; `None` if one of them is not a comparison of a column with operands.
 pub(in crate::direct) fn comparisons(
@@ -124,32 +143,105 @@ pub(in crate::direct) fn comparisons(
     Some(found)
 }
 
-/// A condition's conjuncts that are such comparisons, and the others. A LIKE is both.
+/// A condition's conjuncts that are such comparisons, and the others. A LIKE is both. `with_rows`: an OR of conditions
+/// on several columns is a comparison, too.
 pub(in crate::direct) fn conditions<'e>(
     condition: &'e ast::Expr,
     names: &dyn ColumnNames,
+    with_rows: bool,
 ) -> (Vec<Comparison>, Vec<&'e ast::Expr>) {
     match condition {
-        ast::Expr::Nested(inner) => conditions(inner, names),
+        ast::Expr::Nested(inner) => conditions(inner, names, with_rows),
         ast::Expr::BinaryOp {
             left,
             op: ast::BinaryOperator::And,
             right,
         } => {
-            let (mut found, mut others) = conditions(left, names);
-            let (more, more_others) = conditions(right, names);
+            let (mut found, mut others) = conditions(left, names, with_rows);
+            let (more, more_others) = conditions(right, names, with_rows);
             found.extend(more);
             others.extend(more_others);
             (found, others)
         }
         condition => match comparisons(condition, names) {
             Some(found) => (found, Vec::new()),
-            None => (
-                starts_with(condition, names).into_iter().collect(),
-                vec![condition],
-            ),
+            None => match with_rows.then(|| rows(condition, names)).flatten() {
+                Some(rows) => (vec![rows], Vec::new()),
+                None => (
+                    starts_with(condition, names).into_iter().collect(),
+                    vec![condition],
+                ),
+            },
         },
     }
+}
+
+/// An OR of conditions on several columns.
+fn rows(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Comparison> {
+    let mut branches = Vec::new();
+    collect_rows(condition, names, &mut branches)?;
+    let (column, ..) = branches.first()?.first()?;
+    Some(Comparison {
+        column: *column,
+        kind: Kind::Rows(branches),
+    })
+}
+
+fn collect_rows(
+    condition: &ast::Expr,
+    names: &dyn ColumnNames,
+    branches: &mut Vec<RowBranch>,
+) -> Option<()> {
+    match condition {
+        ast::Expr::Nested(inner) => collect_rows(inner, names, branches)?,
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::Or,
+            right,
+        } => {
+            collect_rows(left, names, branches)?;
+            collect_rows(right, names, branches)?;
+        }
+        ast::Expr::InList {
+            expr,
+            list,
+            negated: false,
+        } if list.len() <= MAX_LIST && matches!(expr.as_ref(), ast::Expr::Tuple(_)) => {
+            for member in list {
+                let mut found = Vec::new();
+                collect_pairs((expr, member), names, &mut found)?;
+                branches.push(branch_of(found)?);
+            }
+        }
+        condition => branches.push(branch_of(comparisons(condition, names)?)?),
+    }
+    (branches.len() <= MAX_LIST).then_some(())
+}
+
+fn branch_of(found: Vec<Comparison>) -> Option<RowBranch> {
+    let relations = found.into_iter().map(|comparison| match comparison.kind {
+        Kind::Relation(relation, operand) if relation != Relation::NotEqual => {
+            Some((comparison.column, relation, operand))
+        }
+        _ => None,
+    });
+    relations.collect()
+}
+
+/// `(a, b) = (1, 2)`, as the comparisons of its columns.
+fn collect_pairs(
+    (left, right): (&ast::Expr, &ast::Expr),
+    names: &dyn ColumnNames,
+    found: &mut Vec<Comparison>,
+) -> Option<()> {
+    let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (left, right) else {
+        return None;
+    };
+    if left.len() != right.len() {
+        return None;
+    }
+    let mut pairs = left.iter().zip(right);
+    pairs.try_for_each(|pair| collect_relation(pair, Relation::Equal, names, found))
 }
 
 /// What a LIKE says of keys.
@@ -197,17 +289,15 @@ fn collect(
             let column = collect_branches(condition, names, &mut branches)?;
             push(found, names, column, Kind::Or(branches))
         }
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::Eq,
+            right,
+        } if matches!(left.as_ref(), ast::Expr::Tuple(_)) => {
+            collect_pairs((left, right), names, found)
+        }
         ast::Expr::BinaryOp { left, op, right } => {
-            let relation = Relation::of(op)?;
-            let (column, relation, operand) = match names.column(left) {
-                Some(column) => (column, relation, Compared::of(right)?),
-                None => (
-                    names.column(right)?,
-                    relation.swapped(),
-                    Compared::of(left)?,
-                ),
-            };
-            push(found, names, column, Kind::Relation(relation, operand))
+            collect_relation((left, right), Relation::of(op)?, names, found)
         }
         ast::Expr::Between {
             expr,
@@ -239,6 +329,23 @@ fn collect(
         }
         _ => None,
     }
+}
+
+fn collect_relation(
+    (left, right): (&ast::Expr, &ast::Expr),
+    relation: Relation,
+    names: &dyn ColumnNames,
+    found: &mut Vec<Comparison>,
+) -> Option<()> {
+    let (column, relation, operand) = match names.column(left) {
+        Some(column) => (column, relation, Compared::of(right)?),
+        None => (
+            names.column(right)?,
+            relation.swapped(),
+            Compared::of(left)?,
+        ),
+    };
+    push(found, names, column, Kind::Relation(relation, operand))
 }
 
 /// What stands in the place of a list that a run brings.

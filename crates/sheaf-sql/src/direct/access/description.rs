@@ -136,6 +136,22 @@ impl Comparison {
             }
             Kind::InList(_) => format!("{column} in ({FOUND_FIRST})"),
             Kind::StartsWith(pattern) => format!("{column} LIKE {}", read.compared(pattern)),
+            Kind::Rows(branches) => {
+                let columns = &read.table.definition.columns;
+                let one = |(column, relation, operand): &(usize, Relation, Compared)| {
+                    let column = &columns[*column].name;
+                    format!("{column} {} {}", relation.text(), read.compared(operand))
+                };
+                let shown = branches.iter().take(MAX_SHOWN).map(|branch| {
+                    let relations: Vec<String> = branch.iter().map(one).collect();
+                    format!("({})", relations.join(" and "))
+                });
+                let mut texts: Vec<String> = shown.collect();
+                if branches.len() > MAX_SHOWN {
+                    texts.push("...".to_string());
+                }
+                texts.join(" or ")
+            }
             Kind::Or(branches) => {
                 let branches = branches.iter().map(|branch| {
                     let relations: Vec<String> = branch.iter().map(one).collect();
@@ -155,6 +171,10 @@ impl Comparison {
             Kind::Relation(_, operand) | Kind::StartsWith(operand) => read.knows(operand),
             Kind::In(list) => list.iter().all(|operand| read.knows(operand)),
             Kind::InList(_) => false,
+            Kind::Rows(branches) => {
+                let mut operands = branches.iter().flatten().map(|(.., operand)| operand);
+                operands.all(|operand| read.knows(operand))
+            }
             Kind::Or(branches) => {
                 let mut operands = branches.iter().flatten().map(|(_, operand)| operand);
                 operands.all(|operand| read.knows(operand))
@@ -166,7 +186,9 @@ impl Comparison {
     fn operand(&self) -> Option<&Compared> {
         match &self.kind {
             Kind::Relation(_, operand) => Some(operand),
-            Kind::In(_) | Kind::InList(_) | Kind::StartsWith(_) | Kind::Or(_) => None,
+            Kind::In(_) | Kind::InList(_) | Kind::StartsWith(_) | Kind::Or(_) | Kind::Rows(_) => {
+                None
+            }
         }
     }
 }
@@ -229,6 +251,10 @@ impl Access {
         let layout = self.layout(read.table);
         let parts = match self.is_whole() {
             true => definition.parts.len(),
+            false if self.is_by_rows() => {
+                let rows = self.comparisons.iter().filter_map(Comparison::as_rows);
+                rows.flatten().map(Vec::len).max().unwrap_or(1)
+            }
             false => equal.len() + usize::from(!is_equal),
         };
         if !is_table {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use sheaf_access::IndexRef;
 use sheaf_storage::KeyRange;
-use sheaf_table::{KeyLayout, PartBounds, RowView, Table};
+use sheaf_table::{Index, KeyLayout, PartBounds, RowView, Table};
 use sheaf_types::Value;
 use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
@@ -33,10 +33,10 @@ use super::operand::{Compared, Place, compare};
 use crate::error::Result;
 use crate::session::Session;
 
-use conditions::Kind;
 pub(super) use conditions::{
     Comparison, MAX_LIST, Relation, comparisons, conditions, list_in_place,
 };
+use conditions::{Kind, RowBranch};
 pub(super) use description::{OuterColumn, ReadIn};
 
 /// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
@@ -53,6 +53,47 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexRef> + '_ {
     std::iter::once(IndexRef::Clustered).chain(secondary)
 }
 
+/// How a branch is a key of an index: its relations, by their numbers.
+struct BranchKey {
+    /// Of the leading parts.
+    equal: Vec<usize>,
+    /// Of the part behind these.
+    next: Vec<usize>,
+}
+
+impl BranchKey {
+    /// `None` if the key does not say all of the branch.
+    fn of(definition: &Index, branch: &[(usize, Relation, Compared)]) -> Option<BranchKey> {
+        let mut key = BranchKey {
+            equal: Vec::new(),
+            next: Vec::new(),
+        };
+        for part in &definition.parts {
+            let of_part = branch.iter().enumerate();
+            let of_part = of_part.filter(|(_, (column, ..))| *column == part.column);
+            let of_part: Vec<usize> = of_part.map(|(number, _)| number).collect();
+            match of_part.as_slice() {
+                _ if part.prefix_length.is_some() => break,
+                [only] if branch[*only].1 == Relation::Equal => key.equal.push(*only),
+                _ => {
+                    key.next = of_part;
+                    break;
+                }
+            }
+        }
+        let relation = |number: &usize| branch[*number].1;
+        let is_range = match key.next.as_slice() {
+            [] | [_] => true,
+            [one, other] => {
+                let (one, other) = (relation(one), relation(other));
+                one.is_upper() && other.is_lower() || one.is_lower() && other.is_upper()
+            }
+            _ => false,
+        };
+        (is_range && key.equal.len() + key.next.len() == branch.len()).then_some(key)
+    }
+}
+
 /// What the part after the equal ones is bound to.
 #[derive(Clone, Debug)]
 enum Next {
@@ -65,6 +106,8 @@ enum Next {
     OneOf(usize),
     AnyOf(usize),
     StartsWith(usize),
+    /// Keys of several parts.
+    Rows(usize),
 }
 
 /// The rows that a statement reads or changes, its operands still open.
@@ -196,6 +239,16 @@ impl Access {
     /// The use of one index; `None` if the comparisons say nothing about its first part.
     fn by_index(table: &Table, index: IndexRef, comparisons: &[Comparison]) -> Option<Access> {
         let definition = index.definition(table);
+        let mut rows = comparisons.iter().enumerate();
+        if let Some((position, branches)) =
+            rows.find_map(|(position, comparison)| Some((position, comparison.as_rows()?)))
+        {
+            // It is tested nowhere.
+            if rows.any(|(_, comparison)| comparison.as_rows().is_some()) {
+                return None;
+            }
+            return Access::by_rows(table, index, comparisons, (position, branches));
+        }
         let on = |column: usize| {
             let all = comparisons.iter().enumerate();
             all.filter(move |(_, comparison)| comparison.column == column)
@@ -259,6 +312,27 @@ impl Access {
         Some(access)
     }
 
+    /// The use of an index by keys of several parts; `None` if they do not say all of the branches.
+    fn by_rows(
+        table: &Table,
+        index: IndexRef,
+        comparisons: &[Comparison],
+        (position, branches): (usize, &[RowBranch]),
+    ) -> Option<Access> {
+        let definition = index.definition(table);
+        let mut is_complete = definition.unique || definition.primary;
+        for branch in branches {
+            let key = BranchKey::of(definition, branch)?;
+            is_complete &= key.equal.len() == definition.parts.len();
+        }
+        let access = Access::whole(index, comparisons);
+        Some(Access {
+            next: Next::Rows(position),
+            is_unique: is_complete,
+            ..access
+        })
+    }
+
     /// Says how entries of the index are used: whether they are tested before their rows are looked up, and which
     /// columns are read besides, if that is known and entries may stand for their rows.
     pub(super) fn use_entries(&mut self, table: &Table, pushes: bool, read: Option<&[usize]>) {
@@ -276,9 +350,10 @@ impl Access {
     fn bound(&self) -> impl Iterator<Item = usize> + '_ {
         let (first, second) = match self.next {
             Next::Anything => (None, None),
-            Next::OneOf(position) | Next::AnyOf(position) | Next::StartsWith(position) => {
-                (Some(position), None)
-            }
+            Next::OneOf(position)
+            | Next::AnyOf(position)
+            | Next::StartsWith(position)
+            | Next::Rows(position) => (Some(position), None),
             Next::Within { lower, upper } => (lower, upper),
         };
         self.equal.iter().copied().chain(first).chain(second)
@@ -290,8 +365,8 @@ impl Access {
 
     /// Whether the keys leave out a column's NULLs.
     pub(super) fn binds_column(&self, column: usize) -> bool {
-        self.bound()
-            .any(|position| self.comparisons[position].column == column)
+        let mut bound = self.bound().map(|position| &self.comparisons[position]);
+        bound.any(|comparison| comparison.column == column && comparison.as_rows().is_none())
     }
 
     /// Whether a list that a run brings is among the keys.
@@ -362,7 +437,12 @@ impl Access {
 
     /// Whether the keys are one range, whose rows come in the order of the index.
     pub(super) fn is_one_range(&self) -> bool {
-        !matches!(self.next, Next::OneOf(_) | Next::AnyOf(_))
+        !matches!(self.next, Next::OneOf(_) | Next::AnyOf(_) | Next::Rows(_))
+    }
+
+    /// Whether it has keys of several parts: ranges of the whole index, in its order.
+    pub(super) fn is_by_rows(&self) -> bool {
+        matches!(self.next, Next::Rows(_))
     }
 
     pub(super) fn layout<'t>(&self, table: &'t Table) -> &'t KeyLayout {
@@ -414,6 +494,7 @@ impl Access {
                 Keys::Ranges(vec![layout.range(&equal, Some(&bounds)).range])
             }
             Next::OneOf(position) => self.list_keys(table, *position, &equal, parameters)?,
+            Next::Rows(position) => self.row_keys(table, *position, parameters)?,
             Next::AnyOf(position) => {
                 let test = self.test_of(table, *position, parameters)?;
                 let bounds = test.branches.into_iter().filter_map(part_bounds);
@@ -515,6 +596,47 @@ impl Access {
         })
     }
 
+    /// Keys of several parts, ascending.
+    fn row_keys(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Keys> {
+        let branches = self.comparisons[position].as_rows()?;
+        let (layout, definition) = (self.layout(table), self.index.definition(table));
+        let mut points: SmallVec<[Vec<u8>; 1]> = SmallVec::new();
+        let mut ranges = Vec::new();
+        for branch in branches {
+            let key = BranchKey::of(definition, branch)?;
+            let place = |number: &usize| {
+                let (column, relation, operand) = &branch[*number];
+                let place = operand.place(&table.definition.columns[*column], parameters)?;
+                Some((*relation, place))
+            };
+            let equal = key.equal.iter().map(place).collect::<Option<Vec<_>>>()?;
+            let next = key.next.iter().map(place).collect::<Option<Vec<_>>>()?;
+            let equal = equal.into_iter().map(|(_, place)| match place {
+                Place::At(value) => Some(value),
+                Place::Null | Place::BelowAll | Place::AboveAll => None,
+            });
+            // Otherwise no row is of this branch.
+            let Some(equal) = equal.collect::<Option<Vec<Value>>>() else {
+                continue;
+            };
+            if self.is_unique {
+                let mut point = Vec::with_capacity(layout.likely_bytes());
+                encode(layout, &equal, &mut point);
+                points.push(point);
+            } else if next.is_empty() {
+                ranges.push(layout.range(&equal, None).range);
+            } else if let Some(bounds) = part_bounds(next) {
+                ranges.push(layout.range(&equal, Some(&bounds)).range);
+            }
+        }
+        if self.is_unique {
+            points.sort_unstable();
+            points.dedup();
+            return Some(Keys::Points(points));
+        }
+        Some(Keys::Ranges(sheaf_optimizer::disjoint(ranges)))
+    }
+
     fn test_of(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Test> {
         let Comparison { column, kind } = &self.comparisons[position];
         let definition = &table.definition.columns[*column];
@@ -541,7 +663,7 @@ impl Access {
                 };
                 members.map(member).collect::<Option<_>>()?
             }
-            Kind::StartsWith(_) => smallvec![],
+            Kind::StartsWith(_) | Kind::Rows(_) => smallvec![],
             Kind::Or(branches) => branches
                 .iter()
                 .map(|branch| branch.iter().map(placed).collect::<Option<Branch>>())

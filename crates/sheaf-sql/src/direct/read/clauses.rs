@@ -22,7 +22,15 @@ pub(in crate::direct) fn condition(
     let Some(selection) = selection else {
         return Some((Vec::new(), None));
     };
-    let (comparisons, others) = conditions(selection, names);
+    let (comparisons, others) = conditions(selection, names, false);
+    let table = names.table()?;
+    if !Access::binds_any(table, &comparisons) {
+        let (by_rows, others) = conditions(selection, names, true);
+        let access = Access::choose(table, &by_rows, true, None);
+        if access.is_some_and(|access| access.is_by_rows()) {
+            return Some((by_rows, filter_of(names, &others)?));
+        }
+    }
     Some((comparisons, filter_of(names, &others)?))
 }
 
@@ -98,7 +106,7 @@ pub(in crate::direct) fn index_order(
     }
     // Keys of an IN list are ascending, but each of an index that is not unique stands for several entries of any order
     // behind it.
-    if !access.is_one_range() && !access.is_unique {
+    if !access.is_one_range() && !access.is_unique && !access.is_by_rows() {
         return None;
     }
     let descending = wanted.peek().is_some_and(|item| item.descending);

@@ -259,6 +259,9 @@ impl Read {
 impl Walk {
     /// `None` if no index has the order.
     fn in_order(table: &Table, comparisons: &[Comparison], wanted: &[OrderItem]) -> Option<Walk> {
+        if comparisons.iter().any(Comparison::is_by_rows) {
+            return None;
+        }
         indexes(table).find_map(|index| {
             let access = Access::whole(index, comparisons);
             let direction = index_order(table, &access, wanted)?;
