@@ -134,14 +134,13 @@ impl Join {
     ) -> Option<Join> {
         let mut join = Join::compile_one(session, query, given, false)?;
         if join.limit.is_some() && !join.is_walk() {
-            let walk = Join::compile_one(session, query, given, true);
-            match walk {
-                // What reads the same rows, and can end before the last of them, comes first.
-                Some(mut walk) if walk.reads_index_of(&join) => {
-                    walk.otherwise = Some(Box::new(join));
-                    join = walk;
+            match Join::compile_one(session, query, given, true) {
+                // What keys find in the wanted order ends sooner than what they find and is sorted.
+                Some(walk) if join.order.is_some() && walk.is_keyed_walk() => {
+                    let otherwise = Some(Box::new(join));
+                    return Some(Join { otherwise, ..walk });
                 }
-                walk => join.otherwise = walk.map(Box::new),
+                otherwise => join.otherwise = otherwise.map(Box::new),
             }
         }
         Some(join)
@@ -311,6 +310,14 @@ impl Join {
             JoinedWay::Keys(_, accesses) => accesses.iter().all(Access::binds_list),
             _ => false,
         })
+    }
+
+    /// Whether its first table is walked along in the order of an index whose keys find its rows.
+    fn is_keyed_walk(&self) -> bool {
+        let first = self.tables.first();
+        first.is_some_and(
+            |first| matches!(&first.way, JoinedWay::Walk(_, access, _) if !access.is_whole()),
+        )
     }
 
     /// Whether its first table is walked along in the order of an index.

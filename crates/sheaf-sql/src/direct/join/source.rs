@@ -119,8 +119,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Reads the tables beginning with rows of one in this order, which an index has: those that its keys find, or all.
-    /// `None` if none has it.
+    /// Reads the tables beginning with rows of one in this order, which an index has: all of them, or those that its
+    /// keys find. `None` if none has it.
     pub(in crate::direct) fn walk(&mut self, ordered: &[KeyColumn]) -> Option<()> {
         let first = match ordered {
             [] => 0,
@@ -135,9 +135,10 @@ impl<'a> Source<'a> {
             .map(|&(_, column, descending)| OrderItem { column, descending })
             .collect();
         let own = &self.conditions.own[first];
-        let found = Access::candidates(table, own, true, None);
+        // Keys that leave rows in this order come first.
+        let keyed = Access::candidates(table, own, true, None).into_iter();
         let whole = indexes(table).map(|index| Access::whole(index, own));
-        let step = found.into_iter().chain(whole).find_map(|access| {
+        let step = keyed.chain(whole).find_map(|access| {
             let direction = index_order(table, &access, &wanted)?;
             Some(Step::Walk(access, direction))
         })?;
