@@ -39,7 +39,7 @@ use sqlparser::ast;
 use crate::change::assigned::{assign, is_default, issue, last_part};
 use crate::change::generated_columns::value_not_allowed;
 use crate::change::values_before::write_defaults;
-use crate::direct::KeptExpressions;
+use crate::direct::{KeptExpressions, sum};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
@@ -75,15 +75,47 @@ pub(crate) enum Assigned {
     Value(Value, Origin),
     /// A column of the row that was to be inserted.
     New(usize),
+    Sum(AssignedSum),
     /// An expression, by its number.
     Computed(usize),
+}
+
+/// What a column of the conflicting row holds, plus or minus a number.
+pub(crate) struct AssignedSum {
+    pub(crate) column: usize,
+    pub(crate) negated: bool,
+    pub(crate) operand: Addend,
+    /// The number of its expression among those of sums, for a sum that is not plain.
+    pub(crate) expression: usize,
+}
+
+pub(crate) enum Addend {
+    Value(Value),
+    /// A column of the row that was to be inserted.
+    New(usize),
+}
+
+impl AssignedSum {
+    /// `None`: its expression has to be computed.
+    fn value(&self, columns: &[Column], row: &[Value], new: &[Value]) -> Option<Value> {
+        let operand = match &self.operand {
+            Addend::Value(value) => value,
+            Addend::New(column) => &new[*column],
+        };
+        let is_exact = matches!(
+            operand,
+            Value::Null | Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }
+        );
+        let ty = &columns[self.column].ty;
+        is_exact.then(|| sum(ty, &row[self.column], self.negated, operand))?
+    }
 }
 
 /// What computes expressions over both rows.
 pub(crate) enum Values {
     Planned(RowEvaluator),
-    /// Of a plan that is kept; `None` if it has none.
-    Kept(Option<KeptExpressions>),
+    /// Of a plan that is kept; `None` if it has none. The second one computes sums.
+    Kept(Option<KeptExpressions>, Option<KeptExpressions>),
 }
 
 impl Values {
@@ -99,10 +131,26 @@ impl Values {
                 let value = evaluator.value(expression, row.iter().chain(new).chain(source))?;
                 Ok((value, Origin::from(&evaluator.metas[expression])))
             }
-            Values::Kept(Some(kept)) => kept.value(expression, [row, new]),
-            Values::Kept(None) => Err(SqlError::unknown("an assignment without its expression")),
+            Values::Kept(kept, _) => kept_value(kept.as_ref(), expression, [row, new]),
         }
     }
+
+    /// The same of a sum.
+    fn value_of_sum(&self, expression: usize, rows: [&[Value]; 2]) -> Result<(Value, Origin)> {
+        match self {
+            Values::Kept(_, sums) => kept_value(sums.as_ref(), expression, rows),
+            Values::Planned(_) => kept_value(None, expression, rows),
+        }
+    }
+}
+
+fn kept_value(
+    kept: Option<&KeptExpressions>,
+    expression: usize,
+    rows: [&[Value]; 2],
+) -> Result<(Value, Origin)> {
+    let kept = kept.ok_or_else(|| SqlError::unknown("an assignment without its expression"))?;
+    kept.value(expression, rows)
 }
 
 /// `INSERT … AS alias(columns)`.
@@ -291,14 +339,14 @@ impl Session {
         &self,
         table: &Arc<Table>,
         assignments: Vec<(usize, Assigned)>,
-        expressions: Option<KeptExpressions>,
+        (expressions, sums): (Option<KeptExpressions>, Option<KeptExpressions>),
         mode: Mode,
     ) -> DuplicateUpdate {
         DuplicateUpdate {
             table: Arc::clone(table),
             stamped: stamped_columns(table, &assignments),
             assignments,
-            values: Values::Kept(expressions),
+            values: Values::Kept(expressions, sums),
             mode,
             now_micros: self.local_now_micros(),
             is_of_only_row: false,
@@ -341,6 +389,14 @@ impl DuplicateUpdate {
                 Assigned::Itself => continue,
                 Assigned::Value(value, origin) => (Cow::Borrowed(value), origin.clone()),
                 Assigned::New(column) => (Cow::Borrowed(&new[*column]), Origin::default()),
+                Assigned::Sum(sum) => match sum.value(columns, &row, new) {
+                    Some(value) => (Cow::Owned(value), Origin::default()),
+                    None => {
+                        let (value, origin) =
+                            self.values.value_of_sum(sum.expression, [&row, new])?;
+                        (Cow::Owned(value), origin)
+                    }
+                },
                 Assigned::Computed(expression) => {
                     let (value, origin) = self.values.value(*expression, &row, (new, source))?;
                     (Cow::Owned(value), origin)

@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use sheaf_table::{Privileges, Table};
+use sheaf_table::{Privileges, Table, TableDefinition};
 use sheaf_types::assignment::Mode;
 use sheaf_types::temporal::SECOND;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
 use super::KeptExpressions;
+use super::change::is_exact_number;
 use super::expression::{Collector, Expressions};
 use super::given::Given;
 use super::operand::Operand;
@@ -22,7 +23,7 @@ use crate::accounts::insert_needs;
 use crate::change::assigned::{is_default, last_part};
 use crate::change::insert::Destination;
 use crate::change::on_duplicate::{
-    Assigned, DuplicateUpdate, NEW, OLD, column_of_row, with_named_rows,
+    Addend, Assigned, AssignedSum, DuplicateUpdate, NEW, OLD, column_of_row, with_named_rows,
 };
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{TableWriter, WriteOptions};
@@ -80,6 +81,8 @@ pub(super) struct Duplicates {
     /// From left to right.
     assignments: Vec<(usize, NewValue)>,
     expressions: Option<Expressions>,
+    /// The expressions of sums, for those that are not plain.
+    sums: Option<Expressions>,
 }
 
 /// What is assigned to a column of it.
@@ -91,8 +94,75 @@ enum NewValue {
     Given(Given),
     /// A column of the row that was to be inserted.
     New(usize),
+    Sum(NewSum),
     /// By its number among the expressions.
     Computed(usize),
+}
+
+/// What a column holds, plus or minus a number.
+struct NewSum {
+    column: usize,
+    negated: bool,
+    operand: SumOperand,
+    /// Its expression, by its number among those of sums.
+    item: usize,
+}
+
+enum SumOperand {
+    Given(Operand),
+    /// A column of the row that was to be inserted.
+    New(usize),
+}
+
+impl NewSum {
+    /// `None` for any other expression, and for one that goes to a column of no exact number.
+    fn of(
+        expr: &ast::Expr,
+        (definition, ty): (&TableDefinition, &ColumnType),
+        collector: &mut Collector<'_>,
+    ) -> Option<NewSum> {
+        let ast::Expr::BinaryOp { left, op, right } = expr else {
+            return None;
+        };
+        let old = |expr: &ast::Expr| column_of_row(expr, OLD, definition);
+        let (column, operand, negated) = match (op, old(left)) {
+            (ast::BinaryOperator::Plus, Some(column)) => (column, right, false),
+            (ast::BinaryOperator::Minus, Some(column)) => (column, right, true),
+            (ast::BinaryOperator::Plus, None) => (old(right)?, left, false),
+            _ => return None,
+        };
+        let own = &definition.columns[column].ty;
+        if !is_exact_number(own) || !is_exact_number(ty) {
+            return None;
+        }
+        let operand = match Operand::of(operand) {
+            Some(operand) => SumOperand::Given(operand),
+            None => {
+                let new = column_of_row(operand, NEW, definition)?;
+                // The kind of a sum of a signed and an unsigned number is for the typing rule to say.
+                let is_alike = &definition.columns[new].ty == own;
+                is_alike.then_some(SumOperand::New(new))?
+            }
+        };
+        Some(NewSum {
+            column,
+            negated,
+            operand,
+            item: collector.add(expr)?.item,
+        })
+    }
+
+    fn assigned(&self, parameters: &[Value]) -> Assigned {
+        Assigned::Sum(AssignedSum {
+            column: self.column,
+            negated: self.negated,
+            operand: match &self.operand {
+                SumOperand::Given(operand) => Addend::Value(operand.value(parameters).clone()),
+                SumOperand::New(column) => Addend::New(*column),
+            },
+            expression: self.item,
+        })
+    }
 }
 
 impl Duplicates {
@@ -119,6 +189,7 @@ impl Duplicates {
     ) -> Option<Duplicates> {
         let definition = &table.definition;
         let mut collector = Collector::of_duplicates(definition).for_values();
+        let mut sums = Collector::of_duplicates(definition).for_values();
         let mut compiled = Vec::with_capacity(assignments.len());
         for assignment in assignments {
             let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
@@ -144,7 +215,10 @@ impl Duplicates {
                     Some(new) if is_taken_over(&definition.columns[new].ty, ty) => {
                         NewValue::New(new)
                     }
-                    _ => NewValue::Computed(collector.add(&named)?.item),
+                    _ => match NewSum::of(&named, (definition, ty), &mut sums) {
+                        Some(sum) => NewValue::Sum(sum),
+                        None => NewValue::Computed(collector.add(&named)?.item),
+                    },
                 }
             };
             compiled.push((column, value));
@@ -152,6 +226,7 @@ impl Duplicates {
         Some(Duplicates {
             assignments: compiled,
             expressions: collector.finish(),
+            sums: sums.finish(),
         })
     }
 }
@@ -378,21 +453,24 @@ impl Session {
         duplicates: &Duplicates,
         parameters: &[Value],
     ) -> Option<DuplicateUpdate> {
-        let expressions = match &duplicates.expressions {
-            Some(expressions) => {
-                if mode.strict {
-                    self.findings.refuse();
-                }
-                Some(KeptExpressions(self.evaluator(expressions, parameters)?))
+        let mut kept = |expressions: &Option<Expressions>| {
+            let Some(expressions) = expressions else {
+                return Some(None);
+            };
+            if mode.strict {
+                self.findings.refuse();
             }
-            None => None,
+            let evaluator = self.evaluator(expressions, parameters)?;
+            Some(Some(KeptExpressions(evaluator)))
         };
+        let (expressions, sums) = (kept(&duplicates.expressions)?, kept(&duplicates.sums)?);
         let assigned = |value: &NewValue| {
             Some(match value {
                 NewValue::Default => Assigned::Default,
                 NewValue::Itself => Assigned::Itself,
                 NewValue::New(column) => Assigned::New(*column),
                 NewValue::Computed(item) => Assigned::Computed(*item),
+                NewValue::Sum(sum) => sum.assigned(parameters),
                 NewValue::Operand(operand) => match operand.value(parameters) {
                     // Their texts are for the vectorised path to judge.
                     Value::Double(_) => return None,
@@ -406,7 +484,7 @@ impl Session {
         let assignments = duplicates.assignments.iter();
         let assignments = assignments.map(|(column, value)| Some((*column, assigned(value)?)));
         let assignments = assignments.collect::<Option<_>>()?;
-        Some(self.kept_duplicate_update(table, assignments, expressions, mode))
+        Some(self.kept_duplicate_update(table, assignments, (expressions, sums), mode))
     }
 
     fn write_places(

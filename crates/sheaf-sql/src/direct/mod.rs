@@ -120,6 +120,7 @@ use crate::session::status::Command;
 
 use given::Given;
 
+pub(crate) use change::sum;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 pub(crate) use read::Way;

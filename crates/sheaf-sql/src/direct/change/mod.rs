@@ -17,4 +17,6 @@ mod update;
 
 pub(super) use delete::Delete;
 pub(super) use rows::Rows;
+pub(super) use sum::is_exact_number;
+pub(crate) use sum::sum;
 pub(super) use update::Update;

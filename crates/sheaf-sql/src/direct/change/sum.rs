@@ -7,7 +7,7 @@ use sheaf_types::{ColumnType, Value};
 /// Digits of a BIGINT of either kind.
 const MAX_BIGINT_DIGITS: u8 = 20;
 
-pub(super) fn is_exact_number(ty: &ColumnType) -> bool {
+pub(in crate::direct) fn is_exact_number(ty: &ColumnType) -> bool {
     ty.is_integer() || matches!(ty, ColumnType::Decimal { .. })
 }
 
@@ -31,7 +31,7 @@ fn approximate(value: &Value) -> Option<f64> {
 
 /// A column's value plus or minus a number, as MySQL's arithmetic gives it: exact, or approximate where the operand is
 /// a text or a DOUBLE. `None` where that is not so plain.
-pub(super) fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<Value> {
+pub(crate) fn sum(ty: &ColumnType, old: &Value, negated: bool, operand: &Value) -> Option<Value> {
     if old.is_null() || operand.is_null() {
         let is_number = operand.is_null() || approximate(operand).is_some();
         return is_number.then_some(Value::Null);
