@@ -39,6 +39,7 @@
 //! | [`entry`] | what entries of an index say without their rows |
 //! | [`row`] | rows under keys, and their values for the client |
 //! | [`constant_operands`] | operands that are computed of constants by kernels |
+//! | [`counted`] | SQL_CALC_FOUND_ROWS |
 //! | [`given`] | what a run takes from its session: the clock, user variables |
 //! | [`expression`] | what is computed from a row by the kernels of the vectorised path |
 //! | [`order`] | sort keys, and rows sorted by them |
@@ -57,6 +58,7 @@
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
 //! | [`dual`] | queries without the FROM DUAL |
+//! | [`limits`] | how large a statement is, at most |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
@@ -68,6 +70,7 @@ mod change;
 mod change_found;
 mod constant_operands;
 mod constants;
+mod counted;
 mod derived;
 mod description;
 mod dual;
@@ -80,6 +83,7 @@ mod insert_select;
 mod join;
 mod join_walk;
 mod joined_result;
+mod limits;
 mod locking;
 mod names;
 mod operand;
@@ -100,10 +104,8 @@ mod waiting_rows;
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sheaf_frontend::walk::{ExpressionReader, read_expression};
 use sheaf_table::{PrivilegeLevel, Privileges, Table};
 use sheaf_types::Value;
 
@@ -119,6 +121,7 @@ use crate::session::result::ResultSink;
 use crate::session::status::Command;
 
 use given::Given;
+use limits::{LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of};
 
 pub(crate) use change::sum;
 use expression::Expressions;
@@ -137,21 +140,6 @@ const COST_WITHOUT_ESTIMATE: f64 = 1.0;
 /// A larger plan is not kept, and its statement runs by operators, whose memory is bounded while they are made.
 const MAX_PLAN_BYTES: usize = 512 << 10;
 
-/// Rows that a subquery is asked for one by one, rather than for all that it finds.
-const MAX_ASKED_ROWS: u64 = 20;
-
-/// A statement of more queries, one in the other or beside it, has no direct plan: each would keep its text and those
-/// in it.
-const MAX_QUERIES: usize = 32;
-/// Nor has a query of more items than a table has columns: the attempts to make a plan of 20,000 took 70 MiB. In a text
-/// that is long, what stands in the items counts, too: CONCAT may have tens of thousands of calls.
-const MAX_ITEMS: usize = 4096;
-const LONG_TEXT_BYTES: usize = 16 << 10;
-
-/// Operands of operators and members of lists that a WHERE may have. Longer ones are for a plan of operators, which has
-/// packed lists, and are not copied to find that out.
-const MAX_TERMS: usize = 4_000;
-
 /// See the module's comment.
 pub(crate) struct DirectPlan {
     action: Action,
@@ -164,6 +152,8 @@ pub(crate) struct DirectPlan {
     subqueries: Vec<Subquery>,
     /// What brings a list, which takes the places behind all of them.
     list: Vec<Subquery>,
+    /// What a client gets of its rows, if all are counted.
+    window: Option<counted::Window>,
     /// What its sessions need to be allowed to.
     needs: Vec<TableNeed>,
     /// What was allocated for it, as far as the program's allocator counts.
@@ -310,18 +300,6 @@ fn may_divide(clause: &impl Display) -> bool {
     divisions.iter().any(|division| written.contains(division))
 }
 
-/// Whether there are more queries in a text than have a direct plan. What one query assigns row by row to a user
-/// variable, another one may read: then there is one.
-fn has_many_queries(text: &str) -> bool {
-    let words = text.as_bytes().windows(b"select".len());
-    let queries = words.filter(|word| word.eq_ignore_ascii_case(b"select"));
-    let most = match text.contains(":=") {
-        true => 1,
-        false => MAX_QUERIES,
-    };
-    queries.take(most + 1).count() > most
-}
-
 /// What a plan's statement needs of its tables.
 fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
     let need = |table: &Table, privileges: Privileges| TableNeed::new(table, privileges, None);
@@ -455,6 +433,8 @@ impl Session {
         let statement = without_with.as_ref().unwrap_or(statement);
         let without_dual = dual::without_dual(statement);
         let statement = without_dual.as_ref().unwrap_or(statement);
+        let (without_limit, window) = counted::without_limit(statement).unzip();
+        let statement = without_limit.as_ref().unwrap_or(statement);
         let (rewritten, given) = given::with_places(statement, (text, parameters));
         let statement = rewritten.as_ref().unwrap_or(statement);
         let places = parameters + given.len();
@@ -489,6 +469,7 @@ impl Session {
             constants,
             subqueries,
             list,
+            window,
             bytes: 0,
         })
     }
@@ -702,6 +683,25 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
+        let Some(window) = &plan.window else {
+            return self.run_direct_to_end(plan, (parameters, spelled), sink);
+        };
+        // The session's limit is for queries without their own.
+        match window.sink(parameters, sink) {
+            Some(mut sink) if self.variables.sql_select_limit() == u64::MAX => {
+                self.run_direct_to_end(plan, (parameters, spelled), &mut sink)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The same of all rows of a query.
+    fn run_direct_to_end(
+        &mut self,
+        plan: &DirectPlan,
+        (parameters, spelled): (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
         self.around_direct(plan, parameters, |session, parameters| {
             if !plan.has_subqueries() {
                 return session.run_action(&plan.action, (parameters, spelled), sink);
@@ -838,68 +838,4 @@ impl Client {
         let needs: Vec<TableNeed> = plan.needs.iter().map(without_locks).collect();
         self.meets_needs(&needs)
     }
-}
-
-/// How many items the lists of a query have. `with_parts`: and how many expressions stand in them.
-fn items_of(body: &ast::SetExpr, with_parts: bool) -> usize {
-    let items = |body| items_of(body, with_parts);
-    match body {
-        ast::SetExpr::Select(select) if with_parts => {
-            let mut parts = Parts(0);
-            for item in &select.projection {
-                match item {
-                    ast::SelectItem::UnnamedExpr(expr)
-                    | ast::SelectItem::ExprWithAlias { expr, .. } => {
-                        read_expression(expr, &mut parts);
-                    }
-                    _ => {}
-                }
-            }
-            parts.0.max(select.projection.len())
-        }
-        ast::SetExpr::Select(select) => select.projection.len(),
-        ast::SetExpr::Query(query) => items(&query.body),
-        ast::SetExpr::SetOperation { left, right, .. } => items(left) + items(right),
-        _ => 0,
-    }
-}
-
-/// Counts expressions, as far as it matters.
-struct Parts(usize);
-
-impl ExpressionReader for Parts {
-    fn leave_expression(&mut self, _expression: &ast::Expr) -> ControlFlow<()> {
-        self.0 += 1;
-        match self.0 > MAX_ITEMS {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    }
-}
-
-/// Whether a query's WHERE has more than [`MAX_TERMS`].
-fn has_long_condition(query: &ast::Query) -> bool {
-    let ast::SetExpr::Select(select) = query.body.as_ref() else {
-        return false;
-    };
-    let mut open: Vec<&ast::Expr> = select.selection.iter().collect();
-    let mut terms = 0;
-    while let Some(expr) = open.pop() {
-        match expr {
-            ast::Expr::BinaryOp { left, right, .. } => {
-                open.extend([left.as_ref(), right.as_ref()]);
-                terms += 1;
-            }
-            ast::Expr::Nested(inner) => open.push(inner),
-            ast::Expr::InList { expr, list, .. } => {
-                open.push(expr);
-                terms += list.len();
-            }
-            _ => terms += 1,
-        }
-        if terms > MAX_TERMS {
-            return true;
-        }
-    }
-    false
 }

@@ -187,6 +187,7 @@ impl<'a> Subqueries<'a> {
             constants: None,
             subqueries: Vec::new(),
             list: Vec::new(),
+            window: None,
             bytes: 0,
         };
         let is_plain = plan.needs.iter().all(|need| need.locks.is_none());
