@@ -89,7 +89,10 @@ impl Comparison {
 
     /// Whether rows can be tested by it alone.
     pub(super) fn is_test(&self) -> bool {
-        !matches!(self.kind, Kind::StartsWith(_) | Kind::Rows(_))
+        !matches!(
+            self.kind,
+            Kind::StartsWith(_) | Kind::IsNull | Kind::Rows(_)
+        )
     }
 
     /// Whether only keys can be made of it.
@@ -123,6 +126,8 @@ pub(super) enum Kind {
     /// LIKE, with a pattern that begins with some text: it bounds keys. It is among the conjuncts that are evaluated,
     /// too, and never tested.
     StartsWith(Compared),
+    /// It bounds keys, and is evaluated as well.
+    IsNull,
     /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
     Or(Vec<Vec<(Relation, Compared)>>),
     /// An OR of conditions on several columns, as `(a, b) IN ((1, 2), (3, 4))` is. It is bound by keys, and never
@@ -143,7 +148,7 @@ pub(in crate::direct) fn comparisons(
     Some(found)
 }
 
-/// A condition's conjuncts that are such comparisons, and the others. A LIKE is both. `with_rows`: an OR of conditions
+/// A condition's conjuncts that are such comparisons, and the others. LIKE and IS NULL are both. `with_rows`: an OR of conditions
 /// on several columns is a comparison, too.
 pub(in crate::direct) fn conditions<'e>(
     condition: &'e ast::Expr,
@@ -167,10 +172,11 @@ pub(in crate::direct) fn conditions<'e>(
             Some(found) => (found, Vec::new()),
             None => match with_rows.then(|| rows(condition, names)).flatten() {
                 Some(rows) => (vec![rows], Vec::new()),
-                None => (
-                    starts_with(condition, names).into_iter().collect(),
-                    vec![condition],
-                ),
+                None => {
+                    let of_keys = starts_with(condition, names);
+                    let of_keys = of_keys.or_else(|| is_null(condition, names));
+                    (of_keys.into_iter().collect(), vec![condition])
+                }
             },
         },
     }
@@ -264,6 +270,20 @@ fn starts_with(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Compari
     let pattern = Compared::Plain(Operand::of(pattern)?);
     let kind = Kind::StartsWith(pattern);
     Some(Comparison { column, kind })
+}
+
+/// What IS NULL says of keys.
+fn is_null(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Comparison> {
+    let ast::Expr::IsNull(expr) = condition else {
+        return None;
+    };
+    let column = names.column(expr)?;
+    names.definition().columns[column]
+        .nullable
+        .then_some(Comparison {
+            column,
+            kind: Kind::IsNull,
+        })
 }
 
 fn collect(

@@ -136,6 +136,7 @@ impl Comparison {
             }
             Kind::InList(_) => format!("{column} in ({FOUND_FIRST})"),
             Kind::StartsWith(pattern) => format!("{column} LIKE {}", read.compared(pattern)),
+            Kind::IsNull => format!("{column} IS NULL"),
             Kind::Rows(branches) => {
                 let columns = &read.table.definition.columns;
                 let one = |(column, relation, operand): &(usize, Relation, Compared)| {
@@ -171,6 +172,7 @@ impl Comparison {
             Kind::Relation(_, operand) | Kind::StartsWith(operand) => read.knows(operand),
             Kind::In(list) => list.iter().all(|operand| read.knows(operand)),
             Kind::InList(_) => false,
+            Kind::IsNull => true,
             Kind::Rows(branches) => {
                 let mut operands = branches.iter().flatten().map(|(.., operand)| operand);
                 operands.all(|operand| read.knows(operand))
@@ -186,9 +188,7 @@ impl Comparison {
     fn operand(&self) -> Option<&Compared> {
         match &self.kind {
             Kind::Relation(_, operand) => Some(operand),
-            Kind::In(_) | Kind::InList(_) | Kind::StartsWith(_) | Kind::Or(_) | Kind::Rows(_) => {
-                None
-            }
+            _ => None,
         }
     }
 }
@@ -269,7 +269,11 @@ impl Access {
             row.add_possible_key(&access.index.definition(read.table).name);
         }
         if matches!(type_, "eq_ref" | "const" | "ref") {
-            let sources: Vec<String> = operands().map(|operand| read.source(operand)).collect();
+            let source = |comparison: &&Comparison| match comparison.operand() {
+                Some(operand) => read.source(operand),
+                None => "const".to_string(),
+            };
+            let sources: Vec<String> = equal.iter().map(source).collect();
             row.ref_ = Some(sources.join(","));
         }
         row.rows = rows;

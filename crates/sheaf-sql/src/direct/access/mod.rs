@@ -264,8 +264,9 @@ impl Access {
                     .find(|(_, comparison)| wanted(&comparison.kind))
                     .map(|(position, _)| position)
             };
-            if let Some(position) = first(|kind| matches!(kind, Kind::Relation(Relation::Equal, _)))
-            {
+            let is_equal =
+                |kind: &Kind| matches!(kind, Kind::Relation(Relation::Equal, _) | Kind::IsNull);
+            if let Some(position) = first(is_equal) {
                 equal.push(position);
                 continue;
             }
@@ -293,8 +294,11 @@ impl Access {
             return None;
         }
         let bound_to_values = equal.len() + usize::from(matches!(next, Next::OneOf(_)));
+        // A unique key may be NULL in many rows.
+        let is_null = |position: &usize| matches!(comparisons[*position].kind, Kind::IsNull);
         let is_unique = (definition.unique || definition.primary)
             && !definition.parts.is_empty()
+            && !equal.iter().any(is_null)
             && bound_to_values == definition.parts.len();
         let mut access = Access {
             index,
@@ -366,7 +370,9 @@ impl Access {
     /// Whether the keys leave out a column's NULLs.
     pub(super) fn binds_column(&self, column: usize) -> bool {
         let mut bound = self.bound().map(|position| &self.comparisons[position]);
-        bound.any(|comparison| comparison.column == column && comparison.as_rows().is_none())
+        bound.any(|comparison| {
+            comparison.column == column && !matches!(comparison.kind, Kind::Rows(_) | Kind::IsNull)
+        })
     }
 
     /// Whether a list that a run brings is among the keys.
@@ -546,8 +552,10 @@ impl Access {
 
     fn place_of(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Place> {
         let Comparison { column, kind } = &self.comparisons[position];
-        let Kind::Relation(_, operand) = kind else {
-            return None;
+        let operand = match kind {
+            Kind::Relation(_, operand) => operand,
+            Kind::IsNull => return Some(Place::At(Value::Null)),
+            _ => return None,
         };
         operand.place(&table.definition.columns[*column], parameters)
     }
@@ -663,7 +671,7 @@ impl Access {
                 };
                 members.map(member).collect::<Option<_>>()?
             }
-            Kind::StartsWith(_) | Kind::Rows(_) => smallvec![],
+            Kind::StartsWith(_) | Kind::IsNull | Kind::Rows(_) => smallvec![],
             Kind::Or(branches) => branches
                 .iter()
                 .map(|branch| branch.iter().map(placed).collect::<Option<Branch>>())
