@@ -29,8 +29,11 @@ const MAX_CONSTANTS: usize = 16;
 
 /// Functions of their arguments alone. Whatever is text of what they return has the collation of the session, and a
 /// column's own comes before that.
-const FUNCTIONS: [&str; 46] = [
+const FUNCTIONS: [&str; 49] = [
     "abs",
+    "floor",
+    "ceil",
+    "ceiling",
     "mod",
     "round",
     "truncate",
@@ -215,13 +218,6 @@ fn is_constant(expr: &ast::Expr, parameters: usize) -> bool {
                 && is_constant(right)
         }
         ast::Expr::Interval(interval) => is_constant(&interval.value),
-        ast::Expr::Floor { expr, field } | ast::Expr::Ceil { expr, field } => {
-            let is_plain = matches!(
-                field,
-                ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime)
-            );
-            is_plain && is_constant(expr)
-        }
         ast::Expr::Cast {
             kind: ast::CastKind::Cast,
             expr,

@@ -146,6 +146,15 @@ impl<'a> Collector<'a> {
         is_whole.then_some(())
     }
 
+    /// Sees to it that an item of a query which is nothing but a parameter is a column.
+    pub(in crate::direct) fn free_parameter(&mut self, item: &ast::Expr) {
+        if let Some(number) = input_number(item)
+            && matches!(self.inputs[number].given, Given::Parameter(_))
+        {
+            self.inputs[number].free = Free::All;
+        }
+    }
+
     /// Whether there are inputs so far.
     pub(in crate::direct) fn has_inputs(&self) -> bool {
         !self.inputs.is_empty()
@@ -305,20 +314,21 @@ impl Collector<'_> {
                 }
             }
             ast::Expr::Function(function) if self.are_stored => {
-                let (results, free) = match function.name.to_string().to_ascii_lowercase().as_str()
-                {
-                    "concat" | "coalesce" | "ifnull" => (0, Free::All),
-                    "if" => (1, Free::All),
-                    "lower" | "lcase" | "upper" | "ucase" => (0, Free::Texts),
-                    "abs" => (0, Free::Numbers),
+                let name = function.name.to_string().to_ascii_lowercase();
+                let (first, step, free) = match name.as_str() {
+                    "concat" | "coalesce" | "ifnull" | "json_array" => (0, 1, Free::All),
+                    "if" => (1, 1, Free::All),
+                    "lower" | "lcase" | "upper" | "ucase" => (0, 1, Free::Texts),
+                    "abs" | "floor" | "ceil" | "ceiling" => (0, 1, Free::Numbers),
+                    // Their names and paths are parts of the expression.
+                    "json_object" => (1, 2, Free::All),
+                    "json_set" | "json_insert" | "json_replace" => (2, 2, Free::All),
                     _ => return,
                 };
-                for result in arguments_of(function).into_iter().skip(results) {
-                    self.free_operand(result, free);
+                let arguments = arguments_of(function).into_iter();
+                for argument in arguments.skip(first).step_by(step) {
+                    self.free_operand(argument, free);
                 }
-            }
-            ast::Expr::Floor { expr, .. } | ast::Expr::Ceil { expr, .. } if self.are_stored => {
-                self.free_operand(expr, Free::Numbers);
             }
             _ => {}
         }

@@ -306,7 +306,10 @@ impl OverRows {
         for item in &mut taken.projection {
             match item {
                 ast::SelectItem::UnnamedExpr(expr)
-                | ast::SelectItem::ExprWithAlias { expr, .. } => take(expr, &mut collector)?,
+                | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                    take(expr, &mut collector)?;
+                    collector.free_parameter(expr);
+                }
                 item => {
                     has_wildcard = true;
                     for table in shown_whole(item, names)? {
