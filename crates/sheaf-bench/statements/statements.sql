@@ -14,6 +14,11 @@ select * from users where id = {n} for update;
 select id, views / 2 as half, views % 10 as digit, views div 3 as third from posts where id = {n};
 select id from users where id = (select user_id from posts where id = {n});
 select id, (select count(*) from comments c where c.post_id = p.id) as comments_count from posts p where p.id = {n};
+select * from users where email = lower('USER{n}@example.com') limit 1;
+select id, name from users where id = floor({n} / 2);
+select * from post_tags where (post_id, tag_id) in (({n}, 3), (5, 6), (7, 8));
+select * from post_tags where (post_id = {n} and tag_id = 3) or (post_id = 5 and tag_id = 6);
+select id from users where team_id is null limit 5;
 -- joins
 select p.id, p.title, u.id, u.name from posts p inner join users u on p.user_id = u.id where p.id = {n} limit 21;
 select p.id, p.title, u.name from posts p left outer join users u on u.id = p.user_id where p.id in ({n}, 12, 13, 14);
@@ -45,12 +50,18 @@ select exists(select 1 from posts where user_id = {n} and status = 'draft' limit
 select max(id) + 1 from audit;
 select id from users where team_id = {t} and is_active = 1 limit 10;
 select * from posts where user_id = {n} and (title like '%of%' or body like '%word%') order by id desc limit 15;
+select count(*) from tags;
+select * from tags order by name;
+select post_id, tag_id from post_tags where post_id > {n} or (post_id = {n} and tag_id > 5) order by post_id, tag_id limit 25;
+select sql_calc_found_rows id, title from posts where 1 = 1 and user_id = {n} order by published_at desc limit 0, 2;
+select u.name, p.title from users u inner join posts p on p.user_id = u.id where p.status = 'draft' order by p.published_at desc limit 5;
 -- changes
 insert into audit (user_id, what, at) values ({n}, 'login', now(3));
 insert into audit (user_id, what, at) select id, concat('seen ', email), now(3) from users where id = {n};
 insert into audit (user_id, what, at) values ({n}, 'a', now()), ({n}, 'b', now()), ({n} + 1, concat('c', {n} % 7), now());
 insert into counters (name, hits) values ('page{n}', 1) on duplicate key update hits = hits + 1;
 insert into counters (name, hits, best) values ('page{n}', 1, 2.5) on duplicate key update hits = hits + values(hits), best = greatest(coalesce(best, 0), values(best)), changed = now();
+insert into audit (user_id, what, at) select {n}, 'x', now(3) from dual where not exists (select 1 from audit where user_id = {n});
 insert ignore into post_tags (post_id, tag_id) values ({n}, 3);
 replace into sessions (token, user_id, payload, expires_at) values ('token{n}', {n}, '{"cart": [1]}', now() + interval 1 day);
 update users set last_login = now(6) where id = {n};

@@ -207,6 +207,16 @@ impl Action {
         }
     }
 
+    /// Whether it reads no table along an index that has no keys for it.
+    fn finds_by_keys(&self) -> bool {
+        match self {
+            Action::Read(read, _) => !read.access.is_whole(),
+            Action::Join(join) => !join.walks_whole(),
+            Action::OverRows(query) => !query.rows.walks_whole(),
+            _ => true,
+        }
+    }
+
     /// Whether a list that a run brings is among the keys that find rows.
     fn binds_list(&self) -> bool {
         match self {
@@ -439,13 +449,18 @@ impl Session {
         let statement = rewritten.as_ref().unwrap_or(statement);
         let places = parameters + given.len();
         let mut constants = None;
-        let parts = self.parts_of_plan(statement, (text, places)).or_else(|| {
-            let (statement, found) =
-                constant_operands::with_places(statement, (parameters, places))?;
-            let parts = self.parts_of_plan(&statement, (text, places + found.len()))?;
+        let mut parts = self.parts_of_plan(statement, (text, places));
+        // Keys may be made of constants where a LIMIT alone would end the search.
+        let has_keys = |parts: &PartsOfPlan| parts.action.finds_by_keys();
+        if !parts.as_ref().is_some_and(has_keys)
+            && let Some((statement, found)) =
+                constant_operands::with_places(statement, (parameters, places))
+            && let Some(by_constants) = self.parts_of_plan(&statement, (text, places + found.len()))
+            && (parts.is_none() || has_keys(&by_constants))
+        {
+            parts = Some(by_constants);
             constants = Some(found);
-            Some(parts)
-        });
+        }
         // What no index serves reads a small table from end to end.
         let parts = parts.or_else(|| match statement {
             Statement::Query(query) if !has_long_condition(query) => {

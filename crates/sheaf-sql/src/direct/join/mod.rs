@@ -320,6 +320,11 @@ impl Join {
         )
     }
 
+    /// The same without such keys.
+    pub(super) fn walks_whole(&self) -> bool {
+        self.is_walk() && !self.is_keyed_walk()
+    }
+
     /// Whether its first table is walked along in the order of an index.
     pub(super) fn is_walk(&self) -> bool {
         let first = self.tables.first();
