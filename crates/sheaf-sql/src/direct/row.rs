@@ -289,6 +289,14 @@ impl RowReader<'_> {
         let outcome = self.walk(access, direction, &mut counts, &mut take);
         let counters = self.counters;
         let (steps, first): (&Counter, &Counter) = match direction {
+            _ if self.access.is_scan => {
+                // The end of the table is met, too.
+                counts.steps += u64::from(counts.steps == counts.rows);
+                (
+                    &counters.handler_read_rnd_next,
+                    &counters.handler_read_first,
+                )
+            }
             Direction::Forward => (&counters.handler_read_next, &counters.handler_read_first),
             Direction::Backward => (&counters.handler_read_prev, &counters.handler_read_last),
         };
@@ -453,8 +461,10 @@ impl RowReader<'_> {
             true => counters.handler_read_first.add(positioned),
             false => counters.handler_read_key.add(positioned),
         }
-        if let Keys::Ranges(_) = access.keys {
-            counters.handler_read_next.add(rows);
+        match access.keys {
+            _ if self.access.is_scan => counters.handler_read_rnd_next.add(rows + 1),
+            Keys::Ranges(_) => counters.handler_read_next.add(rows),
+            Keys::Points(_) => {}
         }
         self.note_read(positioned, rows);
         Ok(rows)

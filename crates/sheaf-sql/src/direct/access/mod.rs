@@ -126,6 +126,8 @@ pub(super) struct Access {
     pub(super) entry: EntryUse,
     /// The rest of the condition, which is no comparison of a column with operands.
     filter: Option<Arc<Expressions>>,
+    /// It reads the table from end to end, and not along an index for its order.
+    pub(super) is_scan: bool,
 }
 
 impl Access {
@@ -222,6 +224,15 @@ impl Access {
                 .collect(),
             entry: EntryUse::default(),
             filter: None,
+            is_scan: false,
+        }
+    }
+
+    /// All rows of a table, in no wanted order.
+    pub(super) fn scan(comparisons: &[Comparison]) -> Access {
+        Access {
+            is_scan: true,
+            ..Access::whole(IndexRef::Clustered, comparisons)
         }
     }
 
@@ -309,6 +320,7 @@ impl Access {
             tested: Vec::new(),
             entry: EntryUse::default(),
             filter: None,
+            is_scan: false,
         };
         access.tested = (0..comparisons.len())
             .filter(|position| !access.binds(*position) && comparisons[*position].is_test())

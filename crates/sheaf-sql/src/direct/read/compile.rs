@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use sheaf_access::IndexRef;
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 use sqlparser::ast;
@@ -121,12 +120,12 @@ impl Read {
                 Some(walk) => walk.access,
                 None if may_read_whole && locking.is_none() => {
                     reads_whole = true;
-                    Access::whole(IndexRef::Clustered, &comparisons)
+                    Access::scan(&comparisons)
                 }
                 None => return None,
             },
         };
-        let access = access.filtered_by(filter);
+        let mut access = access.filtered_by(filter);
         let distinct = match distinct && !access.is_single() {
             true if computed.is_some() => return None,
             true => Some(distinct_key(definition, &items, &wanted)?),
@@ -142,6 +141,8 @@ impl Read {
             Some(direction) => (direction, None),
             None => (Direction::Forward, Some(SortKey::new(definition, wanted)?)),
         };
+        // Rows in the order of the table's own index are read along it.
+        access.is_scan &= !is_ordered || order.is_some();
         let (limit, offset) = match limit_clause {
             Some(clause) => limit_and_offset(clause)?,
             None => (None, None),
@@ -215,7 +216,7 @@ impl Read {
                     }
                     None if may_read_whole => {
                         reads_whole = true;
-                        Access::whole(IndexRef::Clustered, &comparisons)
+                        Access::scan(&comparisons)
                     }
                     None => return None,
                 }
