@@ -19,7 +19,7 @@ pub mod table;
 
 pub use build::alter_table;
 pub use build::alter_table::{AlterOptions, Altered};
-pub use build::alteration::{Alteration, ColumnPlace};
+pub use build::alteration::{Alteration, ColumnPlace, InitialValues};
 pub use build::altered_definition::AlterWork;
 pub use build::bulk_load;
 pub use build::bulk_load::BulkLoad;

@@ -404,7 +404,7 @@ fn what_waits_for_a_change_of_columns_keeps_to_the_new_ones() {
         c.query_drop("create table t (a int, b int)")
             .expect("a table");
         c.query_drop("insert into t values (1, 2)").expect("a row");
-        let alter = "alter table t add column c int default 3 first";
+        let alter = "alter table t add column c int default 3 first, algorithm=copy";
         assert_eq!(run_behind(&server, "behind", alter, sql), outcome, "{sql}");
         let rows: Option<Option<String>> = c
             .query_first("select group_concat(c, a, b order by a) from t")
@@ -422,7 +422,7 @@ fn a_child_of_a_table_that_changes_waits_for_it() {
     c.query_drop("create table t (a int, b int, key (b))")
         .expect("a table");
     c.query_drop("insert into t values (1, 2)").expect("a row");
-    let alter = "alter table t drop column b";
+    let alter = "alter table t drop column b, algorithm=copy";
     let child = "create table c (b int, foreign key (b) references t (b))";
     assert_eq!(run_behind(&server, "parents", alter, child), Err(3734));
 }

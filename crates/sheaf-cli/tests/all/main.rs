@@ -20,6 +20,7 @@ mod harness;
 mod hints;
 mod history;
 mod idle_connections;
+mod instant_columns;
 mod into_files;
 mod isolation;
 mod kill;

@@ -376,8 +376,8 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
         ],
     );
     for (statement, expected) in [
-        ("ALTER TABLE u ADD d INT NOT NULL, ALGORITHM=INSTANT", 1845),
-        ("ALTER TABLE u DROP c, LOCK=NONE", 1846),
+        ("ALTER TABLE u ADD d INT DEFAULT (b + 1), ALGORITHM=INSTANT", 1845),
+        ("ALTER TABLE u DROP c, ALGORITHM=INPLACE, LOCK=NONE", 1846),
         ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INPLACE", 1846),
         ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INSTANT", 1846),
     ] {

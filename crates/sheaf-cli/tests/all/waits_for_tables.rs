@@ -23,7 +23,7 @@ fn a_transaction_and_a_change_of_a_definition_do_not_wait_for_each_other() {
     run(&mut two, "select * from t");
     let mut three = another(&server);
     std::thread::scope(|scope| {
-        let altering = scope.spawn(|| run(&mut one, "alter table t add c int"));
+        let altering = scope.spawn(|| run(&mut one, "alter table t add c int, algorithm=copy"));
         wait_until("the alter keeps writers out", || {
             let refused = three.query_drop("lock tables t read nowait").is_err();
             run(&mut three, "unlock tables");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sheaf_table::{
     AlterOptions, AlterWork, Alteration, Altered, Catalog, CheckSpec, ColumnPlace, GeneratedKind,
-    LockRequest, NoProgress, TableDefinition, TableError,
+    InitialValues, LockRequest, NoProgress, TableDefinition, TableError,
 };
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
@@ -56,11 +56,11 @@ impl Session {
         let old_name = (database.clone(), table.clone());
         let current = self.table_names_in_utc().table(&database, &table)?;
         let mut alterations = self.alterations(&current.definition, changes)?;
-        if demands.is_instant() && !alterations.is_empty() {
-            alterations.push(Alteration::Instantly);
+        let temporary = current.definition.is_temporary();
+        if demands.takes_instant(temporary) && !alterations.is_empty() {
+            alterations.push(Alteration::Instantly(self.initial_values()));
         }
         self.type_altered_key_expressions(&current, &mut alterations)?;
-        let temporary = current.definition.is_temporary();
         if temporary {
             self.check_alters_temporary(&alterations)?;
         }
@@ -151,6 +151,16 @@ impl Session {
             self.table_locks.rename_locked(&renames);
         }
         Ok(altered)
+    }
+
+    /// What rows have in columns that are added without writing them.
+    fn initial_values(&self) -> InitialValues {
+        let mode = self.insert_mode(false);
+        InitialValues {
+            now_micros: self.local_now_micros(),
+            time_zone: mode.time_zone,
+            zero_date: !mode.strict || mode.zero_date,
+        }
     }
 
     /// Whether a temporary table may be altered so. Errors 1215 for a foreign key, and those of a new name.

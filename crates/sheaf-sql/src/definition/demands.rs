@@ -9,7 +9,8 @@
 //!
 //! Each of them may be asked for less. LOCK=DEFAULT, or no word, lets others do as much as they can. With
 //! LOCK=EXCLUSIVE they do not even read. ALGORITHM=DEFAULT is the first that is possible; a statement that asks for a
-//! copy gets the same with less work. The last of several words counts.
+//! copy gets the same with less work. ALGORITHM=INPLACE and COPY write the rows anew for columns that come or go. The
+//! last of several words counts.
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement", "Performance and Space Requirements" and "Concurrency Control".
 
@@ -74,9 +75,14 @@ impl Demands {
         }
     }
 
-    /// No row may be written.
-    pub(super) fn is_instant(self) -> bool {
-        self.algorithm == Algorithm::Instant
+    /// Whether the rows are left as they are, if that is possible. Those of a temporary table are not unless the
+    /// statement says so: a transaction that has changed them goes on, and they are all of the altered table then.
+    pub(super) fn takes_instant(self, temporary: bool) -> bool {
+        match self.algorithm {
+            Algorithm::Instant => true,
+            Algorithm::Default => !temporary,
+            Algorithm::Inplace | Algorithm::Copy => false,
+        }
     }
 
     /// What others can do while these changes are made, which are so much work. `admits_writers`: they could write.

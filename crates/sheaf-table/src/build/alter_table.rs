@@ -195,6 +195,7 @@ impl Catalog {
                     | Alteration::ColumnVisibility { .. }
                     | Alteration::SetDefault { .. }
                     | Alteration::SetComment(_)
+                    | Alteration::Instantly(_)
             )
         };
         Ok(changes.iter().all(leaves_rows)
@@ -341,6 +342,7 @@ impl Catalog {
             for (index, tree) in indexes.filter(|index| is_new(index)).zip(made.iter()) {
                 index.tree = *tree;
             }
+            self.make_overflow(&mut definition, &mut made)?;
             let kept = trees_of(&definition);
             let entry = Redefinition::new(&writer, &table, definition.clone());
             self.redefine_locked(vec![entry], &[exclusive])?;
@@ -566,7 +568,22 @@ impl Catalog {
         for (index, tree) in indexes.filter(|index| is_new(index)).zip(made.iter()) {
             index.tree = *tree;
         }
+        self.make_overflow(&mut altered.definition, made)?;
         Ok(None)
+    }
+
+    /// Makes the tree for long values, if the definition is to have one that is not there.
+    fn make_overflow(
+        &self,
+        definition: &mut TableDefinition,
+        made: &mut Vec<TreeId>,
+    ) -> Result<()> {
+        if definition.overflow == Some(NO_TREE) {
+            let tree = self.storage().create_tree()?;
+            made.push(tree);
+            definition.overflow = Some(tree);
+        }
+        Ok(())
     }
 
     /// Whether the rows keep the new foreign keys, whose indexes are built. Returns how many rows there are, if there

@@ -1,10 +1,9 @@
 //! The changes that ALTER TABLE makes of a table.
 
+use sheaf_types::temporal::TimeZone;
 use sheaf_types::{Collation, ColumnType};
 
-use crate::catalog::definition_check::needs_overflow;
-use crate::codec::key_codec::KeyLayout;
-use crate::codec::key_part::KeyPart;
+use crate::codec::key_codec::{KeyLayout, KeyPart};
 use crate::definition::schema::{
     CheckSpec, Column, DefaultValue, ForeignKeySpec, Index, IndexPartSpec, IndexSpec,
     TableDefinition,
@@ -83,13 +82,24 @@ pub enum Alteration {
     /// Of all texts.
     ConvertTo(Collation),
     /// No row is written, where that [is possible](crate::build::instant_columns).
-    Instantly,
+    Instantly(InitialValues),
     /// The rows are written into new trees.
     Rebuild,
     RenameTo {
         database: String,
         table: String,
     },
+}
+
+/// What the rows that are there have in a column that is added [without writing them](Alteration::Instantly).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InitialValues {
+    /// What CURRENT_TIMESTAMP stands for, in the time zone.
+    pub now_micros: i64,
+    /// The session's.
+    pub time_zone: TimeZone,
+    /// A column without a default may hold the zero date.
+    pub zero_date: bool,
 }
 
 /// Where a column goes.
@@ -147,8 +157,8 @@ pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
     }
 }
 
-/// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. A longer string may need
-/// an overflow tree. Whether an index holds originals depends on how long they can be.
+/// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. Whether an index holds
+/// originals depends on how long they can be.
 pub(crate) fn keeps_bytes(
     old: &TableDefinition,
     next: &TableDefinition,
@@ -164,7 +174,7 @@ pub(crate) fn keeps_bytes(
         let before = old.secondary.iter().find(|before| before.id == index.id);
         before.is_none_or(|before| written_parts(old, before) == written_parts(next, index))
     };
-    (old.overflow.is_some() || !needs_overflow(next)) && next.secondary.iter().all(keeps_keys)
+    next.secondary.iter().all(keeps_keys)
 }
 
 /// The parts of an index's entries, without what only EXPLAIN shows of them.

@@ -19,7 +19,7 @@ use crate::build::instant_columns::{has_room, instant_shape};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     check_table_name, check_unique_prefixes, check_visibility, index_for, longest_string,
-    resolve_index, resolve_parts, resolve_prefix,
+    needs_overflow, resolve_index, resolve_parts, resolve_prefix,
 };
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
@@ -54,7 +54,8 @@ impl AlterWork {
 
 /// The outcome: a definition, and how it came about.
 pub(crate) struct AlteredDefinition {
-    /// New indexes have no tree yet; if the work [copies](AlterWork::copies), no index has.
+    /// New indexes have no tree yet, nor have long values in a table that had none; if the work
+    /// [copies](AlterWork::copies), no index has.
     pub(crate) definition: TableDefinition,
     pub(crate) work: AlterWork,
     /// For each column its position before; `None`: it is new.
@@ -166,9 +167,8 @@ pub(crate) fn altered_definition(
     if !generated.is_empty() {
         work = work.max(AlterWork::Rebuild);
     }
-    let is_instant = |change: &Alteration| matches!(change, Alteration::Instantly);
     if work == AlterWork::Rebuild
-        && changes.iter().any(is_instant)
+        && generated.is_empty()
         && let Some(shape) = instant_shape(old, &next, &sources, changes)
     {
         work = AlterWork::Definition;
@@ -186,6 +186,8 @@ pub(crate) fn altered_definition(
             index.tree = NO_TREE;
         }
         next.overflow = None;
+    } else if next.overflow.is_none() && needs_overflow(&next) {
+        next.overflow = Some(NO_TREE);
     }
     Ok(AlteredDefinition {
         work,
@@ -776,13 +778,13 @@ mod tests {
                 vec![change("a", column("a", "varchar(600)"))],
                 AlterWork::Rebuild,
             ),
-            // Needs an overflow tree.
+            // Needs an overflow tree, an empty one.
             (
                 vec![
                     Alteration::DropIndex("ab".into()),
                     change("a", column("a", "varchar(9000)")),
                 ],
-                AlterWork::Rebuild,
+                AlterWork::Definition,
             ),
             (
                 vec![change("a", column("a", "varchar(9)"))],

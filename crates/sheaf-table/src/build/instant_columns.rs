@@ -3,30 +3,39 @@
 //!
 //! They must be written anew for
 //!
-//! - what changes columns that stay, indexes or the primary key,
-//! - new columns that are generated, numbered or without a constant that rows have instead of them,
-//! - dropped strings that may be long: nothing would find their overflow pages any more,
-//! - generated columns and key expressions in the table,
-//! - a row that could become too long without an overflow tree.
+//! - what changes values of columns that stay, indexes that stay, or the primary key,
+//! - new columns that are generated or numbered, whose default is an expression, or a long text,
+//! - new dates without a default, where the zero date is none: whether that is an error depends on whether there are
+//!   rows,
+//! - a row that would have [too many parts](crate::definition::row_shape).
+//!
+//! A column without a default that takes no NULL is what its type has for nothing in rows that are there, and
+//! CURRENT_TIMESTAMP is the time of the statement. A long value of a column that was dropped goes with its row, or with
+//! the next change of it.
 
+use sheaf_types::assignment::zero_value;
 use sheaf_types::{ColumnType, Value};
 
-use crate::build::alteration::Alteration;
-use crate::catalog::definition_check::{check_row_length, needs_overflow};
+use crate::build::alteration::{Alteration, InitialValues, keeps_bytes, keeps_values};
+use crate::catalog::definition_check::check_row_length;
+use crate::definition::convert::default_of;
 use crate::definition::row_shape::{MAX_INITIAL_BYTES, RowField, RowShape};
 use crate::definition::schema::{Column, DefaultValue, Index, TableDefinition};
 
-/// The shape of rows after the changes; `None`: rows must be written anew. `sources`: for each new column its position
-/// before.
+/// The shape of rows after the changes; `None`: rows must be written anew, or nothing is said of
+/// [`Alteration::Instantly`]. `sources`: for each new column its position before. No generated column has got other
+/// values.
 pub(crate) fn instant_shape(
     old: &TableDefinition,
     next: &TableDefinition,
     sources: &[Option<usize>],
     changes: &[Alteration],
 ) -> Option<RowShape> {
-    let is_plain = |column: &Column| column.generated.is_none() && !column.hidden;
+    let rows = changes.iter().find_map(|change| match change {
+        Alteration::Instantly(rows) => Some(rows),
+        _ => None,
+    })?;
     let is_possible = changes.iter().all(leaves_rows)
-        && old.columns.iter().chain(&next.columns).all(is_plain)
         && keeps_columns(old, next, sources)
         && keeps_indexes(old, next, sources);
     if !is_possible {
@@ -43,9 +52,6 @@ pub(crate) fn instant_shape(
             Some(now) => *position = now,
             None => {
                 let Column { ty, nullable, .. } = &old.columns[*position];
-                if ty.max_bytes().is_some() && old.overflow.is_some() {
-                    return None;
-                }
                 *field = RowField::Dropped {
                     ty: ty.clone(),
                     nullable: *nullable,
@@ -55,7 +61,7 @@ pub(crate) fn instant_shape(
     }
     let added = (0..next.columns.len()).filter(|position| sources[*position].is_none());
     let added = added.map(|position| {
-        let initial = initial_value(&next.columns[position])?;
+        let initial = initial_value(&next.columns[position], rows)?;
         Some(RowField::Column { position, initial })
     });
     let added: Vec<RowField> = added.collect::<Option<_>>()?;
@@ -71,17 +77,16 @@ pub(crate) fn instant_shape(
     shaped.shape.filter(|shape| fits && shape.is_of(columns))
 }
 
-/// Whether rows have room in their trees, with the fields of columns that were dropped.
+/// Whether a row has room in a page, with the fields of columns that were dropped, if its long values are elsewhere.
 pub(crate) fn has_room(definition: &TableDefinition) -> bool {
-    let fits = definition.overflow.is_some() || !needs_overflow(definition);
-    fits && check_row_length(definition).is_ok()
+    check_row_length(definition).is_ok()
 }
 
 /// Whether a change is about columns that come or go, or about what no row and no index knows of.
 fn leaves_rows(change: &Alteration) -> bool {
     matches!(
         change,
-        Alteration::Instantly
+        Alteration::Instantly(_)
             | Alteration::AddColumn { .. }
             | Alteration::DropColumn(_)
             | Alteration::ChangeColumn { .. }
@@ -90,16 +95,28 @@ fn leaves_rows(change: &Alteration) -> bool {
             | Alteration::ColumnVisibility { .. }
             | Alteration::RenameIndex { .. }
             | Alteration::IndexVisibility { .. }
+            | Alteration::DropIndex(_)
+            | Alteration::DropForeignKey(_)
+            | Alteration::DropCheck(_)
+            | Alteration::EnforceCheck {
+                enforced: false,
+                ..
+            }
+            | Alteration::SetAutoIncrement(_)
             | Alteration::SetComment(_)
+            | Alteration::SetCollation(_)
+            | Alteration::RenameTo { .. }
     )
 }
 
 /// Whether the columns that stay hold what they held.
 fn keeps_columns(old: &TableDefinition, next: &TableDefinition, sources: &[Option<usize>]) -> bool {
-    next.columns.iter().zip(sources).all(|(column, source)| {
+    let mut columns = next.columns.iter().zip(sources).enumerate();
+    columns.all(|(position, (column, source))| {
         let before = source.map(|source| &old.columns[source]);
         before.is_none_or(|before| {
-            before.ty == column.ty
+            keeps_values(&before.ty, &column.ty)
+                && keeps_bytes(old, next, position, &before.ty)
                 && before.nullable == column.nullable
                 && before.auto_increment == column.auto_increment
         })
@@ -127,23 +144,32 @@ fn keeps_indexes(old: &TableDefinition, next: &TableDefinition, sources: &[Optio
 }
 
 /// What rows have that were there before the column; `None`: it is no constant, or not a short one.
-fn initial_value(column: &Column) -> Option<Value> {
-    if column.auto_increment {
+fn initial_value(column: &Column, rows: &InitialValues) -> Option<Value> {
+    if column.auto_increment || column.generated.is_some() || column.default_expression().is_some()
+    {
         return None;
     }
-    match &column.default {
-        Some(DefaultValue::Value(Value::Null)) | None if column.nullable => Some(Value::Null),
-        // Its zone is the session's.
-        Some(_) if matches!(column.ty, ColumnType::Timestamp { .. }) => None,
-        Some(DefaultValue::Value(Value::Null)) => None,
-        Some(DefaultValue::Value(value)) => {
-            let bytes = match value {
-                Value::Text(text) => text.len(),
-                Value::Bytes(bytes) | Value::Json(bytes) => bytes.len(),
-                _ => 0,
-            };
-            (bytes <= MAX_INITIAL_BYTES).then(|| value.clone())
+    let value = match default_of(column, rows.now_micros) {
+        // The default itself is in UTC.
+        Some(Value::Timestamp(local)) if column.default == Some(DefaultValue::CurrentTimestamp) => {
+            Value::Timestamp(rows.time_zone.utc(local))
         }
-        Some(DefaultValue::CurrentTimestamp | DefaultValue::Expression(_)) | None => None,
-    }
+        Some(value) => value,
+        None if is_date(&column.ty) && !rows.zero_date => return None,
+        None => zero_value(&column.ty),
+    };
+    let bytes = match &value {
+        Value::Null if !column.nullable => return None,
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) | Value::Json(bytes) => bytes.len(),
+        _ => 0,
+    };
+    (bytes <= MAX_INITIAL_BYTES).then_some(value)
+}
+
+fn is_date(ty: &ColumnType) -> bool {
+    matches!(
+        ty,
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+    )
 }

@@ -50,7 +50,8 @@ impl Table {
         overflow::append(tree, view, reference, out).map_err(|error| self.name_corruption(error))
     }
 
-    /// Removes the long values of a row that goes, except these, which another row has now.
+    /// Removes the long values of a row that goes, except these, which another row has now. Those of columns that were
+    /// dropped go, too.
     pub(super) fn delete_overflow(
         &self,
         transaction: &mut Transaction,
@@ -65,7 +66,8 @@ impl Table {
                 overflow::delete(tree, transaction, row.get_bytes(column))?;
             }
         }
-        Ok(())
+        row.dropped_references()
+            .try_for_each(|reference| overflow::delete(tree, transaction, reference))
     }
 
     pub(super) fn encode_clustered<'v>(

@@ -4,16 +4,41 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
-use sheaf_storage::{LockMode, LockWait, Random, Storage, StorageOptions};
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, Random, ReadAhead, Storage, StorageOptions, TreeId,
+};
 use sheaf_table::{
-    AlterWork, Alteration, Catalog, Column, ColumnPlace, CreateTable, DefaultValue, NoProgress,
-    TableError, check,
+    AlterWork, Alteration, Catalog, Column, ColumnPlace, CreateTable, DefaultValue, InitialValues,
+    NoProgress, TableError, check,
 };
 use sheaf_types::Value;
+use sheaf_types::assignment::zero_value;
+use sheaf_types::temporal::TimeZone;
 
 use crate::fixture::*;
 
 type Row = Vec<Value>;
+
+/// The time of all statements, in microseconds.
+const NOW: i64 = 1_700_000_000_000_000;
+
+fn instantly() -> Alteration {
+    Alteration::Instantly(InitialValues {
+        now_micros: NOW,
+        time_zone: TimeZone::UTC,
+        zero_date: true,
+    })
+}
+
+/// What rows have that were there before the column.
+fn initial_of(column: &Column) -> Value {
+    match &column.default {
+        Some(DefaultValue::Value(value)) => value.clone(),
+        Some(DefaultValue::CurrentTimestamp) => Value::DateTime(NOW),
+        _ if column.nullable => Value::Null,
+        _ => zero_value(&column.ty),
+    }
+}
 
 /// `t (id INT PRIMARY KEY, number INT, name VARCHAR(30), KEY by_name (name))`
 fn table(with_long_values: bool) -> CreateTable {
@@ -42,7 +67,16 @@ fn any_column(random: &mut Random, name: &str) -> Column {
         unscaled: 150,
         scale: 2,
     };
-    match random.below(9) {
+    match random.below(14) {
+        9 => column(name, "int", false),
+        10 => column(name, "text", false),
+        11 => column(name, "json", false),
+        12 => column(name, "date", false),
+        13 => {
+            let mut now = column(name, "datetime(6)", false);
+            now.default = Some(DefaultValue::CurrentTimestamp);
+            now
+        }
         0 => with_default(name, "int", false, Value::Int(7)),
         1 => with_default(name, "varchar(20)", true, text("later")),
         2 => with_default(name, "decimal(10,2)", false, price),
@@ -69,6 +103,8 @@ fn any_value(random: &mut Random, column: &Column) -> Value {
         "double" => Value::Double(number as f64),
         "date" => Value::Date(number as i32),
         "enum" => Value::Enum(1 + number as u16 % 2),
+        "datetime" => Value::DateTime(number * 1_000_003),
+        "json" => zero_value(&column.ty),
         other => panic!("{other}"),
     }
 }
@@ -119,17 +155,11 @@ fn any_step(random: &mut Random, model: &Model, number: u64) -> (Step, Model) {
                 _ if at == model.columns.len() => ColumnPlace::Last,
                 _ => ColumnPlace::After(model.columns[at - 1].name.clone()),
             };
-            let initial = match &column.default {
-                Some(DefaultValue::Value(value)) => value.clone(),
-                _ => Value::Null,
-            };
+            let initial = initial_of(&column);
             next.columns.insert(at, column.clone());
             let rows = next.rows.values_mut();
             rows.for_each(|row| row.insert(at, initial.clone()));
-            Step::Alter(vec![
-                Alteration::Instantly,
-                Alteration::AddColumn { column, place },
-            ])
+            Step::Alter(vec![instantly(), Alteration::AddColumn { column, place }])
         }
         2 => {
             let at = random.below(model.columns.len() as u64) as usize;
@@ -139,7 +169,7 @@ fn any_step(random: &mut Random, model: &Model, number: u64) -> (Step, Model) {
             }
             next.columns.remove(at);
             next.rows.values_mut().for_each(|row| drop(row.remove(at)));
-            Step::Alter(vec![Alteration::Instantly, Alteration::DropColumn(name)])
+            Step::Alter(vec![instantly(), Alteration::DropColumn(name)])
         }
         3 if random.below(4) == 0 => Step::Alter(vec![Alteration::Rebuild]),
         3 | 4 if !model.rows.is_empty() => {
@@ -197,6 +227,32 @@ fn is_sound(catalog: &Catalog) {
     assert_eq!(catalog.storage().tree_ids().unwrap().len(), trees);
 }
 
+fn definition_of(catalog: &Catalog) -> sheaf_table::TableDefinition {
+    catalog.table("d", "t").unwrap().definition.clone()
+}
+
+fn entries_of(catalog: &Catalog, tree: TreeId) -> usize {
+    let tree = catalog.storage().tree(tree).unwrap();
+    let mut entries = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
+    let mut count = 0;
+    while let Some(leaf) = entries.next_leaf().unwrap() {
+        count += leaf.len();
+    }
+    count
+}
+
+/// Long values go with their rows, those of columns that were dropped, too.
+fn delete_all(catalog: &Catalog, model: &mut Model) {
+    for id in model.rows.keys() {
+        write(catalog, model, *id, None).unwrap();
+    }
+    model.rows.clear();
+    assert!(model.is_that_of(catalog));
+    if let Some(overflow) = definition_of(catalog).overflow {
+        assert_eq!(entries_of(catalog, overflow), 0);
+    }
+}
+
 #[test]
 fn columns_come_and_go_and_survive_crashes() {
     let (mut instantly, mut anew) = (0, 0);
@@ -223,16 +279,24 @@ fn columns_come_and_go_and_survive_crashes() {
             }
             for number in 0..60 {
                 let (step, next) = any_step(&mut random, &model, round * 100 + number);
+                let before = definition_of(&catalog);
+                let mut leaves_rows = false;
                 if let Step::Alter(changes) = &step {
                     let table = catalog.table("d", "t").unwrap();
                     match Catalog::alter_work(&table, changes).unwrap() {
-                        AlterWork::Definition => instantly += 1,
+                        AlterWork::Definition => (leaves_rows, instantly) = (true, instantly + 1),
                         _ => anew += 1,
                     }
                 }
                 match make(&catalog, &model, &step) {
                     Ok(()) => {
                         model = next;
+                        // The rows are in the tree in which they were.
+                        let now = definition_of(&catalog);
+                        let is_same = now.primary.tree == before.primary.tree;
+                        let keeps_long =
+                            before.overflow.is_none() || before.overflow == now.overflow;
+                        assert!(!leaves_rows || is_same && keeps_long);
                         // Else the disk may crash meanwhile.
                         assert!(round > 0 || model.is_that_of(&catalog), "seed {seed}");
                     }
@@ -259,6 +323,7 @@ fn columns_come_and_go_and_survive_crashes() {
             }
             is_sound(&catalog);
         }
+        delete_all(&catalog, &mut model);
     }
     assert!(instantly > 100 && anew > 10, "{instantly} and {anew}");
 }
@@ -278,15 +343,12 @@ fn statistics_follow_their_columns() {
         place: ColumnPlace::First,
     };
     let changes = [
-        Alteration::Instantly,
+        instantly(),
         add,
         Alteration::DropColumn("name".into()),
         Alteration::DropIndex("by_name".into()),
     ];
-    let refused = Catalog::alter_work(&catalog.table("d", "t").unwrap(), &changes).unwrap();
-    assert_eq!(refused, AlterWork::Rebuild);
-    alter(&catalog, "t", &[Alteration::DropIndex("by_name".into())]).unwrap();
-    alter(&catalog, "t", &changes[..3]).unwrap();
+    alter(&catalog, "t", &changes).unwrap();
     let table = catalog.table("d", "t").unwrap();
     let after = table.statistics().unwrap();
     assert_eq!(after.columns.len(), 3);
@@ -302,28 +364,114 @@ fn what_rows_cannot_be_read_as_is_written_anew() {
     let (_directory, catalog) = scratch();
     catalog.create_table(table(true)).unwrap();
     let table = catalog.table("d", "t").unwrap();
-    let work =
-        |change: Alteration| Catalog::alter_work(&table, &[Alteration::Instantly, change]).unwrap();
+    let work = |change: Alteration| Catalog::alter_work(&table, &[instantly(), change]).unwrap();
     let add = |column: Column| Alteration::AddColumn {
         column,
         place: ColumnPlace::Last,
     };
     let mut now = column("at", "datetime", true);
     now.default = Some(DefaultValue::CurrentTimestamp);
+    let mut numbered = column("c", "int", false);
+    numbered.auto_increment = true;
     for (change, expected) in [
         (add(column("c", "int", true)), AlterWork::Definition),
         (
             Alteration::DropColumn("number".into()),
             AlterWork::Definition,
         ),
-        // Strings may be long.
-        (Alteration::DropColumn("note".into()), AlterWork::Rebuild),
-        (Alteration::DropColumn("name".into()), AlterWork::Rebuild),
-        (add(column("c", "int", false)), AlterWork::Rebuild),
-        (add(now), AlterWork::Rebuild),
+        // A string, and one with its index.
+        (Alteration::DropColumn("note".into()), AlterWork::Definition),
+        (Alteration::DropColumn("name".into()), AlterWork::Definition),
+        (add(column("c", "int", false)), AlterWork::Definition),
+        (add(column("c", "blob", false)), AlterWork::Definition),
+        (add(now), AlterWork::Definition),
+        (
+            add(with_default(
+                "c",
+                "varchar(2000)",
+                true,
+                text(&"x".repeat(1_025)),
+            )),
+            AlterWork::Rebuild,
+        ),
         (Alteration::Rebuild, AlterWork::Rebuild),
     ] {
         let text = format!("{change:?}");
         assert_eq!(work(change), expected, "{text}");
     }
+    let by_number = Alteration::AddIndex(index("by_number", &["c"], false));
+    let keyed = [instantly(), add(numbered), by_number];
+    assert_eq!(
+        Catalog::alter_work(&table, &keyed).unwrap(),
+        AlterWork::Rebuild
+    );
+    let strict = Alteration::Instantly(InitialValues {
+        now_micros: NOW,
+        time_zone: TimeZone::UTC,
+        zero_date: false,
+    });
+    let dated = [strict, add(column("c", "date", false))];
+    assert_eq!(
+        Catalog::alter_work(&table, &dated).unwrap(),
+        AlterWork::Rebuild
+    );
+}
+
+/// A table without long values gets a tree for them when it may have some.
+#[test]
+fn long_values_get_a_tree_when_they_may_come() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(table(false)).unwrap();
+    let rows: Vec<Row> = (0..50)
+        .map(|id| vec![Value::Int(id), Value::Int(id), text("name")])
+        .collect();
+    insert(&catalog, &rows).unwrap();
+    let before = definition_of(&catalog);
+    assert_eq!(before.overflow, None);
+    let note = Alteration::AddColumn {
+        column: column("note", "text", false),
+        place: ColumnPlace::Last,
+    };
+    alter(&catalog, "t", &[instantly(), note]).unwrap();
+    let after = definition_of(&catalog);
+    assert_eq!(after.primary.tree, before.primary.tree);
+    let overflow = after.overflow.unwrap();
+    assert_eq!(entries_of(&catalog, overflow), 0);
+    let mut model = Model::of(&catalog);
+    for mut row in rows {
+        let id = row[0].clone();
+        row.push(text(""));
+        if let Value::Int(id) = id {
+            if id % 2 == 0 {
+                row[3] = text(&"long ".repeat(3_000));
+                write(&catalog, &model, id, Some(&row)).unwrap();
+            }
+            model.rows.insert(id, row);
+        }
+    }
+    assert!(model.is_that_of(&catalog) && entries_of(&catalog, overflow) > 0);
+    is_sound(&catalog);
+    // They go with the next change of the row.
+    let changes = [instantly(), Alteration::DropColumn("note".into())];
+    alter(&catalog, "t", &changes).unwrap();
+    let shorter = Model::of(&catalog);
+    let rows = model.rows.into_iter().map(|(id, mut row)| {
+        row.truncate(3);
+        (id, row)
+    });
+    let mut model = Model {
+        rows: rows.collect(),
+        ..shorter
+    };
+    let long = entries_of(&catalog, overflow);
+    assert!(model.is_that_of(&catalog) && long > 0);
+    for id in [0, 1] {
+        let row = model.rows.get_mut(&id).unwrap();
+        row[1] = Value::Int(-1);
+        let row = row.clone();
+        write(&catalog, &model, id, Some(&row)).unwrap();
+    }
+    assert_eq!(entries_of(&catalog, overflow), long - long / 25);
+    is_sound(&catalog);
+    delete_all(&catalog, &mut model);
 }

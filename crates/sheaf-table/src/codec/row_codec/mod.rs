@@ -700,9 +700,10 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// True if any value of the row is in the overflow tree.
+    /// True if any value of the row is in the overflow tree, be it that of a column that was dropped.
     pub fn has_overflow(&self) -> bool {
-        (0..self.layout.slots.len()).any(|column| self.is_overflow(column))
+        let mut columns = 0..self.layout.slots.len();
+        columns.any(|column| self.is_overflow(column)) || self.dropped_references().next().is_some()
     }
 
     /// The column's value; the reference's bytes for an overflow column.

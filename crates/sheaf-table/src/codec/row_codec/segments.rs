@@ -20,6 +20,8 @@ pub(super) struct Segment {
     columns: Vec<Option<usize>>,
     /// What it is in rows that end before it.
     initial: Vec<u8>,
+    /// The fields of strings that were dropped: rows may have long values in them.
+    dropped_strings: Vec<usize>,
 }
 
 impl Segment {
@@ -204,8 +206,12 @@ impl Segment {
             RowField::Column { position, .. } => Some(*position),
             RowField::Dropped { .. } => None,
         });
+        let columns: Vec<Option<usize>> = columns.collect();
+        let is_dropped_string =
+            |field: &usize| columns[*field].is_none() && !layout.is_fixed(*field);
         Segment {
-            columns: columns.collect(),
+            dropped_strings: (0..columns.len()).filter(is_dropped_string).collect(),
+            columns,
             layout,
             initial,
         }
@@ -262,6 +268,26 @@ impl<'a> RowView<'a> {
             .length_in(rest)
             .and_then(|length| rest.get(..length));
         own.map_or(instead, |bytes| RowView { bytes, ..instead })
+    }
+
+    /// The references to long values of columns that were dropped after the row was written.
+    pub(crate) fn dropped_references(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let view = *self;
+        let segments = view.layout.segments.iter().enumerate();
+        segments.flat_map(move |(number, segment)| {
+            let row = match number {
+                0 => RowView {
+                    layout: &segment.layout,
+                    bytes: view.bytes,
+                },
+                _ if segment.dropped_strings.is_empty() => view,
+                later => view.segment(later),
+            };
+            let fields = segment.dropped_strings.iter();
+            fields
+                .filter(move |field| row.is_overflow(**field))
+                .map(move |field| row.get_bytes(*field))
+        })
     }
 
     /// The segment of a column that is not in the first one.
@@ -462,5 +488,61 @@ mod tests {
             layout.encode(value, &[], 4_000, row).unwrap();
         }
         assert_eq!(rows[0], rows[1]);
+    }
+
+    #[test]
+    fn long_values_of_dropped_columns_are_found() {
+        let text = |name: &str| Column::new(name, ColumnType::parse("text").unwrap(), false);
+        let columns = ["a", "b", "c", "d"].map(text);
+        let mut shape = RowShape::plain(2);
+        for position in [2, 3] {
+            let initial = Value::Text(String::new());
+            shape
+                .segments
+                .push(vec![RowField::Column { position, initial }]);
+        }
+        let layout = RowLayout::of_shape(&columns, &shape);
+        let reference = |number: u8| [number; OVERFLOW_REFERENCE_BYTES];
+        let values = |_: usize| ValueRef::Bytes(b"short");
+        let references = [(1, reference(1)), (2, reference(2)), (3, reference(3))];
+        let (mut long, mut short) = (Vec::new(), Vec::new());
+        layout
+            .encode(values, &references, 4_000, &mut long)
+            .unwrap();
+        layout.encode(values, &[], 4_000, &mut short).unwrap();
+        let earlier = {
+            let layout = RowLayout::new(&columns[..2]);
+            let mut row = Vec::new();
+            layout
+                .encode(values, &references[..1], 4_000, &mut row)
+                .unwrap();
+            row
+        };
+        // `b` and `d` are dropped.
+        for (segment, field) in [(0, 1), (2, 0)] {
+            shape.segments[segment][field] = RowField::Dropped {
+                ty: columns[1].ty.clone(),
+                nullable: false,
+            };
+        }
+        if let RowField::Column { position, .. } = &mut shape.segments[1][0] {
+            *position = 1;
+        }
+        let columns = [columns[0].clone(), columns[2].clone()];
+        let layout = RowLayout::of_shape(&columns, &shape);
+        let dropped = |row: &[u8]| {
+            let row = layout.view(row).unwrap();
+            let dropped: Vec<Vec<u8>> = row.dropped_references().map(<[u8]>::to_vec).collect();
+            assert!(dropped.is_empty() || row.has_overflow());
+            dropped
+        };
+        assert_eq!(dropped(&long), [reference(1), reference(3)]);
+        assert_eq!(dropped(&earlier), [reference(1)]);
+        assert!(dropped(&short).is_empty());
+        assert!(layout.view(&long).unwrap().is_overflow(1));
+        // A row that is written anew has none.
+        let mut again = Vec::new();
+        layout.encode(values, &[], 4_000, &mut again).unwrap();
+        assert!(dropped(&again).is_empty() && !layout.view(&again).unwrap().has_overflow());
     }
 }
