@@ -125,7 +125,7 @@ pub(crate) fn rows_of_segment<'v, 'r>(
 ) -> Cow<'v, [RowView<'r>]> {
     match segment {
         0 => Cow::Borrowed(rows),
-        later => rows.iter().map(|row| row.segment(later)).collect(),
+        later => Cow::Owned(RowView::segments(rows, later)),
     }
 }
 

@@ -246,27 +246,71 @@ impl<'a> RowView<'a> {
 
     /// The row, or a later segment of it as a row of its own fields; that of rows which end before it is what they
     /// have instead.
+    #[inline]
     pub fn segment(&self, number: usize) -> RowView<'a> {
-        let Some(segment) = self.layout.segments.get(number).filter(|_| number > 0) else {
-            return *self;
+        match self.instead_of(number) {
+            Some(instead) => self.segment_or(number, instead),
+            None => *self,
+        }
+    }
+
+    /// [`segment`](Self::segment) of each of these rows, which are of one layout.
+    pub fn segments(rows: &[RowView<'a>], number: usize) -> Vec<RowView<'a>> {
+        let Some(first) = rows.first() else {
+            return Vec::new();
         };
-        let instead = RowView {
+        let layout = first.layout;
+        let Some(instead) = first.instead_of(number) else {
+            return rows.to_vec();
+        };
+        let of_layout = |row: &RowView<'a>| {
+            debug_assert!(std::ptr::eq(row.layout, layout));
+            let bytes = row.bytes;
+            RowView { layout, bytes }.segment_or(number, instead)
+        };
+        rows.iter().map(of_layout).collect()
+    }
+
+    /// What rows have that end before a later segment; `None`: there is no such segment.
+    #[inline]
+    fn instead_of(&self, number: usize) -> Option<RowView<'a>> {
+        let segment = self.layout.segments.get(number).filter(|_| number > 0)?;
+        Some(RowView {
             layout: &segment.layout,
             bytes: &segment.initial,
-        };
-        let mut at = self.layout.heap + self.end(self.layout.variable);
-        for before in &self.layout.segments[1..number] {
-            let rest = self.bytes.get(at..).unwrap_or(&[]);
-            let Some(length) = before.layout.length_in(rest) else {
-                return instead;
-            };
-            at += length;
+        })
+    }
+
+    #[inline]
+    fn segment_or(&self, number: usize, instead: RowView<'a>) -> RowView<'a> {
+        // All rows of a table that has just got a column end here.
+        match self
+            .bytes
+            .get(self.layout.heap + self.end(self.layout.variable)..)
+        {
+            None | Some([]) => instead,
+            Some(rest) => self.segment_in(rest, number, instead),
         }
-        let rest = self.bytes.get(at..).unwrap_or(&[]);
-        let own = segment
-            .layout
-            .length_in(rest)
-            .and_then(|length| rest.get(..length));
+    }
+
+    /// Walks what is behind the first segment.
+    fn segment_in(&self, mut rest: &'a [u8], number: usize, instead: RowView<'a>) -> RowView<'a> {
+        let segments = &self.layout.segments;
+        for before in &segments[1..number] {
+            let length = before.layout.length_in(rest);
+            match length.and_then(|length| rest.get(length..)) {
+                Some(behind) => rest = behind,
+                None => return instead,
+            }
+        }
+        let own = match number + 1 == segments.len() && !rest.is_empty() {
+            // A row ends where its last segment does.
+            true => Some(rest).filter(|rest| rest.len() >= instead.layout.heap),
+            false => instead
+                .layout
+                .length_in(rest)
+                .and_then(|length| rest.get(..length)),
+        };
         own.map_or(instead, |bytes| RowView { bytes, ..instead })
     }
 
