@@ -38,7 +38,7 @@ fn any_change(random: &mut Random, session: u64, number: u64) -> String {
 }
 
 #[test]
-fn rows_are_changed_while_indexes_are_built() {
+fn rows_are_changed_while_indexes_are_built_and_tables_copied() {
     let server = TestServer::start();
     let mut admin = server.connect_to_new("online");
     run(
@@ -92,6 +92,16 @@ fn rows_are_changed_while_indexes_are_built() {
                 "alter table t add unique by_number (number), add key by_name (name, owner), lock = none",
             );
             run(&mut admin, "create index by_note on t (note(3))");
+            // Rows are copied, or get columns without it.
+            for change in [
+                "alter table t modify number bigint, lock = none",
+                "alter table t add extra int not null default 7 invisible first",
+                "alter table t force, lock = none",
+                "alter table t drop extra, algorithm = instant",
+                "alter table t modify number int",
+            ] {
+                run(&mut admin, change);
+            }
             if round < 5 {
                 run(
                     &mut admin,

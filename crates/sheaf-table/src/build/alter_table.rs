@@ -18,8 +18,8 @@
 //! key may use an index that comes with it. `build/altered_definition.rs` works that out; `build/table_copy.rs` copies
 //! rows.
 //!
-//! Indexes alone may be built [beside writers](crate::build::index_build_beside). Then no writer is locked out but in
-//! the moment in which the definition is entered.
+//! Indexes alone may be built, and rows copied, [beside writers](crate::build::build_beside). Then no writer is locked
+//! out but in the moment in which the definition is entered.
 //!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.
@@ -34,8 +34,10 @@ use crate::build::alteration::{Alteration, keeps_values};
 use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, altered_definition, renames_column,
 };
+use crate::build::build_beside::{BesideOptions, BuildBeside, WAITING};
 use crate::build::index_build::build_indexes;
-use crate::build::index_build_beside::{BesideOptions, IndexBuildBeside, WAITING};
+use crate::build::index_build_beside::NewIndexes;
+use crate::build::table_copy_beside::{TableCopy, is_possible_beside};
 use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
@@ -180,7 +182,7 @@ impl Catalog {
     }
 
     /// Whether others can change rows of a table while it is altered so: it gets or loses indexes, and else only what
-    /// rows and other tables know nothing of.
+    /// rows and other tables know nothing of. Or its rows are [copied](is_possible_beside).
     ///
     /// # Errors
     /// The MySQL error for whatever is wrong with the request.
@@ -198,9 +200,12 @@ impl Catalog {
                     | Alteration::Instantly(_)
             )
         };
-        Ok(changes.iter().all(leaves_rows)
-            && !table.definition.is_temporary()
-            && Catalog::alter_work(table, changes)? == AlterWork::Index)
+        let definition = &table.definition;
+        let altered = altered_definition(definition, changes, table.first_free_index_id())?;
+        let builds_indexes = altered.work == AlterWork::Index
+            && changes.iter().all(leaves_rows)
+            && !definition.is_temporary();
+        Ok(builds_indexes || is_possible_beside(definition, &altered, changes))
     }
 
     /// What the definition becomes. The parents of new foreign keys fit, and are there if that is checked.
@@ -316,6 +321,9 @@ impl Catalog {
         }
         let altered = self.altered(&table, changes)?;
         self.check_old_keys(&table, &altered, changes, options)?;
+        if altered.work.copies() {
+            return self.copy_beside_writers((&table, &writer), altered, options, progress, wait);
+        }
         let mut definition = altered.definition;
         // The trees that were made, also if it fails.
         let mut made = Vec::new();
@@ -328,16 +336,28 @@ impl Catalog {
                 memory_bytes: options.memory_bytes,
                 noted_bytes: options.online_log_bytes,
             };
-            let build = IndexBuildBeside::begin(
-                self.storage(),
+            let name = indexes.first().map_or("", |index| &index.name);
+            let storage = self.storage();
+            let build = BuildBeside::begin(
+                storage,
                 target,
-                &indexes,
+                name,
                 limits,
                 progress,
                 wait,
-                &mut made,
+                |view, progress| {
+                    NewIndexes::build(
+                        storage,
+                        &table,
+                        &indexes,
+                        view,
+                        options.memory_bytes,
+                        progress,
+                        &mut made,
+                    )
+                },
             )?;
-            let exclusive = build.finish()?;
+            let (exclusive, _) = build.finish()?;
             let indexes = definition.secondary.iter_mut();
             for (index, tree) in indexes.filter(|index| is_new(index)).zip(made.iter()) {
                 index.tree = *tree;
@@ -362,6 +382,63 @@ impl Catalog {
             issues: Vec::new(),
             more_issues: 0,
         })
+    }
+
+    /// As [`build_beside_writers`](Self::build_beside_writers), where all rows are copied.
+    fn copy_beside_writers(
+        &self,
+        (table, writer): (&Arc<Table>, &WriterLock),
+        mut altered: AlteredDefinition,
+        options: &AlterOptions,
+        progress: &dyn Progress,
+        wait: LockRequest<'_>,
+    ) -> Result<Altered> {
+        let mut done = Altered {
+            work: altered.work,
+            rows: 0,
+            issues: Vec::new(),
+            more_issues: 0,
+        };
+        // The trees that were made, also if it fails.
+        let mut made = Vec::new();
+        let mut copy = || {
+            let limits = BesideOptions {
+                memory_bytes: options.memory_bytes,
+                noted_bytes: options.online_log_bytes,
+            };
+            let build = BuildBeside::begin(
+                self.storage(),
+                (table, writer),
+                PRIMARY,
+                limits,
+                progress,
+                wait,
+                |view, progress| {
+                    let altered = &mut altered;
+                    TableCopy::load(self, table, altered, options, view, progress, &mut made)
+                },
+            )?;
+            let (exclusive, copy) = build.finish()?;
+            copy.take_over_numbers(table, &altered)?;
+            let definition = altered.definition.clone();
+            let kept = trees_of(&definition);
+            let entry = Redefinition {
+                state: Some(Arc::clone(&copy.state)),
+                ..Redefinition::new(writer, table, definition)
+            };
+            self.redefine_locked(vec![entry], &[exclusive])?;
+            copy.conversion.report(&mut done);
+            Ok(kept)
+        };
+        let entered = copy();
+        let mut left_over = made;
+        if entered.is_ok() {
+            left_over.extend(trees_of(&table.definition));
+        }
+        let kept = entered.as_deref().unwrap_or_default();
+        left_over.retain(|tree| !kept.contains(tree));
+        self.drop_trees(&left_over);
+        entered.map(|_| done)
     }
 
     /// Locks out the writers of a table, and of those that [must stay](Self::others_to_lock) as they are with it.

@@ -6,8 +6,10 @@
 //! | [`tree_load`] | writes the trees of an empty table from rows in any order |
 //! | [`external_sort`] | sorts index entries that may not fit in memory |
 //! | [`index_build`] | builds secondary indexes from rows |
-//! | [`index_build_beside`] | builds them while others change rows |
+//! | [`build_beside`] | builds trees of a table's rows while others change rows |
+//! | [`index_build_beside`] | builds secondary indexes so |
 //! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
+//! | [`table_copy_beside`] | copies them while others change rows |
 //! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
 //! | [`alteration`] | the changes that ALTER TABLE makes |
 //! | [`altered_definition`] | what a definition becomes by the changes of an ALTER TABLE |
@@ -19,9 +21,11 @@ pub(crate) mod alteration;
 pub(crate) mod altered_definition;
 pub(crate) mod altered_generated;
 pub mod bulk_load;
+pub(crate) mod build_beside;
 pub(crate) mod external_sort;
 pub(crate) mod index_build;
 pub(crate) mod index_build_beside;
 pub(crate) mod instant_columns;
 pub(crate) mod table_copy;
+pub(crate) mod table_copy_beside;
 pub(crate) mod tree_load;

@@ -11,10 +11,12 @@
 //!
 //! The copy has a [`TableState`] of its own: row ids and AUTO_INCREMENT begin anew, and no other session sees how far
 //! they are. Memory is that of the load, and one row.
+//!
+//! Or others [go on writing](crate::build::table_copy_beside): then it is the rows of a snapshot that are copied.
 
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
+use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView, TreeId};
 use sheaf_types::{
     ColumnType, Value,
     assignment::{Mode, assign_altered, current_timestamp, zero_value},
@@ -26,6 +28,7 @@ use crate::build::alter_table::{AlterOptions, Altered};
 use crate::build::altered_definition::AlteredDefinition;
 use crate::build::tree_load::{BulkLoadOptions, TreeLoad};
 use crate::catalog::Catalog;
+use crate::definition::check_constraint::RowTest;
 use crate::definition::convert::{RowFill, default_of};
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
@@ -52,6 +55,25 @@ impl Catalog {
         made: &mut Vec<TreeId>,
         done: &mut Altered,
     ) -> Result<Arc<TableState>> {
+        let newest = ReadView::newest();
+        let mut conversion = Conversion::new(table, altered, options);
+        let conversion_of_all = (&mut conversion, &newest);
+        let state =
+            self.copy_rows_at(table, altered, conversion_of_all, options, progress, made)?;
+        conversion.report(done);
+        Ok(state)
+    }
+
+    /// As [`copy_rows`](Self::copy_rows), of the rows that a view sees.
+    pub(crate) fn copy_rows_at(
+        &self,
+        table: &Table,
+        altered: &mut AlteredDefinition,
+        (conversion, view): (&mut Conversion, &ReadView),
+        options: &AlterOptions,
+        progress: &dyn Progress,
+        made: &mut Vec<TreeId>,
+    ) -> Result<Arc<TableState>> {
         let state = TableState::with_lock_of(table);
         let column = table.definition.auto_increment_column();
         let goes_on = column.and_then(|column| altered.position_of(column));
@@ -77,26 +99,24 @@ impl Catalog {
         };
         let mut load = TreeLoad::new(self.storage(), Arc::new(empty), Vec::new(), load)?;
         load.series = options.series;
-        let mut conversion = Conversion::new(table, altered, options);
         progress.begin(
             &format!("copying {}", table.definition.name),
             Some(table.row_count_estimate()),
         );
         let read_ahead = ReadAhead::Pages(READ_AHEAD_PAGES);
+        let (all, forward) = (KeyRange::all(), Direction::Forward);
         let mut rows = table
             .clustered
-            .scan(KeyRange::all(), Direction::Forward, read_ahead);
+            .scan_at(view.clone(), all, forward, read_ahead);
         while let Some(leaf) = rows.next_leaf()? {
             if progress.is_cancelled() {
                 return Err(TableError::Interrupted);
             }
             for entry in 0..leaf.len() {
-                let row = table.decode_row(&table.view(leaf.value(entry))?)?;
+                let row = table.decode_row_at(view, &table.view(leaf.value(entry))?)?;
                 load.append(&conversion.convert(row)?, progress)?;
             }
         }
-        (done.rows, done.more_issues) = (conversion.rows, conversion.more_issues);
-        done.issues = conversion.issues;
         let loaded = load.finish(progress)?;
         made.extend(loaded.trees);
         altered.definition = loaded.definition.in_time_zone(TimeZone::UTC);
@@ -115,14 +135,16 @@ enum Source {
 }
 
 /// Brings rows into their new shape.
-struct Conversion<'a> {
-    old: &'a [Column],
+pub(crate) struct Conversion {
+    old: Vec<Column>,
     new: Vec<Column>,
     sources: Vec<Source>,
     /// Positions of new columns whose defaults are computed, and behind them those of generated columns that are
     /// computed again.
     computed: Vec<usize>,
     fill: Option<RowFill>,
+    /// What each row must pass as it is converted.
+    pub(crate) test: Option<RowTest>,
     mode: Mode,
     /// The time of the statement, in the session's time zone.
     now_micros: i64,
@@ -133,8 +155,13 @@ struct Conversion<'a> {
     more_issues: u64,
 }
 
-impl<'a> Conversion<'a> {
-    fn new(old: &'a Table, altered: &AlteredDefinition, options: &AlterOptions) -> Conversion<'a> {
+impl Conversion {
+    /// `old`: in any time zone.
+    pub(crate) fn new(
+        old: &Table,
+        altered: &AlteredDefinition,
+        options: &AlterOptions,
+    ) -> Conversion {
         let definition = altered.definition.clone();
         let new = definition.in_time_zone(options.mode.time_zone).columns;
         let filled = match options.row_fill {
@@ -150,7 +177,8 @@ impl<'a> Conversion<'a> {
         let is_computed =
             |at: &usize| altered.sources[*at].is_none() && new[*at].default_expression().is_some();
         Conversion {
-            old: &old.definition.columns,
+            old: old.definition.columns.clone(),
+            test: None,
             sources: sources.collect(),
             computed: (0..new.len())
                 .filter(is_computed)
@@ -167,7 +195,24 @@ impl<'a> Conversion<'a> {
         }
     }
 
-    fn convert(&mut self, mut row: Vec<Value>) -> Result<Vec<Value>> {
+    /// What came of it so far.
+    pub(crate) fn report(self, done: &mut Altered) {
+        (done.rows, done.more_issues) = (self.rows, self.more_issues);
+        done.issues = self.issues;
+    }
+
+    /// [`convert`](Self::convert) of a row that was converted before, without a note of it.
+    pub(crate) fn convert_again(&mut self, row: Vec<Value>) -> Result<Vec<Value>> {
+        let (rows, issues, more) = (self.rows, self.issues.len(), self.more_issues);
+        let test = self.test.take();
+        let converted = self.convert(row);
+        self.test = test;
+        (self.rows, self.more_issues) = (rows, more);
+        self.issues.truncate(issues);
+        converted
+    }
+
+    pub(crate) fn convert(&mut self, mut row: Vec<Value>) -> Result<Vec<Value>> {
         self.rows += 1;
         let mut converted = Vec::with_capacity(self.new.len());
         for position in 0..self.new.len() {
@@ -188,6 +233,9 @@ impl<'a> Conversion<'a> {
             && !self.computed.is_empty()
         {
             fill(&mut converted, &self.computed)?;
+        }
+        if let Some(RowTest(test)) = &self.test {
+            test(&converted)?;
         }
         Ok(converted)
     }

@@ -82,6 +82,16 @@ impl Table {
         inserted
     }
 
+    /// Inserts a row of another table whose copy this is. It has its AUTO_INCREMENT value, and does not count. After an
+    /// error the transaction must be rolled back.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub(crate) fn insert_copied(&self, transaction: &mut Transaction, row: &[Value]) -> Result<()> {
+        self.insert_entries(transaction, row, &Generated::default())
+            .map(drop)
+    }
+
     fn insert_entries(
         &self,
         transaction: &mut Transaction,

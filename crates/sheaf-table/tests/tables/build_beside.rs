@@ -15,7 +15,7 @@ use sheaf_types::Value;
 use crate::fixture::*;
 use crate::writers::{Row, Writers, new_indexes, table, verify};
 
-const LONG: Duration = Duration::from_secs(600);
+pub const LONG: Duration = Duration::from_secs(600);
 
 fn build(
     catalog: &Catalog,
@@ -36,7 +36,7 @@ fn build(
     altered.map(drop)
 }
 
-fn numbered(id: i64, number: i64) -> Row {
+pub fn numbered(id: i64, number: i64) -> Row {
     vec![
         Value::Int(id),
         Value::Int(number),
@@ -65,7 +65,7 @@ fn build_within(
 }
 
 /// A catalog with the table, and rows with these numbers.
-fn with_numbers(numbers: &[i64]) -> (tempfile::TempDir, Arc<Catalog>) {
+pub fn with_numbers(numbers: &[i64]) -> (tempfile::TempDir, Arc<Catalog>) {
     let (directory, catalog) = scratch();
     catalog.create_table(table()).unwrap();
     let rows: Vec<_> = (1..).zip(numbers).map(|(id, n)| numbered(id, *n)).collect();
@@ -77,29 +77,29 @@ fn unique_number() -> [IndexSpec; 1] {
     [index("by_number", &["number"], true)]
 }
 
-fn trees(catalog: &Catalog) -> usize {
+pub fn trees(catalog: &Catalog) -> usize {
     catalog.storage().tree_ids().unwrap().len()
 }
 
 /// A connection with an open transaction.
-struct Session {
-    transaction: Transaction,
-    guard: RowWriteGuard,
+pub struct Session {
+    pub transaction: Transaction,
+    pub guard: RowWriteGuard,
 }
 
 impl Session {
-    fn begin(catalog: &Catalog) -> Session {
+    pub fn begin(catalog: &Catalog) -> Session {
         Session {
             transaction: catalog.storage().begin_transaction(),
             guard: catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap(),
         }
     }
 
-    fn insert(&mut self, row: &Row) {
+    pub fn insert(&mut self, row: &Row) {
         self.guard.insert(&mut self.transaction, row).unwrap();
     }
 
-    fn set(&mut self, id: i64, number: i64) {
+    pub fn set(&mut self, id: i64, number: i64) {
         let key = self.guard.encode_primary_key(&numbered(id, number));
         let (transaction, wait) = (&mut self.transaction, LockWait::No);
         let old = self
@@ -110,28 +110,28 @@ impl Session {
         self.guard.replace(transaction, &key, &old, &row).unwrap();
     }
 
-    fn delete(&mut self, id: i64) {
+    pub fn delete(&mut self, id: i64) {
         let key = self.guard.encode_primary_key(&numbered(id, 0));
         assert!(self.guard.delete(&mut self.transaction, &key).unwrap());
     }
 
-    fn commit(self) {
+    pub fn commit(self) {
         self.transaction.commit().unwrap();
     }
 
-    fn roll_back(self) {
+    pub fn roll_back(self) {
         self.transaction.rollback().unwrap();
     }
 }
 
 /// Does something once, when a phase begins, or when the build waits (`None`).
-struct When<'a> {
+pub struct When<'a> {
     phase: Option<&'static str>,
     work: Mutex<Option<Box<dyn FnOnce() + Send + 'a>>>,
 }
 
 impl<'a> When<'a> {
-    fn new(phase: Option<&'static str>, work: impl FnOnce() + Send + 'a) -> When<'a> {
+    pub fn new(phase: Option<&'static str>, work: impl FnOnce() + Send + 'a) -> When<'a> {
         When {
             phase,
             work: Mutex::new(Some(Box::new(work))),
@@ -396,7 +396,7 @@ fn a_change_that_is_to_be_alone_keeps_readers_out_until_it_ends() {
 }
 
 /// Two that watch.
-struct Both<'a>(&'a dyn Progress, &'a dyn Progress);
+pub struct Both<'a>(pub &'a dyn Progress, pub &'a dyn Progress);
 
 impl Progress for Both<'_> {
     fn begin(&self, name: &str, total: Option<u64>) {
@@ -640,7 +640,7 @@ fn a_table_without_a_primary_key_gets_indexes_beside_writers() {
 }
 
 /// Tells threads to end, also after a panic.
-struct Ends<'a>(&'a AtomicBool);
+pub struct Ends<'a>(pub &'a AtomicBool);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@ mod build_beside;
 mod bulk_load;
 mod catalog_memory;
 mod check;
+mod copy_beside;
 mod definitions;
 mod fixture;
 mod foreign_keys;

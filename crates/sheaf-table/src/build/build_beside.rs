@@ -1,0 +1,583 @@
+//! Builds trees of a table's rows while others change rows: [indexes](crate::build::index_build_beside), or a
+//! [copy](crate::build::table_copy_beside) of the rows in another shape.
+//!
+//! ```text
+//!   wait for older transactions -> note the keys of rows that are changed -> wait for those that may not know of it
+//!     -> snapshot S0: read all rows, sort, write the trees
+//!     -> snapshot S1: the noted rows, as they were at S0 and as they are at S1  ]  again and again, until few are left
+//!     -> snapshot S2: ...                                                       ]
+//!     -> lock all others out, for a moment: the last rows -> enter the definition
+//! ```
+//!
+//! **Each round leaves the trees as they were to be at its snapshot.** A row that differs between two snapshots was
+//! changed by a transaction that committed between them. It had noted the row before, and before the later snapshot.
+//! Keys are taken after the snapshot, so its note is there, now or from a round before. Keys stay for the next rounds
+//! until all transactions that were there when they were taken have ended before a round's snapshot
+//! ([marks](crate::lock::table_lock) of writers of rows tell). So every note is looked at by the round that sees its
+//! commit. A note too many costs a look: the row is the same at both snapshots.
+//!
+//! **Old transactions** are waited for before keys are noted: it may take long, and nothing of it need be kept. Those
+//! that came meanwhile are waited for again, as they may have noted nothing.
+//!
+//! **What is compared are states that committed.** Changes that are rolled back, as a whole or to a savepoint, are seen
+//! by no round, so uniqueness is judged by the rows of one snapshot: a duplicate that is reported was there. Writers
+//! themselves are not checked against an index that is being built. If they leave duplicates, the build fails.
+//!
+//! **Nothing is left behind.** Nobody but the build knows its trees, and no transaction of others has changed them. So
+//! they are dropped at once if it fails; after a crash [`Catalog::open`](crate::catalog::Catalog::open) drops them. The
+//! noted keys are in memory and in a temporary file.
+//!
+//! **Waiting.** Until the last moment nobody waits for the build, unless it does not keep up. For that moment it asks
+//! several times, for [a short time](FIRST_ATTEMPT) each. Statements that come then wait so long and go on, and the
+//! next attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody
+//! waiting.
+//!
+//! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If nearly
+//! half as many keys are noted as the build looks at in the same time, it does not keep up with others: each key is
+//! looked at in two rounds. Then changes are slowed to a quarter of the speed of the build, so the rounds become
+//! shorter and shorter.
+//!
+//! The snapshots are held, so versions of all that changes meanwhile are kept, as for any long read.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sheaf_storage::{ReadView, Storage, Transaction};
+
+use crate::build::external_sort::{ExternalSort, SortedEntries};
+use crate::error::{Result, TableError};
+use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
+use crate::progress::Progress;
+use crate::table::Table;
+use crate::table::touched_rows::{NotingRows, entry_bytes};
+
+/// Rows that are left for the moment in which all others are locked out, at first.
+const LAST_ROWS: u64 = 1_000;
+/// After so many rounds twice as many may be left: writers are about as fast as the build. And how many at most.
+const ROUNDS_PER_DOUBLING: u32 = 16;
+const MOST_LAST_ROWS: u64 = 64_000;
+/// How long an attempt to lock all others out takes at first.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
+/// And later: this part of what the build has waited so far. Beside transactions that overlap, no shorter attempt finds
+/// a moment without them.
+const ATTEMPT_SHARE: u32 = 20;
+/// The pause after the first attempt; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// A wait is cut into pieces of this length, so that KILL is noticed.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// Whether the build keeps up is looked at after each so many keys.
+const KEYS_OF_STRETCH: u64 = 4_096;
+/// It does not if others note more than this part of as many meanwhile.
+const KEEPS_UP_PERCENT: u64 = 40;
+/// Then it looks at so many keys while others note one.
+const KEYS_PER_CHANGE: u32 = 4;
+/// The slowest pace of others: between two changes.
+const SLOWEST_PACE: Duration = Duration::from_millis(10);
+/// The sorts of a round that are there at a time share the memory.
+const SORTS_OF_ROUND: usize = 4;
+/// Rows of a round that one transaction of the build brings to the trees.
+pub(crate) const ROWS_PER_TRANSACTION: usize = 1_000;
+
+/// What the build does while it waits, in MySQL's words.
+pub(crate) const WAITING: &str = "Waiting for table metadata lock";
+
+/// What is known of a noted key, as the payload of its entry: transactions that may have noted it, and were marked, are
+/// those of the present mark; or some came later.
+const MARKED: &[u8] = &[1];
+const UNMARKED: &[u8] = &[0];
+
+/// What a build beside writers is given.
+#[derive(Clone, Copy)]
+pub(crate) struct BesideOptions {
+    /// Memory for sorting and merging, in bytes.
+    pub(crate) memory_bytes: usize,
+    /// Bytes of noted keys.
+    pub(crate) noted_bytes: u64,
+}
+
+/// The progress of a build, which stops when noted keys are lost.
+struct WhileNoting<'a> {
+    progress: &'a dyn Progress,
+    noting: &'a NotingRows<'a>,
+}
+
+impl Progress for WhileNoting<'_> {
+    fn begin(&self, name: &str, total: Option<u64>) {
+        self.progress.begin(name, total);
+    }
+
+    fn advance(&self, units: u64) {
+        self.progress.advance(units);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.progress.is_cancelled() || self.noting.has_failed()
+    }
+}
+
+/// What is built of the rows of a table.
+pub(crate) trait BesideTarget {
+    /// What is done while changes are brought.
+    fn catching_up(&self) -> &'static str;
+
+    /// A round begins. `later`: for what is to be looked at when all its rows have been brought.
+    fn begin_round(&mut self, later: ExternalSort);
+
+    /// Brings a row from what it was to what it is now, which differ.
+    fn bring(&mut self, change: &RowChange<'_>, transaction: &mut Transaction) -> Result<()>;
+
+    /// All rows of the round have been brought.
+    fn end_round(&mut self, round: &RoundEnd<'_>) -> Result<()>;
+}
+
+/// A row that differs between two snapshots; `None`: it was not there, or is not there any more.
+pub(crate) struct RowChange<'r> {
+    pub(crate) primary_key: &'r [u8],
+    pub(crate) before: Option<SeenRow<'r>>,
+    pub(crate) after: Option<SeenRow<'r>>,
+}
+
+/// The bytes of a row, and the view that sees them.
+#[derive(Clone, Copy)]
+pub(crate) struct SeenRow<'r> {
+    pub(crate) view: &'r ReadView,
+    pub(crate) bytes: &'r [u8],
+}
+
+/// What is there when all rows of a round have been brought.
+pub(crate) struct RoundEnd<'r> {
+    pub(crate) storage: &'r Arc<Storage>,
+    /// Where the trees are brought to.
+    pub(crate) view: &'r ReadView,
+    /// Memory of a sort.
+    pub(crate) sort_bytes: usize,
+    pub(crate) progress: &'r dyn Progress,
+}
+
+/// See the [module](self).
+pub(crate) struct BuildBeside<'a, T> {
+    storage: &'a Arc<Storage>,
+    table: &'a Table,
+    writer: &'a WriterLock,
+    noting: NotingRows<'a>,
+    progress: &'a dyn Progress,
+    request: LockRequest<'a>,
+    /// Memory of each of the sorts of a round.
+    sort_bytes: usize,
+    target: T,
+    /// The trees have the rows as this view sees them.
+    built: ReadView,
+    /// Noted keys that are to be looked at again.
+    kept: ExternalSort,
+    /// From one change of others to the next; 0: as they like.
+    pace: Duration,
+}
+
+/// Rows that are being brought.
+struct Round {
+    view: ReadView,
+    transaction: Option<Transaction>,
+    /// Rows that the transaction has brought.
+    changes: usize,
+}
+
+/// Some keys of a round, and how long they took.
+struct Stretch {
+    keys: u64,
+    elapsed: Duration,
+}
+
+impl Stretch {
+    /// Whether rounds become shorter, if others note so many keys in this time.
+    fn keeps_up(&self, noted: u64) -> bool {
+        noted <= self.keys.saturating_mul(KEEPS_UP_PERCENT) / 100
+    }
+
+    /// A slower pace of others, with which the build would have kept up.
+    fn slower_pace(&self, pace: Duration) -> Duration {
+        let per_key = self.elapsed / u32::try_from(self.keys).unwrap_or(u32::MAX).max(1);
+        let slower = (pace * 2).max(per_key.saturating_mul(KEYS_PER_CHANGE));
+        slower.min(SLOWEST_PACE)
+    }
+}
+
+impl<'a, T: BesideTarget> BuildBeside<'a, T> {
+    /// Builds trees from a snapshot. `writer` admits writers of rows. `name`: of what is built, for errors. `build`
+    /// writes the trees of the rows that the view sees.
+    ///
+    /// # Errors
+    /// Those of `build`; `Interrupted`, `LockWaitTimeout` if transactions do not end that were there before;
+    /// `TooManyChangesBeside`; and whatever the storage reports.
+    pub(crate) fn begin(
+        storage: &'a Arc<Storage>,
+        (table, writer): (&'a Table, &'a WriterLock),
+        name: &str,
+        options: BesideOptions,
+        progress: &'a dyn Progress,
+        request: LockRequest<'a>,
+        build: impl FnOnce(&ReadView, &dyn Progress) -> Result<T>,
+    ) -> Result<BuildBeside<'a, T>> {
+        let BesideOptions {
+            memory_bytes,
+            noted_bytes,
+        } = options;
+        let touched = &table.state.touched;
+        let mut waited = Duration::ZERO;
+        wait_for_older(writer, progress, request, &mut waited)?;
+        let noting = touched.start(storage.temp_space(), name, noted_bytes);
+        let built = {
+            let progress = WhileNoting {
+                progress,
+                noting: &noting,
+            };
+            let built = || -> Result<(T, ReadView)> {
+                wait_for_older(writer, &progress, request, &mut waited)?;
+                let view = newest_view(storage)?;
+                Ok((build(&view, &progress)?, view))
+            };
+            built()
+        };
+        let (target, built) = built.map_err(|error| why_stopped(&noting, error))?;
+        Ok(BuildBeside {
+            storage,
+            table,
+            writer,
+            noting,
+            progress,
+            request,
+            sort_bytes: memory_bytes / SORTS_OF_ROUND,
+            target,
+            built,
+            kept: ExternalSort::new(storage.temp_space(), memory_bytes / SORTS_OF_ROUND),
+            pace: Duration::ZERO,
+        })
+    }
+
+    /// Brings the changes that come meanwhile to the trees, until all others are locked out and none is left.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn finish(mut self) -> Result<(ExclusiveLock<'a>, T)> {
+        let mut waited = Duration::ZERO;
+        let mut pause = FIRST_PAUSE;
+        let mut rounds_behind = 0_u32;
+        let mut last_rows = LAST_ROWS;
+        loop {
+            let had_ended = self.catch_up()?;
+            if self.left() > last_rows {
+                // A transaction that does not end is no reason to leave more: it keeps the last moment away, too.
+                rounds_behind += u32::from(had_ended);
+                if had_ended && rounds_behind.is_multiple_of(ROUNDS_PER_DOUBLING) {
+                    last_rows = (last_rows * 2).min(MOST_LAST_ROWS);
+                }
+                waited += self.wait_for_marked(waited)?;
+                continue;
+            }
+            let began = Instant::now();
+            let attempt = FIRST_ATTEMPT.max(waited / ATTEMPT_SHARE);
+            let slice = self.slice(waited, attempt)?;
+            let exclusive = match self.writer.exclusive(slice) {
+                Err(TableError::LockWaitTimeout) => {
+                    self.progress.begin(WAITING, None);
+                    let found = self.pause(pause)?;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    found
+                }
+                exclusive => Some(exclusive?),
+            };
+            // Changes may have come while it waited.
+            if let Some(exclusive) = exclusive
+                && self.left() <= last_rows
+            {
+                self.catch_up()?;
+                return Ok((exclusive, self.target));
+            }
+            waited += began.elapsed();
+        }
+    }
+
+    /// About how many rows are left to be looked at.
+    fn left(&self) -> u64 {
+        self.kept.len() + self.noting.len()
+    }
+
+    /// Waits for a while for transactions that keep rows from being looked at for good. Returns how long it was.
+    fn wait_for_marked(&self, waited: Duration) -> Result<Duration> {
+        let began = Instant::now();
+        loop {
+            let slice = self.slice(waited + began.elapsed(), WAIT_SLICE)?;
+            match self.writer.wait_for_marked(slice) {
+                Err(TableError::LockWaitTimeout) if began.elapsed() < LONGEST_PAUSE => {}
+                Ok(()) | Err(TableError::LockWaitTimeout) => return Ok(began.elapsed()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Error if the statement is killed, or noted keys are lost.
+    fn check(&self) -> Result<()> {
+        let is_interrupted = self.request.interrupt.is_some_and(|interrupt| interrupt());
+        if is_interrupted || self.progress.is_cancelled() || self.noting.has_failed() {
+            return Err(why_stopped(&self.noting, TableError::Interrupted));
+        }
+        Ok(())
+    }
+
+    /// The next part of the wait.
+    fn slice(&self, waited: Duration, most: Duration) -> Result<LockRequest<'a>> {
+        self.check()?;
+        let request = self.request;
+        let left = request.wait.saturating_sub(waited);
+        if left.is_zero() && !waited.is_zero() {
+            return Err(TableError::LockWaitTimeout);
+        }
+        Ok(LockRequest {
+            wait: most.min(left),
+            // It is not announced between two attempts.
+            definition_change: None,
+            ..request
+        })
+    }
+
+    /// Lets others go on for a while, or until there is nobody just then.
+    fn pause(&self, pause: Duration) -> Result<Option<ExclusiveLock<'a>>> {
+        if self.request.wait.is_zero() {
+            return Err(TableError::LockWaitTimeout);
+        }
+        let began = Instant::now();
+        loop {
+            self.check()?;
+            let left = pause.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            std::thread::sleep(left.min(WAIT_SLICE));
+            if let Some(exclusive) = self.writer.try_exclusive() {
+                return Ok(Some(exclusive));
+            }
+        }
+    }
+
+    /// A round: brings the trees from the view that they have been built for to a new one. Returns whether all marked
+    /// transactions had ended before.
+    fn catch_up(&mut self) -> Result<bool> {
+        // The order matters: see the module's comment.
+        let have_ended = self.writer.marked_have_gone();
+        let view = newest_view(self.storage)?;
+        let noted = self.noting.take()?;
+        if have_ended {
+            self.writer.mark_row_writers();
+        }
+        let space = self.storage.temp_space();
+        let mut keys = ExternalSort::new(space, self.sort_bytes);
+        noted.for_each(|key| keys.push(key, UNMARKED))?;
+        let kept = ExternalSort::new(space, self.sort_bytes);
+        let mut kept = std::mem::replace(&mut self.kept, kept).finish(self.sort_bytes)?;
+        while kept.advance()? {
+            let (key, mark) = kept.entry();
+            keys.push(key, mark)?;
+        }
+        drop(kept);
+        if keys.len() > 0 {
+            let total = Some(keys.len());
+            self.progress.begin(self.target.catching_up(), total);
+        }
+        let later = ExternalSort::new(space, self.sort_bytes);
+        self.target.begin_round(later);
+        let mut round = Round {
+            view,
+            transaction: None,
+            changes: 0,
+        };
+        let mut again = ExternalSort::new(space, self.sort_bytes);
+        let mut again_bytes = 0;
+        let mut keys = DistinctKeys::new(keys.finish(self.sort_bytes)?)?;
+        let mut pace = self.pace;
+        let (mut began, mut noted_before, mut looked_at) = (Instant::now(), self.noting.len(), 0);
+        while let Some((key, is_marked)) = keys.next()? {
+            self.bring(&mut round, &key)?;
+            looked_at += 1;
+            if looked_at == KEYS_OF_STRETCH {
+                self.check()?;
+                let stretch = Stretch {
+                    keys: looked_at,
+                    elapsed: began.elapsed(),
+                };
+                let noted = self.noting.len();
+                // Where a transaction does not end, a slower pace is of no use.
+                if have_ended && !stretch.keeps_up(noted.saturating_sub(noted_before)) {
+                    pace = stretch.slower_pace(pace);
+                    self.noting.slow_down(pace);
+                }
+                (began, noted_before, looked_at) = (Instant::now(), noted, 0);
+            }
+            let mark = match (have_ended, is_marked) {
+                (true, true) => continue,
+                (false, false) => UNMARKED,
+                (true, false) | (false, true) => MARKED,
+            };
+            again.push(&key, mark)?;
+            again_bytes += entry_bytes(&key);
+        }
+        if let Some(transaction) = round.transaction {
+            transaction.commit()?;
+        }
+        let end = RoundEnd {
+            storage: self.storage,
+            view: &round.view,
+            sort_bytes: self.sort_bytes,
+            progress: &WhileNoting {
+                progress: self.progress,
+                noting: &self.noting,
+            },
+        };
+        let ended = self.target.end_round(&end);
+        ended.map_err(|error| why_stopped(&self.noting, error))?;
+        self.noting.keep(again_bytes)?;
+        self.kept = again;
+        self.built = round.view;
+        self.pace = pace;
+        Ok(have_ended)
+    }
+
+    /// Brings a row of a round to the trees, if it has changed.
+    fn bring(&mut self, round: &mut Round, primary_key: &[u8]) -> Result<()> {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let clustered = &self.table.clustered;
+        let was_there = clustered.get_at(&self.built, primary_key, &mut before)?;
+        let is_there = clustered.get_at(&round.view, primary_key, &mut after)?;
+        if was_there == is_there && before == after {
+            return Ok(());
+        }
+        let seen = |is_there: bool, view, bytes| is_there.then_some(SeenRow { view, bytes });
+        let change = RowChange {
+            primary_key,
+            before: seen(was_there, &self.built, before.as_slice()),
+            after: seen(is_there, &round.view, after.as_slice()),
+        };
+        let mut transaction = match round.transaction.take() {
+            Some(transaction) => transaction,
+            None => self.storage.begin_transaction(),
+        };
+        self.target.bring(&change, &mut transaction)?;
+        round.changes += 1;
+        if round.changes < ROWS_PER_TRANSACTION {
+            round.transaction = Some(transaction);
+            return Ok(());
+        }
+        transaction.commit()?;
+        self.progress.advance(round.changes as u64);
+        round.changes = 0;
+        self.check()
+    }
+}
+
+/// A view of all that has committed, durable or not.
+fn newest_view(storage: &Storage) -> Result<ReadView> {
+    Ok(storage.begin_transaction().view_to_lock()?)
+}
+
+/// Why noted keys are lost, or else the error.
+fn why_stopped(noting: &NotingRows<'_>, error: TableError) -> TableError {
+    match error {
+        TableError::Interrupted => noting.take().err().unwrap_or(error),
+        other => other,
+    }
+}
+
+/// Waits for the transactions that are there.
+fn wait_for_older(
+    writer: &WriterLock,
+    progress: &dyn Progress,
+    request: LockRequest<'_>,
+    waited: &mut Duration,
+) -> Result<()> {
+    progress.begin(WAITING, None);
+    let mut wait_for_marked = || {
+        in_slices(request, progress, waited, |request| {
+            writer.wait_for_marked(request)
+        })
+    };
+    // Those of the last mark, and then those of now.
+    wait_for_marked()?;
+    writer.mark_row_writers();
+    wait_for_marked()
+}
+
+/// Waits as long as the request says. `waited`: how long it was in waits before this one.
+fn in_slices<T>(
+    request: LockRequest<'_>,
+    progress: &dyn Progress,
+    waited: &mut Duration,
+    attempt: impl Fn(LockRequest<'_>) -> Result<T>,
+) -> Result<T> {
+    loop {
+        if progress.is_cancelled() {
+            return Err(TableError::Interrupted);
+        }
+        let left = request.wait.saturating_sub(*waited);
+        let began = Instant::now();
+        let slice = LockRequest {
+            wait: left.min(WAIT_SLICE),
+            ..request
+        };
+        match attempt(slice) {
+            Err(TableError::LockWaitTimeout) if !left.is_zero() => *waited += began.elapsed(),
+            other => return other,
+        }
+    }
+}
+
+/// Noted keys in order, each once.
+struct DistinctKeys {
+    entries: SortedEntries,
+    /// The entries stand at one that was not given.
+    has_next: bool,
+}
+
+impl DistinctKeys {
+    fn new(mut entries: SortedEntries) -> Result<DistinctKeys> {
+        let has_next = entries.advance()?;
+        Ok(DistinctKeys { entries, has_next })
+    }
+
+    /// The next key, and whether all its notes are of marked transactions.
+    fn next(&mut self) -> Result<Option<(Vec<u8>, bool)>> {
+        if !self.has_next {
+            return Ok(None);
+        }
+        let (key, mark) = self.entries.entry();
+        let (key, mut is_marked) = (key.to_vec(), mark == MARKED);
+        loop {
+            self.has_next = self.entries.advance()?;
+            if !self.has_next {
+                return Ok(Some((key, is_marked)));
+            }
+            let (next, mark) = self.entries.entry();
+            if next != key {
+                return Ok(Some((key, is_marked)));
+            }
+            is_marked &= mark == MARKED;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_slowed_if_nearly_half_as_many_rows_change_as_the_build_looks_at() {
+        let stretch = Stretch {
+            keys: 20_000,
+            elapsed: Duration::from_millis(400),
+        };
+        assert!(stretch.keeps_up(8_000) && !stretch.keeps_up(8_001));
+        // 20 microseconds a key.
+        let pace = stretch.slower_pace(Duration::ZERO);
+        assert_eq!(pace, Duration::from_micros(80));
+        assert_eq!(stretch.slower_pace(pace), Duration::from_micros(160));
+        assert_eq!(stretch.slower_pace(SLOWEST_PACE), SLOWEST_PACE);
+    }
+}
