@@ -75,6 +75,9 @@ impl Session {
             self.variables.check_time_zone(&next)?;
         }
         let name = (database.as_str(), table.as_str());
+        let catalog = self.table_names().catalog_of(name.0, name.1);
+        let takes_a_moment =
+            !alterations.is_empty() && catalog.takes_a_moment(&current, &alterations)?;
         let mut options = AlterOptions {
             memory_bytes: 0,
             threads: self.workers.threads(),
@@ -86,7 +89,7 @@ impl Session {
             version: Some(current),
             row_test: None,
             row_fill: None,
-            beside_writers: admits_writers && meanwhile == Meanwhile::Write,
+            beside_writers: (admits_writers || takes_a_moment) && meanwhile == Meanwhile::Write,
             online_log_bytes: self.engine.globals().online_alter_log_bytes(),
             excludes_readers: meanwhile == Meanwhile::Nothing && work > AlterWork::Definition,
         };
@@ -100,10 +103,13 @@ impl Session {
         if work.copies() {
             (options.row_fill, fill_failure) = self.row_fill(&next)?.unzip();
         }
-        let altered = if work > AlterWork::Definition {
+        let altered = if work > AlterWork::Definition || options.beside_writers {
             let progress = SessionProgress::new(self.handle());
-            let memory = self.sort_memory(false)?;
-            options.memory_bytes = memory.bytes();
+            let memory = match work {
+                AlterWork::Definition => None,
+                _ => Some(self.sort_memory(false)?),
+            };
+            options.memory_bytes = memory.as_ref().map_or(0, |memory| memory.bytes());
             // One wait, not one in slices: the second wait comes after the build, which must not be done again.
             let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
             let handle = &self.handle;

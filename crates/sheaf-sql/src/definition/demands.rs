@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | the definition alone | INSTANT, INPLACE, COPY | write (LOCK=NONE) |
 //! | indexes alone | INPLACE, COPY | write; with COPY read (LOCK=SHARED) |
-//! | rows are compared, or written anew as they are | INPLACE, COPY | read |
-//! | values are converted | COPY | read |
+//! | rows are compared | INPLACE, COPY | read |
+//! | rows are written anew as they are | INPLACE, COPY | write, if there is a primary key; else, and with COPY, read |
+//! | values are converted | COPY | as before; where COPY is not said, write |
 //!
 //! Each of them may be asked for less. LOCK=DEFAULT, or no word, lets others do as much as they can. With
 //! LOCK=EXCLUSIVE they do not even read. ALGORITHM=DEFAULT is the first that is possible; a statement that asks for a

@@ -34,7 +34,7 @@ use crate::build::alteration::{Alteration, keeps_values};
 use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, altered_definition, renames_column,
 };
-use crate::build::build_beside::{BesideOptions, BuildBeside, WAITING};
+use crate::build::build_beside::{BesideOptions, BuildBeside, WAITING, lock_for_a_moment};
 use crate::build::index_build::build_indexes;
 use crate::build::index_build_beside::NewIndexes;
 use crate::build::table_copy_beside::{TableCopy, is_possible_beside};
@@ -242,10 +242,14 @@ impl Catalog {
         wait: impl Into<LockRequest<'w>>,
     ) -> Result<Altered> {
         let wait = wait.into();
-        if options.beside_writers
-            && Catalog::admits_writers(&*self.table(database, table)?, changes)?
-        {
-            return self.build_beside_writers((database, table), changes, options, progress, wait);
+        if options.beside_writers {
+            let (name, current) = ((database, table), self.table(database, table)?);
+            if Catalog::admits_writers(&current, changes)? {
+                return self.build_beside_writers(name, changes, options, progress, wait);
+            }
+            if self.takes_a_moment(&current, changes)? {
+                return self.enter_in_a_moment(name, changes, options, progress, wait);
+            }
         }
         let name = (database.to_string(), table.to_string());
         progress.begin(WAITING, None);
@@ -279,12 +283,10 @@ impl Catalog {
                 let mut definition = altered.definition;
                 rename(&mut definition, changes);
                 let kept = trees_of(&definition);
-                let stays = |(position, source): (usize, &Option<usize>)| *source == Some(position);
-                let all_stay = altered.sources.iter().enumerate().all(stays);
-                let is_same = all_stay && altered.sources.len() == table.definition.columns.len();
+                let moved = moved_columns(&table.definition, altered.sources);
                 let next = NextDefinition {
                     definition,
-                    moved_columns: (state.is_none() && !is_same).then_some(altered.sources),
+                    moved_columns: moved.filter(|_| state.is_none()),
                     state,
                     forgets_auto_increment: altered.sets_auto_increment,
                 };
@@ -293,13 +295,7 @@ impl Catalog {
                 self.enter_altered((&locked, exclusive), changes, next, wait)?;
                 Ok(kept)
             });
-        let mut left_over = made;
-        if entered.is_ok() {
-            left_over.extend(trees_of(&table.definition));
-        }
-        let kept = entered.as_deref().unwrap_or_default();
-        left_over.retain(|tree| !kept.contains(tree));
-        self.drop_trees(&left_over);
+        self.free_left_over(table, made, &entered);
         entered.map(|_| done)
     }
 
@@ -369,19 +365,76 @@ impl Catalog {
             Ok(kept)
         };
         let entered = build();
-        let mut left_over = made;
-        if entered.is_ok() {
-            left_over.extend(trees_of(&table.definition));
-        }
-        let kept = entered.as_deref().unwrap_or_default();
-        left_over.retain(|tree| !kept.contains(tree));
-        self.drop_trees(&left_over);
+        self.free_left_over(&table, made, &entered);
         entered.map(|_| Altered {
             work: altered.work,
             rows: 0,
             issues: Vec::new(),
             more_issues: 0,
         })
+    }
+
+    /// Whether a table is altered by its definition alone, and no other table follows.
+    ///
+    /// # Errors
+    /// The MySQL error for whatever is wrong with the request.
+    pub fn takes_a_moment(&self, table: &Table, changes: &[Alteration]) -> Result<bool> {
+        Ok(!table.definition.is_temporary()
+            && new_name(changes).is_none()
+            && Catalog::alter_work(table, changes)? == AlterWork::Definition
+            && self.others_to_lock(table, changes)?.is_empty())
+    }
+
+    /// As [`alter_table`](Self::alter_table), where it [takes a moment](Self::takes_a_moment): others go on until it
+    /// comes.
+    fn enter_in_a_moment(
+        &self,
+        name: (&str, &str),
+        changes: &[Alteration],
+        options: &AlterOptions,
+        progress: &dyn Progress,
+        wait: LockRequest<'_>,
+    ) -> Result<Altered> {
+        let (table, writer) = self.lock_writer_beside_rows(name, wait)?;
+        let mut versions = options.version.iter();
+        let is_other = versions.any(|version| !Arc::ptr_eq(version, &table));
+        if is_other || !self.takes_a_moment(&table, changes)? {
+            return Err(TableError::DefinitionChanged);
+        }
+        let mut altered = self.altered(&table, changes)?;
+        self.check_old_keys(&table, &altered, changes, options)?;
+        // The trees that were made, also if it fails.
+        let mut made = Vec::new();
+        let mut enter = || {
+            self.make_overflow(&mut altered.definition, &mut made)?;
+            let exclusive = lock_for_a_moment(&writer, wait, progress)?;
+            let kept = trees_of(&altered.definition);
+            let entry = Redefinition {
+                forgets_auto_increment: altered.sets_auto_increment,
+                moved_columns: moved_columns(&table.definition, altered.sources.clone()),
+                ..Redefinition::new(&writer, &table, altered.definition.clone())
+            };
+            self.redefine_locked(vec![entry], &[exclusive])?;
+            Ok(kept)
+        };
+        let entered = enter();
+        self.free_left_over(&table, made, &entered);
+        entered.map(|_| Altered {
+            work: AlterWork::Definition,
+            rows: 0,
+            issues: Vec::new(),
+            more_issues: 0,
+        })
+    }
+
+    /// Frees trees that the new definition does not name, or those that were made for it if there is none.
+    fn free_left_over(&self, table: &Table, mut made: Vec<TreeId>, entered: &Result<Vec<TreeId>>) {
+        if entered.is_ok() {
+            made.extend(trees_of(&table.definition));
+        }
+        let kept = entered.as_deref().unwrap_or_default();
+        made.retain(|tree| !kept.contains(tree));
+        self.drop_trees(&made);
     }
 
     /// As [`build_beside_writers`](Self::build_beside_writers), where all rows are copied.
@@ -431,13 +484,7 @@ impl Catalog {
             Ok(kept)
         };
         let entered = copy();
-        let mut left_over = made;
-        if entered.is_ok() {
-            left_over.extend(trees_of(&table.definition));
-        }
-        let kept = entered.as_deref().unwrap_or_default();
-        left_over.retain(|tree| !kept.contains(tree));
-        self.drop_trees(&left_over);
+        self.free_left_over(table, made, &entered);
         entered.map(|_| done)
     }
 
@@ -757,6 +804,13 @@ impl Catalog {
         entries.push(own);
         self.redefine_locked(entries, &exclusive_of_all)
     }
+}
+
+/// For each column its position before, if rows stay and positions do not.
+fn moved_columns(old: &TableDefinition, sources: Vec<Option<usize>>) -> Option<Vec<Option<usize>>> {
+    let stays = |(position, source): (usize, &Option<usize>)| *source == Some(position);
+    let all_stay = sources.iter().enumerate().all(stays) && sources.len() == old.columns.len();
+    (!all_stay).then_some(sources)
 }
 
 /// The new name of the table, with its database.

@@ -260,7 +260,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
     /// As [`begin`](Self::begin).
     pub(crate) fn finish(mut self) -> Result<(ExclusiveLock<'a>, T)> {
         let mut waited = Duration::ZERO;
-        let mut pause = FIRST_PAUSE;
+        let mut attempts = Attempts::new(self.writer, self.request);
         let mut rounds_behind = 0_u32;
         let mut last_rows = LAST_ROWS;
         loop {
@@ -275,17 +275,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
                 continue;
             }
             let began = Instant::now();
-            let attempt = FIRST_ATTEMPT.max(waited / ATTEMPT_SHARE);
-            let slice = self.slice(waited, attempt)?;
-            let exclusive = match self.writer.exclusive(slice) {
-                Err(TableError::LockWaitTimeout) => {
-                    self.progress.begin(WAITING, None);
-                    let found = self.pause(pause)?;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    found
-                }
-                exclusive => Some(exclusive?),
-            };
+            let exclusive = attempts.make(waited, self.progress, &|| self.check())?;
             // Changes may have come while it waited.
             if let Some(exclusive) = exclusive
                 && self.left() <= last_rows
@@ -306,7 +296,8 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
     fn wait_for_marked(&self, waited: Duration) -> Result<Duration> {
         let began = Instant::now();
         loop {
-            let slice = self.slice(waited + began.elapsed(), WAIT_SLICE)?;
+            self.check()?;
+            let slice = slice_of(self.request, waited + began.elapsed(), WAIT_SLICE)?;
             match self.writer.wait_for_marked(slice) {
                 Err(TableError::LockWaitTimeout) if began.elapsed() < LONGEST_PAUSE => {}
                 Ok(()) | Err(TableError::LockWaitTimeout) => return Ok(began.elapsed()),
@@ -322,41 +313,6 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             return Err(why_stopped(&self.noting, TableError::Interrupted));
         }
         Ok(())
-    }
-
-    /// The next part of the wait.
-    fn slice(&self, waited: Duration, most: Duration) -> Result<LockRequest<'a>> {
-        self.check()?;
-        let request = self.request;
-        let left = request.wait.saturating_sub(waited);
-        if left.is_zero() && !waited.is_zero() {
-            return Err(TableError::LockWaitTimeout);
-        }
-        Ok(LockRequest {
-            wait: most.min(left),
-            // It is not announced between two attempts.
-            definition_change: None,
-            ..request
-        })
-    }
-
-    /// Lets others go on for a while, or until there is nobody just then.
-    fn pause(&self, pause: Duration) -> Result<Option<ExclusiveLock<'a>>> {
-        if self.request.wait.is_zero() {
-            return Err(TableError::LockWaitTimeout);
-        }
-        let began = Instant::now();
-        loop {
-            self.check()?;
-            let left = pause.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            std::thread::sleep(left.min(WAIT_SLICE));
-            if let Some(exclusive) = self.writer.try_exclusive() {
-                return Ok(Some(exclusive));
-            }
-        }
     }
 
     /// A round: brings the trees from the view that they have been built for to a new one. Returns whether all marked
@@ -471,6 +427,107 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         round.changes = 0;
         self.check()
     }
+}
+
+/// Attempts to lock all others out. They go on in the pauses between them.
+struct Attempts<'a> {
+    writer: &'a WriterLock,
+    request: LockRequest<'a>,
+    /// The next one.
+    pause: Duration,
+}
+
+impl<'a> Attempts<'a> {
+    fn new(writer: &'a WriterLock, request: LockRequest<'a>) -> Attempts<'a> {
+        Attempts {
+            writer,
+            request,
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// An attempt, and if it fails a pause. `waited`: how long it was so far. `check`: error if the statement is to
+    /// end.
+    fn make(
+        &mut self,
+        waited: Duration,
+        progress: &dyn Progress,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Option<ExclusiveLock<'a>>> {
+        check()?;
+        let attempt = FIRST_ATTEMPT.max(waited / ATTEMPT_SHARE);
+        let slice = slice_of(self.request, waited, attempt)?;
+        match self.writer.exclusive(slice) {
+            Err(TableError::LockWaitTimeout) => {
+                progress.begin(WAITING, None);
+                let found = self.pause(check)?;
+                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                Ok(found)
+            }
+            exclusive => exclusive.map(Some),
+        }
+    }
+
+    /// Lets others go on for a while, or until there is nobody just then.
+    fn pause(&self, check: &dyn Fn() -> Result<()>) -> Result<Option<ExclusiveLock<'a>>> {
+        if self.request.wait.is_zero() {
+            return Err(TableError::LockWaitTimeout);
+        }
+        let began = Instant::now();
+        loop {
+            check()?;
+            let left = self.pause.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            std::thread::sleep(left.min(WAIT_SLICE));
+            if let Some(exclusive) = self.writer.try_exclusive() {
+                return Ok(Some(exclusive));
+            }
+        }
+    }
+}
+
+/// Locks all others out of a table, in one of several attempts, for a change that takes a moment. `writer` admits
+/// writers of rows.
+///
+/// # Errors
+/// `LockWaitTimeout`, `Interrupted`.
+pub(crate) fn lock_for_a_moment<'a>(
+    writer: &'a WriterLock,
+    request: LockRequest<'a>,
+    progress: &dyn Progress,
+) -> Result<ExclusiveLock<'a>> {
+    let began = Instant::now();
+    let mut attempts = Attempts::new(writer, request);
+    let check = || {
+        let is_interrupted = request.interrupt.is_some_and(|interrupt| interrupt());
+        match is_interrupted || progress.is_cancelled() {
+            true => Err(TableError::Interrupted),
+            false => Ok(()),
+        }
+    };
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(exclusive) = attempts.make(waited, progress, &check)? {
+            return Ok(exclusive);
+        }
+        waited = began.elapsed();
+    }
+}
+
+/// The next part of a wait.
+fn slice_of(request: LockRequest<'_>, waited: Duration, most: Duration) -> Result<LockRequest<'_>> {
+    let left = request.wait.saturating_sub(waited);
+    if left.is_zero() && !waited.is_zero() {
+        return Err(TableError::LockWaitTimeout);
+    }
+    Ok(LockRequest {
+        wait: most.min(left),
+        // It is not announced between two attempts.
+        definition_change: None,
+        ..request
+    })
 }
 
 /// A view of all that has committed, durable or not.
