@@ -132,6 +132,78 @@ fn rows_are_changed_while_indexes_are_built_and_tables_copied() {
     assert_eq!(report.found, 0, "{:?}", report.findings);
 }
 
+/// EXPLAIN ALTER TABLE says what the statement does, and does nothing.
+#[test]
+fn what_a_change_would_do_is_explained() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("online_explained");
+    for sql in [
+        "create table t (a int primary key, b int, c varchar(10), key (b))",
+        "create table bare (a int, b int)",
+        "insert into t values (1, 1, 'x'), (2, 2, 'y')",
+    ] {
+        run(&mut c, sql);
+    }
+    let made = query_text(&mut c, "show create table t");
+    for (change, expected) in [
+        (
+            "t add d text not null",
+            "t INSTANT NONE the definition changes alone 0 0 0",
+        ),
+        (
+            "t alter b set default 5",
+            "t INSTANT NONE the definition changes alone 0 0 0",
+        ),
+        (
+            "t add key (c), add unique (b, c)",
+            "t INPLACE NONE 2 indexes are built 2",
+        ),
+        (
+            "t add key (c), lock = shared",
+            "t INPLACE SHARED 1 index is built 2",
+        ),
+        (
+            "t add key (c), algorithm = copy",
+            "t COPY SHARED 1 index is built 2",
+        ),
+        (
+            "t modify b bigint",
+            "t COPY NONE rows are converted and written anew, 1 index is built 2",
+        ),
+        (
+            "t force",
+            "t INPLACE NONE rows are written anew, 1 index is built 2",
+        ),
+        (
+            "t drop primary key",
+            "t COPY SHARED rows are converted and written anew, 1 index is built 2",
+        ),
+        (
+            "bare modify b bigint, lock = exclusive",
+            "bare COPY EXCLUSIVE rows are converted and written anew 0",
+        ),
+        (
+            "t add check (b > 0)",
+            "t INPLACE SHARED rows are compared 2",
+        ),
+    ] {
+        let found = query_text(&mut c, &format!("explain alter table {change}"));
+        let found = found.join("|").replace('\t', " ");
+        assert!(found.starts_with(expected), "{change}: {found}");
+    }
+    for (change, code) in [
+        ("t modify b bigint, algorithm = instant", 1846),
+        ("t drop d", 1091),
+        ("nothing add d int", 1146),
+    ] {
+        let refused = error_of(&mut c, &format!("explain alter table {change}"));
+        assert_eq!(refused, code, "{change}");
+    }
+    let refused = error_of(&mut c, "explain format = json alter table t force");
+    assert_eq!(refused, 1235);
+    assert_eq!(query_text(&mut c, "show create table t"), made);
+}
+
 #[test]
 fn a_build_waits_for_an_old_transaction_and_nobody_waits_for_the_build() {
     let server = TestServer::start();

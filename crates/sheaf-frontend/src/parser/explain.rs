@@ -58,6 +58,7 @@ impl StatementParser<'_> {
                 | Keyword::REPLACE
                 | Keyword::UPDATE
                 | Keyword::DELETE => self.statement()?,
+                Keyword::ALTER if self.is_alter_table() => self.statement()?,
                 _ => return self.describe_table(),
             },
             _ => return self.describe_table(),
@@ -67,5 +68,12 @@ impl StatementParser<'_> {
             analyze,
             target: ExplainTarget::Statement(statement),
         })))
+    }
+
+    fn is_alter_table(&self) -> bool {
+        match &self.tokens.peek_nth_token_ref(1).token {
+            Token::Word(word) => word.quote_style.is_none() && word.keyword == Keyword::TABLE,
+            _ => false,
+        }
     }
 }

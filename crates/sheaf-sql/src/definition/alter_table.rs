@@ -3,11 +3,12 @@
 //! What a statement says becomes a list of alterations. The catalog tells what work they are: a change of the
 //! definition alone, a build of indexes, or a copy of all rows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_table::{
     AlterOptions, AlterWork, Alteration, Altered, Catalog, CheckSpec, ColumnPlace, GeneratedKind,
-    InitialValues, LockRequest, NoProgress, TableDefinition, TableError,
+    InitialValues, LockRequest, NoProgress, QualifiedName, Table, TableDefinition, TableError,
 };
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
@@ -27,6 +28,24 @@ use crate::session::result::ResultSink;
 /// How long an index build or a copy waits at most for the table's writers, and at its end for its readers;
 /// `lock_wait_timeout` may say less. It is short against that variable's default: others wait for it meanwhile.
 const INDEX_LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// What an ALTER TABLE would do.
+pub(super) struct PlannedAlteration {
+    /// The table's, with its database.
+    pub(super) name: QualifiedName,
+    /// What the rest is worked out for.
+    pub(super) current: Arc<Table>,
+    pub(super) alterations: Vec<Alteration>,
+    /// Without trees.
+    pub(super) next: TableDefinition,
+    pub(super) work: AlterWork,
+    /// Others can change rows meanwhile, if they are let.
+    pub(super) admits_writers: bool,
+    /// The definition alone changes, and no other table follows.
+    pub(super) takes_a_moment: bool,
+    pub(super) meanwhile: Meanwhile,
+    pub(super) demands: Demands,
+}
 
 impl Session {
     pub(crate) fn alter_table(
@@ -51,33 +70,23 @@ impl Session {
         name: &TableName,
         changes: Parsed<'_, &Vec<TableChange>>,
     ) -> Result<Option<Altered>> {
-        let demands = Demands::of(changes.ast)?;
-        let (database, table) = self.resolve_for_change(name)?;
-        let old_name = (database.clone(), table.clone());
-        let current = self.table_names_in_utc().table(&database, &table)?;
-        let mut alterations = self.alterations(&current.definition, changes)?;
+        let PlannedAlteration {
+            name: (database, table),
+            current,
+            alterations,
+            next,
+            work,
+            admits_writers,
+            takes_a_moment,
+            meanwhile,
+            demands: _,
+        } = self.plan_alteration(name, changes)?;
         let temporary = current.definition.is_temporary();
-        if demands.takes_instant(temporary) && !alterations.is_empty() {
-            alterations.push(Alteration::Instantly(self.initial_values()));
-        }
-        self.type_altered_key_expressions(&current, &mut alterations)?;
-        if temporary {
-            self.check_alters_temporary(&alterations)?;
-        }
-        let (next, work) = Catalog::altered_definition(&current, &alterations)?;
-        let added: Vec<CheckSpec> = added_checks(&alterations);
-        self.try_checks(&table, &added, &next.columns)?;
-        self.try_defaults(&table, &next.columns)?;
-        self.try_generated(&table, &next.columns)?;
-        let admits_writers = Catalog::admits_writers(&current, &alterations)?;
-        let meanwhile = demands.meanwhile(&alterations, work, admits_writers)?;
+        let old_name = (database.clone(), table.clone());
         if work.copies() {
             self.variables.check_time_zone(&next)?;
         }
         let name = (database.as_str(), table.as_str());
-        let catalog = self.table_names().catalog_of(name.0, name.1);
-        let takes_a_moment =
-            !alterations.is_empty() && catalog.takes_a_moment(&current, &alterations)?;
         let mut options = AlterOptions {
             memory_bytes: 0,
             threads: self.workers.threads(),
@@ -157,6 +166,47 @@ impl Session {
             self.table_locks.rename_locked(&renames);
         }
         Ok(altered)
+    }
+
+    /// What a statement would do with the table as it is.
+    pub(super) fn plan_alteration(
+        &mut self,
+        name: &TableName,
+        changes: Parsed<'_, &Vec<TableChange>>,
+    ) -> Result<PlannedAlteration> {
+        let demands = Demands::of(changes.ast)?;
+        let (database, table) = self.resolve_for_change(name)?;
+        let current = self.table_names_in_utc().table(&database, &table)?;
+        let mut alterations = self.alterations(&current.definition, changes)?;
+        let temporary = current.definition.is_temporary();
+        if demands.takes_instant(temporary) && !alterations.is_empty() {
+            alterations.push(Alteration::Instantly(self.initial_values()));
+        }
+        self.type_altered_key_expressions(&current, &mut alterations)?;
+        if temporary {
+            self.check_alters_temporary(&alterations)?;
+        }
+        let (next, work) = Catalog::altered_definition(&current, &alterations)?;
+        let added: Vec<CheckSpec> = added_checks(&alterations);
+        self.try_checks(&table, &added, &next.columns)?;
+        self.try_defaults(&table, &next.columns)?;
+        self.try_generated(&table, &next.columns)?;
+        let admits_writers = Catalog::admits_writers(&current, &alterations)?;
+        let meanwhile = demands.meanwhile(&alterations, work, admits_writers)?;
+        let catalog = self.table_names().catalog_of(&database, &table);
+        let takes_a_moment =
+            !alterations.is_empty() && catalog.takes_a_moment(&current, &alterations)?;
+        Ok(PlannedAlteration {
+            name: (database, table),
+            current,
+            alterations,
+            next,
+            work,
+            admits_writers,
+            takes_a_moment,
+            meanwhile,
+            demands,
+        })
     }
 
     /// What rows have in columns that are added without writing them.

@@ -86,6 +86,11 @@ impl Demands {
         }
     }
 
+    /// A copy is asked for.
+    pub(super) fn asks_for_copy(self) -> bool {
+        self.algorithm == Algorithm::Copy
+    }
+
     /// What others can do while these changes are made, which are so much work. `admits_writers`: they could write.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ mod constant_numbers;
 pub(crate) mod databases;
 pub(crate) mod ddl;
 mod demands;
+pub(crate) mod explain_alteration;
 pub(crate) mod key_expressions;
 pub(crate) mod made_columns;
 pub(crate) mod maintain;

@@ -1,5 +1,6 @@
 //! EXPLAIN: the plan that a statement would run with. EXPLAIN ANALYZE: the plan with what happened. EXPLAIN FOR
-//! CONNECTION: the plan that another session is running, with how far it has come.
+//! CONNECTION: the plan that another session is running, with how far it has come. EXPLAIN ALTER TABLE is
+//! [elsewhere](crate::definition::explain_alteration).
 
 use sheaf_optimizer::json::{Json, Layout};
 use sheaf_optimizer::{ExplainRow, Explanation};
@@ -55,6 +56,11 @@ impl Session {
         self.statement.is_explained = true;
         let rows = match explain.target {
             ExplainTarget::Connection(id) => self.explain_connection(id, explain.format)?,
+            ExplainTarget::Statement(Statement::AlterTable { name, changes })
+                if !explain.analyze && explain.format == ExplainFormat::Traditional =>
+            {
+                self.explain_alteration(&name, Parsed::new(&changes, text))?
+            }
             ExplainTarget::Statement(statement) if explain.analyze => {
                 self.analyze_statement(Parsed::new(statement, text), explain.format)?
             }

@@ -557,6 +557,8 @@ impl Catalog {
             }
             if entry.forgets_auto_increment {
                 next.state.auto_increment.forget();
+                // Rows that are deleted later do not give their values back. What cannot be read now is found later.
+                let _ = next.next_auto_increment();
             }
             next.publish(now);
             if entry.state.is_some() {
