@@ -15,6 +15,7 @@ mod generated_queries;
 mod machine;
 mod mixed;
 mod oltp;
+mod online;
 mod peers;
 mod planning;
 mod plans;
@@ -54,6 +55,8 @@ enum Command {
     Tpcc(tpcc::Options),
     /// Nine point reads and one update in a loop, by one to a thousand connections, against MariaDB.
     Mixed(mixed::Options),
+    /// Changes of a table beside writers and readers, against MariaDB and MySQL.
+    Online(online::Options),
     /// One month of lineitem by many clients, through the index and by scans, against MariaDB.
     Ranges(ranges::Options),
     /// Each query under every plan that it can be forced into, and under the free choice.
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Oltp(options) => oltp::run(&options),
         Command::Tpcc(options) => tpcc::run(&options),
         Command::Mixed(options) => mixed::run(&options),
+        Command::Online(options) => online::run(&options),
         Command::Ranges(options) => ranges::run(&options),
         Command::Concurrency(options) => concurrency::run(&options),
         Command::Plans(options) => plans::run(&options),
