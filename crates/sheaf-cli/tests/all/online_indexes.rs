@@ -182,10 +182,7 @@ fn what_a_change_would_do_is_explained() {
             "bare modify b bigint, lock = exclusive",
             "bare COPY EXCLUSIVE rows are converted and written anew 0",
         ),
-        (
-            "t add check (b > 0)",
-            "t INPLACE SHARED rows are compared 2",
-        ),
+        ("t add check (b > 0)", "t INPLACE NONE rows are tested 2"),
     ] {
         let found = query_text(&mut c, &format!("explain alter table {change}"));
         let found = found.join("|").replace('\t', " ");

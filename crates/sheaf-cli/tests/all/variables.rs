@@ -336,7 +336,10 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
     for (statement, expected) in [
         ("ALTER TABLE t DROP PRIMARY KEY, LOCK=NONE", 1846),
         ("ALTER TABLE t RENAME COLUMN b TO d, FORCE, LOCK=NONE", 1846),
-        ("ALTER TABLE t ADD CHECK (b > 0), LOCK=NONE", 1846),
+        (
+            "ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES t (a), LOCK=NONE",
+            1846,
+        ),
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=COPY, LOCK=NONE", 1846),
         ("ALTER TABLE t ADD KEY (b), RENAME TO u, LOCK=NONE", 1846),
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=INSTANT", 1845),
@@ -376,7 +379,10 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
         ],
     );
     for (statement, expected) in [
-        ("ALTER TABLE u ADD d INT DEFAULT (b + 1), ALGORITHM=INSTANT", 1845),
+        (
+            "ALTER TABLE u ADD d INT DEFAULT (b + 1), ALGORITHM=INSTANT",
+            1845,
+        ),
         ("ALTER TABLE u DROP PRIMARY KEY, ALGORITHM=INPLACE", 1846),
         ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INPLACE", 1846),
         ("ALTER TABLE u MODIFY c BIGINT, ALGORITHM=INSTANT", 1846),

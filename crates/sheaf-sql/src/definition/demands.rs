@@ -3,8 +3,8 @@
 //! | work | ALGORITHM | what others can do meanwhile, at most |
 //! |---|---|---|
 //! | the definition alone | INSTANT, INPLACE, COPY | write (LOCK=NONE) |
-//! | indexes alone | INPLACE, COPY | write; with COPY read (LOCK=SHARED) |
-//! | rows are compared | INPLACE, COPY | read |
+//! | indexes and CHECKs alone | INPLACE, COPY | write; with COPY read (LOCK=SHARED) |
+//! | rows are compared with those of another table | INPLACE, COPY | read |
 //! | rows are written anew as they are | INPLACE, COPY | write, if there is a primary key; else, and with COPY, read |
 //! | values are converted | COPY | as before; where COPY is not said, write |
 //!

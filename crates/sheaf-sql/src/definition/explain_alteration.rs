@@ -95,7 +95,7 @@ fn work(planned: &PlannedAlteration) -> String {
         AlterWork::Rebuild => Some("rows are written anew"),
         AlterWork::Copy => Some("rows are converted and written anew"),
         AlterWork::Index if planned.alterations.iter().any(compares_rows) => {
-            Some("rows are compared")
+            Some("rows are tested")
         }
         AlterWork::Index => None,
     };

@@ -26,8 +26,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView, TreeId};
+use sheaf_storage::{ReadView, TreeId};
 use sheaf_types::{ColumnType, assignment::Mode, error::ColumnIssue};
 
 use crate::build::alteration::{Alteration, keeps_values};
@@ -36,7 +37,7 @@ use crate::build::altered_definition::{
 };
 use crate::build::build_beside::{BesideOptions, BuildBeside, WAITING, lock_for_a_moment};
 use crate::build::index_build::build_indexes;
-use crate::build::index_build_beside::NewIndexes;
+use crate::build::index_build_beside::{NewIndexes, test_rows};
 use crate::build::table_copy_beside::{TableCopy, is_possible_beside};
 use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
@@ -50,9 +51,6 @@ use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{Table, TableState};
-
-/// Leaves that the test of all rows reads ahead.
-const CHECK_READ_AHEAD_PAGES: usize = 64;
 
 /// How an ALTER TABLE goes about it.
 #[derive(Debug, Clone)]
@@ -181,8 +179,8 @@ impl Catalog {
         Ok((altered.definition, altered.work))
     }
 
-    /// Whether others can change rows of a table while it is altered so: it gets or loses indexes, and else only what
-    /// rows and other tables know nothing of. Or its rows are [copied](is_possible_beside).
+    /// Whether others can change rows of a table while it is altered so: it gets or loses indexes and CHECKs, and else
+    /// only what rows and other tables know nothing of. Or its rows are [copied](is_possible_beside).
     ///
     /// # Errors
     /// The MySQL error for whatever is wrong with the request.
@@ -198,6 +196,9 @@ impl Catalog {
                     | Alteration::SetDefault { .. }
                     | Alteration::SetComment(_)
                     | Alteration::Instantly(_)
+                    | Alteration::AddCheck(_)
+                    | Alteration::DropCheck(_)
+                    | Alteration::EnforceCheck { .. }
             )
         };
         let definition = &table.definition;
@@ -299,6 +300,26 @@ impl Catalog {
         entered.map(|_| done)
     }
 
+    /// Locks a table for a change beside others, and says so if it has to wait.
+    fn lock_beside(
+        &self,
+        name: (&str, &str),
+        progress: &dyn Progress,
+        wait: LockRequest<'_>,
+    ) -> Result<(Arc<Table>, WriterLock)> {
+        let at_once = LockRequest {
+            wait: Duration::ZERO,
+            ..wait
+        };
+        match self.lock_writer_beside_rows(name, at_once) {
+            Err(TableError::LockWaitTimeout) if !wait.wait.is_zero() => {
+                progress.begin(WAITING, None);
+                self.lock_writer_beside_rows(name, wait)
+            }
+            locked => locked,
+        }
+    }
+
     /// As [`alter_table`](Self::alter_table), where it [admits writers](Self::admits_writers).
     fn build_beside_writers(
         &self,
@@ -308,7 +329,7 @@ impl Catalog {
         progress: &dyn Progress,
         wait: LockRequest<'_>,
     ) -> Result<Altered> {
-        let (table, writer) = self.lock_writer_beside_rows(name, wait)?;
+        let (table, writer) = self.lock_beside(name, progress, wait)?;
         let mut versions = options.version.iter();
         let is_other = versions.any(|version| !Arc::ptr_eq(version, &table));
         // It may have become another one before it was locked.
@@ -326,13 +347,14 @@ impl Catalog {
         let indexes = definition.secondary.iter().filter(|index| is_new(index));
         let indexes: Vec<Index> = indexes.cloned().collect();
         let indexes: Vec<&Index> = indexes.iter().collect();
+        let mut rows = 0;
         let mut build = || {
             let target = (&*table, &writer);
             let limits = BesideOptions {
                 memory_bytes: options.memory_bytes,
                 noted_bytes: options.online_log_bytes,
             };
-            let name = indexes.first().map_or("", |index| &index.name);
+            let name = indexes.first().map_or(PRIMARY, |index| &index.name);
             let storage = self.storage();
             let build = BuildBeside::begin(
                 storage,
@@ -343,17 +365,11 @@ impl Catalog {
                 wait,
                 |view, progress| {
                     NewIndexes::build(
-                        storage,
-                        &table,
-                        &indexes,
-                        view,
-                        options.memory_bytes,
-                        progress,
-                        &mut made,
+                        storage, &table, &indexes, view, options, progress, &mut made,
                     )
                 },
             )?;
-            let (exclusive, _) = build.finish()?;
+            let (exclusive, built) = build.finish()?;
             let indexes = definition.secondary.iter_mut();
             for (index, tree) in indexes.filter(|index| is_new(index)).zip(made.iter()) {
                 index.tree = *tree;
@@ -362,13 +378,14 @@ impl Catalog {
             let kept = trees_of(&definition);
             let entry = Redefinition::new(&writer, &table, definition.clone());
             self.redefine_locked(vec![entry], &[exclusive])?;
+            rows = built.tested;
             Ok(kept)
         };
         let entered = build();
         self.free_left_over(&table, made, &entered);
         entered.map(|_| Altered {
             work: altered.work,
-            rows: 0,
+            rows,
             issues: Vec::new(),
             more_issues: 0,
         })
@@ -395,7 +412,7 @@ impl Catalog {
         progress: &dyn Progress,
         wait: LockRequest<'_>,
     ) -> Result<Altered> {
-        let (table, writer) = self.lock_writer_beside_rows(name, wait)?;
+        let (table, writer) = self.lock_beside(name, progress, wait)?;
         let mut versions = options.version.iter();
         let is_other = versions.any(|version| !Arc::ptr_eq(version, &table));
         if is_other || !self.takes_a_moment(&table, changes)? {
@@ -744,27 +761,13 @@ impl Catalog {
         options: &AlterOptions,
         progress: &dyn Progress,
     ) -> Result<u64> {
-        let Some(RowTest(test)) = &options.row_test else {
+        let Some(test) = &options.row_test else {
             return Ok(0);
         };
         let (definition, state) = (altered.definition.clone(), Arc::clone(state));
         let table = Table::open(self.storage(), self.memory(), definition, state)?;
         let table = table.seen_in(options.mode.time_zone);
-        let read_ahead = ReadAhead::Pages(CHECK_READ_AHEAD_PAGES);
-        let mut rows = table
-            .clustered
-            .scan(KeyRange::all(), Direction::Forward, read_ahead);
-        let mut tested = 0;
-        while let Some(leaf) = rows.next_leaf()? {
-            if progress.is_cancelled() {
-                return Err(TableError::Interrupted);
-            }
-            tested += leaf.len() as u64;
-            for entry in 0..leaf.len() {
-                test(&table.decode_row(&table.view(leaf.value(entry))?)?)?;
-            }
-        }
-        Ok(tested)
+        test_rows(&table, &ReadView::newest(), test, progress)
     }
 
     /// Enters the new definition, and those of the tables that follow. `exclusive`: nobody uses the table.

@@ -2,20 +2,27 @@
 //!
 //! A row's entries are brought from what they were at a snapshot to what they are at the next. Two rows of a round may
 //! change places in a unique index, so it is judged when all of them have been brought.
+//!
+//! A new CHECK goes the same way, without a tree: the rows of the snapshot are tested, and then each that changes.
 
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView, Storage, Transaction, Tree, TreeId};
 use sheaf_types::Value;
 
+use crate::build::alter_table::AlterOptions;
 use crate::build::build_beside::{BesideTarget, RoundEnd, RowChange, SeenRow};
 use crate::build::external_sort::ExternalSort;
 use crate::build::index_build::{IndexTree, build_indexes};
 use crate::codec::key_codec::KeyLayout;
+use crate::definition::check_constraint::RowTest;
 use crate::definition::schema::Index;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::Table;
+
+/// Leaves that the test of all rows reads ahead.
+const TEST_READ_AHEAD_PAGES: usize = 64;
 
 /// An index that is being built.
 struct NewIndex<'a> {
@@ -41,24 +48,28 @@ pub(crate) struct NewIndexes<'a> {
     left_out: Vec<usize>,
     /// What two entries of a unique index begin with at the moment: the number of the index, and the bytes.
     suspects: Option<ExternalSort>,
+    /// What rows must pass, and the table as the session sees it.
+    test: Option<(RowTest, Table)>,
+    /// Rows of the snapshot that were tested.
+    pub(crate) tested: u64,
 }
 
 impl<'a> NewIndexes<'a> {
-    /// Builds the trees of the rows that a view sees. `made`: the trees, in the order of the indexes, also those that
-    /// are finished if it fails.
+    /// Builds the trees of the rows that a view sees, and tests the rows. `made`: the trees, in the order of the
+    /// indexes, also those that are finished if it fails.
     ///
     /// # Errors
-    /// As [`build_indexes`].
+    /// As [`build_indexes`], and those of the test of the options.
     pub(crate) fn build(
         storage: &Arc<Storage>,
         table: &'a Table,
         indexes: &[&'a Index],
         view: &ReadView,
-        memory_bytes: usize,
+        options: &AlterOptions,
         progress: &dyn Progress,
         made: &mut Vec<TreeId>,
     ) -> Result<NewIndexes<'a>> {
-        let first = made.len();
+        let (first, memory_bytes) = (made.len(), options.memory_bytes);
         build_indexes(storage, table, view, indexes, memory_bytes, progress, made)?;
         let new = |(index, tree): (&&'a Index, &TreeId)| -> Result<NewIndex<'a>> {
             Ok(NewIndex {
@@ -73,7 +84,15 @@ impl<'a> NewIndexes<'a> {
             parts.any(|part| part.column == *column) || primary.any(|part| part.column == *column)
         };
         let new = indexes.iter().zip(made[first..].iter()).map(new);
+        let seen = |test: &RowTest| (test.clone(), table.seen_in(options.mode.time_zone));
+        let test = options.row_test.as_ref().map(seen);
+        let tested = match &test {
+            Some((test, table)) => test_rows(table, view, test, progress)?,
+            None => 0,
+        };
         Ok(NewIndexes {
+            test,
+            tested,
             table,
             indexes: new.collect::<Result<_>>()?,
             left_out: (0..table.definition.columns.len())
@@ -82,6 +101,38 @@ impl<'a> NewIndexes<'a> {
             suspects: None,
         })
     }
+}
+
+/// Tests the rows that a view sees. Returns how many there are.
+///
+/// # Errors
+/// Those of the test, and `Interrupted`.
+pub(crate) fn test_rows(
+    table: &Table,
+    view: &ReadView,
+    RowTest(test): &RowTest,
+    progress: &dyn Progress,
+) -> Result<u64> {
+    progress.begin(
+        &format!("testing {}", table.definition.name),
+        Some(table.row_count_estimate()),
+    );
+    let read_ahead = ReadAhead::Pages(TEST_READ_AHEAD_PAGES);
+    let (all, forward) = (KeyRange::all(), Direction::Forward);
+    let mut rows = table
+        .clustered
+        .scan_at(view.clone(), all, forward, read_ahead);
+    let mut tested = 0;
+    while let Some(leaf) = rows.next_leaf()? {
+        if progress.is_cancelled() {
+            return Err(TableError::Interrupted);
+        }
+        tested += leaf.len() as u64;
+        for entry in 0..leaf.len() {
+            test(&table.decode_row_at(view, &table.view(leaf.value(entry))?)?)?;
+        }
+    }
+    Ok(tested)
 }
 
 impl BesideTarget for NewIndexes<'_> {
@@ -94,6 +145,12 @@ impl BesideTarget for NewIndexes<'_> {
     }
 
     fn bring(&mut self, change: &RowChange<'_>, transaction: &mut Transaction) -> Result<()> {
+        if let (Some((RowTest(test), table)), Some(after)) = (&self.test, change.after) {
+            test(&table.decode_row_at(after.view, &table.view(after.bytes)?)?)?;
+        }
+        if self.indexes.is_empty() {
+            return Ok(());
+        }
         let table = self.table;
         let row = |seen: SeenRow<'_>| {
             let row = table.view(seen.bytes)?;

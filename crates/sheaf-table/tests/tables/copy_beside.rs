@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{Random, Storage, StorageOptions};
 use sheaf_table::{
-    AlterOptions, AlterWork, Alteration, Altered, Catalog, ColumnPlace, DefaultValue, LockRequest,
-    NoProgress, Progress, RowTest, TableError,
+    AlterOptions, AlterWork, Alteration, Altered, Catalog, CheckSpec, ColumnPlace, DefaultValue,
+    LockRequest, NoProgress, Progress, RowTest, TableError,
 };
 use sheaf_types::Value;
 
@@ -379,6 +379,58 @@ fn rows_that_come_meanwhile_are_tested() {
     session.commit();
     let altered = copy_with(&catalog, &changes, tested(), &NoProgress).unwrap();
     assert_eq!((altered.work, altered.rows), (AlterWork::Copy, 3));
+}
+
+/// A CHECK that is new, alone and with an index.
+#[test]
+fn rows_that_come_meanwhile_are_tested_for_a_new_check() {
+    let small = AlterOptions {
+        row_test: Some(RowTest(Arc::new(|row: &[Value]| match &row[1] {
+            Value::Int(number) if *number > 100 => Err(TableError::InvalidUseOfNull),
+            _ => Ok(()),
+        }))),
+        beside_writers: true,
+        ..AlterOptions::default()
+    };
+    let check = Alteration::AddCheck(CheckSpec {
+        name: Some("small".into()),
+        expression: "number <= 100".into(),
+        columns: vec!["number".into()],
+        enforced: true,
+        of_column: None,
+    });
+    let by_number = Alteration::AddIndex(index("by_number", &["number"], false));
+    for changes in [vec![check.clone()], vec![by_number, check]] {
+        for (number, is_kept) in [(100, true), (101, false)] {
+            let (_directory, catalog) = with_numbers(&[1, 2, 3]);
+            let before = trees(&catalog);
+            let table = catalog.table("d", "t").unwrap();
+            assert!(Catalog::admits_writers(&table, &changes).unwrap());
+            // When the rows of the snapshot are read.
+            let late = When::new(Some("testing"), || {
+                let mut session = Session::begin(&catalog);
+                session.set(2, number);
+                session.insert(&numbered(10, 10));
+                session.commit();
+                let mut session = Session::begin(&catalog);
+                session.set(10, 500);
+                session.roll_back();
+            });
+            let altered = catalog.alter_table(("d", "t"), &changes, &small, &late, LONG);
+            drop(late);
+            let table = catalog.table("d", "t").unwrap();
+            assert_eq!(rows(&table).len(), 4);
+            match altered {
+                Ok(altered) => assert!(is_kept && altered.rows >= 3, "{altered:?}"),
+                Err(error) => {
+                    assert!(!is_kept && matches!(error, TableError::InvalidUseOfNull));
+                    assert_eq!(trees(&catalog), before);
+                }
+            }
+            assert_eq!(table.definition.checks.len(), usize::from(is_kept));
+            verify(&catalog, &[rows(&table)]);
+        }
+    }
 }
 
 #[test]
