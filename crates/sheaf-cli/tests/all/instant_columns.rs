@@ -110,8 +110,8 @@ fn rows_from_before_their_columns_are_as_those_behind_them() {
             "alter table old drop gone, add note text, add score double not null first",
             "insert into old (id, number, label, late, kind, note, score) select id + 40, number, label, id % 6, 'b', repeat('long ', id * 200), id / 2 from old where id <= 10",
             "alter table old add made timestamp not null default current_timestamp, algorithm = instant",
-            "alter table old add key by_late (late, id)",
-            "create table fresh (score double not null, id int primary key, kind enum('a', 'b') not null, number int, label varchar(20), late int default 4, note text, made timestamp not null default current_timestamp, key by_number (number), key by_late (late, id))",
+            "alter table old add key by_late (late, id), alter score set default 1.5",
+            "create table fresh (score double not null default 1.5, id int primary key, kind enum('a', 'b') not null, number int, label varchar(20), late int default 4, note text, made timestamp not null default current_timestamp, key by_number (number), key by_late (late, id))",
             "insert into fresh select * from old",
         ],
     );
