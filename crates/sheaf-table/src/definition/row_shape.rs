@@ -15,7 +15,7 @@
 //! statement that adds columns adds one segment at the end. No segment is empty, so the length of a row says how many
 //! it has: one that was written earlier just ends earlier. Its later columns have the values that they had as defaults
 //! when they were added, which are kept here, whatever becomes of the default. A row that is changed is written with
-//! all segments.
+//! all segments, unless it is numbers of the first one that change.
 //!
 //! The field of a column that was dropped stays where it is, as no value. So every row has the fields of its segments
 //! at the same places, and nothing in a row says of which definition it is.

@@ -404,8 +404,11 @@ impl RowLayout {
 
     /// Whether [`amend`](Self::amend) changes some bytes of a row and copies the others.
     pub(crate) fn amends_in_place(&self, changes: &[(usize, Value)]) -> bool {
-        let is_fixed = |(column, _): &(usize, Value)| self.is_fixed(*column);
-        !self.has_segments() && changes.iter().all(is_fixed)
+        // Later segments may not be there.
+        let is_in_place = |(column, _): &(usize, Value)| {
+            self.is_fixed(*column) && self.slots[*column].segment == 0
+        };
+        changes.iter().all(is_in_place)
     }
 
     /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where that can be done

@@ -589,4 +589,44 @@ mod tests {
         layout.encode(values, &[], 4_000, &mut again).unwrap();
         assert!(dropped(&again).is_empty() && !layout.view(&again).unwrap().has_overflow());
     }
+
+    #[test]
+    fn a_number_of_the_first_segment_is_changed_where_it_is() {
+        let column = |ty: &str| Column::new("c", ColumnType::parse(ty).unwrap(), true);
+        let columns = ["int", "varchar(9)", "int"].map(column);
+        let earlier = {
+            let mut row = Vec::new();
+            let values = [Value::Int(1), Value::Text("text".into())];
+            let layout = RowLayout::new(&columns[..2]);
+            let value = |column: usize| ValueRef::from(&values[column]);
+            layout.encode(value, &[], 4_000, &mut row).unwrap();
+            row
+        };
+        let mut shape = RowShape::plain(2);
+        let (position, initial) = (2, Value::Int(7));
+        shape
+            .segments
+            .push(vec![RowField::Column { position, initial }]);
+        let layout = RowLayout::of_shape(&columns, &shape);
+        for (change, stays_short) in [
+            ((0, Value::Int(5)), true),
+            ((0, Value::Null), true),
+            ((1, Value::Text("other".into())), false),
+            ((2, Value::Int(9)), false),
+        ] {
+            let row = layout.view(&earlier).unwrap();
+            let mut amended = Vec::new();
+            let changes = [change];
+            layout.amend(&row, &changes, 4_000, &mut amended).unwrap();
+            assert_eq!(amended.len() == earlier.len(), stays_short, "{changes:?}");
+            let amended = layout.view(&amended).unwrap();
+            for (at, column) in columns.iter().enumerate() {
+                let expected = match &changes[0] {
+                    (changed, value) if *changed == at => value.clone(),
+                    _ => row.value(at, &column.ty),
+                };
+                assert_eq!(amended.value(at, &column.ty), expected);
+            }
+        }
+    }
 }
