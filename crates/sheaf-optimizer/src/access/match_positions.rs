@@ -18,6 +18,7 @@ use std::ops::Bound;
 use datafusion_common::Result;
 use sheaf_access::IndexRef;
 use sheaf_storage::{Direction, KeyRange, ReadAhead};
+use sheaf_table::IndexTree;
 
 use crate::access::path::AccessPath;
 use crate::access::table_reference::TableReference;
@@ -156,7 +157,11 @@ impl TableReference<'_> {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Option<Vec<u8>>> {
-        let mut cursor = tree(self.table, index).scan(range.clone(), direction, ReadAhead::Off);
+        let tree = match tree(self.table, index) {
+            IndexTree::Real(tree) => tree,
+            IndexTree::Hypothetical(index, _) => return Ok(index.first_key(range, direction)),
+        };
+        let mut cursor = tree.scan(range.clone(), direction, ReadAhead::Off);
         for _ in 0..MAX_EMPTY_LEAVES {
             let Some(leaf) = cursor.next_leaf().map_err(storage_error)? else {
                 return Ok(None);

@@ -5,8 +5,8 @@
 
 use datafusion_common::{DataFusionError, Result};
 use sheaf_access::IndexRef;
-use sheaf_storage::{KeyRange, StorageError, Tree};
-use sheaf_table::{KeyLayout, Table};
+use sheaf_storage::{KeyRange, StorageError};
+use sheaf_table::{IndexTree, KeyLayout, Table};
 
 use crate::access::ranges::IndexRanges;
 
@@ -23,11 +23,11 @@ pub(crate) fn storage_error(error: StorageError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// The tree of an index.
-pub(crate) fn tree(table: &Table, index: IndexRef) -> &std::sync::Arc<Tree> {
+/// The tree of an index, or what stands for it.
+pub(crate) fn tree(table: &Table, index: IndexRef) -> IndexTree<'_> {
     match index {
-        IndexRef::Clustered => &table.clustered,
-        IndexRef::Secondary(position) => &table.secondary[position],
+        IndexRef::Clustered => IndexTree::Real(&table.clustered),
+        IndexRef::Secondary(position) => table.secondary_tree(position),
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn entries_in(
 }
 
 /// Share of the leaves of some ranges that is in memory; of many ranges, from some of them.
-pub(crate) fn resident_share(tree: &Tree, ranges: &[KeyRange]) -> Result<f64> {
+pub(crate) fn resident_share(tree: IndexTree<'_>, ranges: &[KeyRange]) -> Result<f64> {
     let looks = ranges.len().min(MAX_RESIDENCY_LOOKS);
     let mut sum = 0.0;
     for look in 0..looks {
@@ -97,7 +97,10 @@ pub(crate) fn rows_per_key(table: &Table, index: IndexRef, parts: usize) -> Resu
         // With the primary key behind the declared parts every entry is unique.
         return Ok(1.0);
     }
-    let tree = tree(table, index);
+    let tree = match tree(table, index) {
+        IndexTree::Real(tree) => tree,
+        IndexTree::Hypothetical(index, _) => return Ok(index.rows_per_key(parts)),
+    };
     let entries = tree.statistics().entries.max(1) as f64;
     if let Some(keys) = analyzed_keys(table, index, declared, parts) {
         return Ok((entries / keys.max(1) as f64).max(1.0));

@@ -112,6 +112,9 @@ pub struct TableNames<'a> {
     temporary: Option<&'a Arc<Catalog>>,
     /// That of the session, in which it sees tables.
     time_zone: TimeZone,
+    /// Tables that stand for others of their version, as the session sees it
+    /// ([`Table::with_hypothetical_indexes`]).
+    hypothetical: &'a [Arc<Table>],
 }
 
 impl<'a> TableNames<'a> {
@@ -120,6 +123,15 @@ impl<'a> TableNames<'a> {
             catalog,
             temporary,
             time_zone: TimeZone::UTC,
+            hypothetical: &[],
+        }
+    }
+
+    /// These tables stand for what their names mean, as long as they are of the same version.
+    pub fn with_hypothetical(self, hypothetical: &'a [Arc<Table>]) -> TableNames<'a> {
+        TableNames {
+            hypothetical,
+            ..self
         }
     }
 
@@ -155,7 +167,11 @@ impl<'a> TableNames<'a> {
             Some(table) => table,
             None => self.catalog.table(database, name)?,
         };
-        Ok(table.in_time_zone(self.time_zone))
+        let mut hypothetical = self.hypothetical.iter();
+        Ok(match hypothetical.find(|known| known.is_version_of(&table)) {
+            Some(hypothetical) => Arc::clone(hypothetical),
+            None => table.in_time_zone(self.time_zone),
+        })
     }
 
     /// As [`Catalog::view`]: a temporary table hides a view, too.

@@ -8,12 +8,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+use sheaf_storage::Tree;
 use sheaf_storage::sync::Mutex;
 use sheaf_types::temporal::TimeZone;
 
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::RowLayout;
 use crate::definition::schema::TableDefinition;
+use crate::statistics::HypotheticalIndex;
 use crate::table::Table;
 
 impl Table {
@@ -41,12 +43,24 @@ impl Table {
         let definition: TableDefinition = self.definition.clone().in_time_zone(zone);
         let layouts = definition.secondary.iter();
         let layouts = layouts.map(|index| KeyLayout::secondary(&definition, index));
+        let layouts = layouts.collect();
+        self.varied(definition, (self.secondary.clone(), layouts), Vec::new())
+    }
+
+    /// The same version of the table with another definition of it, which says the same of its rows.
+    pub(crate) fn varied(
+        &self,
+        definition: TableDefinition,
+        (secondary, secondary_layouts): (Vec<Arc<Tree>>, Vec<KeyLayout>),
+        hypothetical: Vec<Arc<HypotheticalIndex>>,
+    ) -> Table {
         Table {
             row_layout: RowLayout::of(&definition),
             clustered_layout: KeyLayout::clustered(&definition),
-            secondary_layouts: layouts.collect(),
+            secondary_layouts,
             clustered: Arc::clone(&self.clustered),
-            secondary: self.secondary.clone(),
+            secondary,
+            hypothetical,
             overflow: self.overflow.clone(),
             catalog: Arc::clone(&self.catalog),
             state: Arc::clone(&self.state),

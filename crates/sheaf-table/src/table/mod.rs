@@ -52,7 +52,7 @@ use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
 use crate::statistics::record::read_statistics;
-use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
+use crate::statistics::{ColumnEstimator, ColumnKey, HypotheticalIndex, TableStatistics};
 use crate::table::auto_increment::AutoIncrement;
 
 use catalog_memory::CatalogMemory;
@@ -127,6 +127,9 @@ pub struct Table {
     pub clustered_layout: KeyLayout,
     /// In the order of `definition.secondary`.
     pub secondary_layouts: Vec<KeyLayout>,
+    /// What the last of the secondary indexes are, if they are only [thought
+    /// of](Self::with_hypothetical_indexes). Of tables that are there: none.
+    pub(crate) hypothetical: Vec<Arc<HypotheticalIndex>>,
     pub(crate) overflow: Option<Arc<Tree>>,
     /// Where [marks](auto_increment) of AUTO_INCREMENT are written.
     catalog: Arc<Tree>,
@@ -188,6 +191,7 @@ impl Table {
             definition,
             clustered,
             secondary,
+            hypothetical: Vec::new(),
             overflow,
             catalog: storage.catalog_tree(),
             state,
