@@ -9,6 +9,7 @@
 //!                                                     |- cost/      what reading and computing costs
 //!                                                     |- adaptive/  what if an estimate was wrong
 //!                                                     |- hints.rs   what the statement says about all of this
+//!                                                     |- advisor/   which index a statement could use
 //!                                                     |- trace/     what was considered, and why it lost
 //!                                                     '- explain/   MySQL's table, JSON and tree
 //! ```
@@ -17,6 +18,7 @@
 
 mod access;
 mod adaptive;
+pub mod advisor;
 pub mod cost;
 mod estimate;
 mod explain;
