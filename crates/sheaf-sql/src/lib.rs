@@ -6,6 +6,7 @@
 //! physical plan.
 
 pub mod accounts;
+mod advisor;
 mod catalog_views;
 mod change;
 mod definition;

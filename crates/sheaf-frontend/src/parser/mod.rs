@@ -10,6 +10,7 @@
 
 pub mod account;
 mod adjoining;
+mod advise;
 mod alter_table;
 mod assignment_signs;
 mod bit_literals;
@@ -308,7 +309,7 @@ impl StatementParser<'_> {
                 Ok(within(wait, truncate))
             }
             "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => self.maintain(),
-            "CHECKSUM" => self.checksum(),
+            "ADVISE" => self.advise(),
             "BACKUP" => {
                 self.tokens.advance_token();
                 self.expect("TO")?;

@@ -120,6 +120,8 @@ pub enum Statement {
         columns: Vec<String>,
         buckets: Option<u64>,
     },
+    /// ADVISE INDEXES: Sheaf's own.
+    Advise(Advise),
     /// BACKUP TO 'folder': Sheaf's own.
     Backup {
         folder: String,
@@ -228,6 +230,24 @@ pub enum ExplainTarget {
     Statement(Statement),
     /// FOR CONNECTION: what the session of this id is running.
     Connection(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advise {
+    pub of: Advised,
+    /// The most bytes that the indexes may take together.
+    pub limit_bytes: Option<u64>,
+}
+
+/// Which statements ADVISE INDEXES looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advised {
+    /// All that have run.
+    Workload,
+    /// Those that have run in a database.
+    Schema(String),
+    /// This one.
+    Statement(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ impl Session {
     pub(crate) fn table_names(&self) -> TableNames<'_> {
         self.table_names_in_utc()
             .in_time_zone(self.variables.time_zone())
+            .with_hypothetical(&self.statement.hypothesis.tables)
     }
 
     /// What names of tables mean to statements that change definitions, which are in UTC.

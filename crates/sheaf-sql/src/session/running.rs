@@ -6,6 +6,7 @@ use std::time::Duration;
 use sheaf_storage::ReadView;
 use sheaf_table::{Catalog, DatabaseSnapshot};
 
+use crate::advisor::Hypothesis;
 use crate::session::measured::{NamedStatement, Unfinished};
 use crate::session::prepared::Reading;
 use crate::session::searched::Searched;
@@ -47,6 +48,8 @@ pub(crate) struct RunningStatement {
     pub(crate) definitions: Definitions,
     /// It is EXPLAIN, which shows what views are made of.
     pub(crate) is_explained: bool,
+    /// What it plans with, and notes of its plans, if it is ADVISE INDEXES.
+    pub(crate) hypothesis: Hypothesis,
     /// What its subqueries see, where they run on their own.
     pub(crate) view: Option<ReadView>,
     /// What its direct plan of a query has searched, if that is to be locked.

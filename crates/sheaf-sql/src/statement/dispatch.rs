@@ -3,6 +3,7 @@
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::advisor::Hypothesis;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
@@ -23,6 +24,7 @@ impl Session {
         // A panic may have left it.
         self.statement.view = None;
         self.statement.is_explained = false;
+        self.statement.hypothesis = Hypothesis::default();
         if !properties_of(&ast).keeps_warnings {
             self.clear_warnings();
         }
@@ -176,6 +178,7 @@ impl Session {
                 columns,
                 buckets,
             } => self.change_histograms(&table, &columns, buckets, sink),
+            Statement::Advise(advise) => self.advise(advise, sink),
             Statement::Backup { folder } => self.backup(&folder, sink),
             Statement::Use(name) if name.is_empty() => Err(SqlError::no_database_selected()),
             Statement::Use(name) => {

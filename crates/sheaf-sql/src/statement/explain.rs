@@ -103,6 +103,15 @@ impl Session {
         })
     }
 
+    /// The query of a statement that reads or changes rows, planned as EXPLAIN plans it; `None` if it has none.
+    pub(crate) fn plan_of_statement(
+        &mut self,
+        statement: ParsedStatement<'_>,
+    ) -> Result<Option<PlannedQuery>> {
+        let (query, _) = self.plan_to_explain_as_is(statement)?;
+        Ok(query)
+    }
+
     fn direct_to_explain(&self, statement: Parsed<'_, &Statement>) -> Result<Direct> {
         let Parsed {
             ast: statement,

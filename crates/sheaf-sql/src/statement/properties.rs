@@ -496,6 +496,12 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 Changes::Statistics,
             )
         }
+        // The statements that it plans are checked one by one, and the digests as a table.
+        Statement::Advise(_) => Properties {
+            is_query: true,
+            plans_queries: true,
+            ..Properties::of_session(None, Requirement::WhenLookedUp)
+        },
         Statement::Backup { .. } => Properties::new(
             None,
             Requirement::OneOf(Privileges::BACKUP_ADMIN | Privileges::SUPER),

@@ -20,7 +20,7 @@ pub(super) mod locks;
 mod persisted;
 mod resources;
 mod statements;
-pub(super) mod table_io;
+pub(crate) mod table_io;
 mod threads;
 
 use crate::catalog_views::virtual_table::{VirtualTable, nothing};

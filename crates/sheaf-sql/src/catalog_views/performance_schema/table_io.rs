@@ -94,7 +94,7 @@ fn uses_of(table: &Table, all: &BTreeMap<TreeId, IndexUse>) -> Vec<(Option<Strin
     uses
 }
 
-pub(in crate::catalog_views) fn for_each_table(
+pub(crate) fn for_each_table(
     session: &Session,
     mut visit: impl FnMut(&Table, Vec<(Option<String>, IndexUse)>),
 ) -> Result<()> {

@@ -11,6 +11,7 @@ use sheaf_exec::operator::kept_rows::{keeps_lengthened_texts, sorts_lengthened_t
 use sheaf_exec::{MemoryTableSource, SheafTableSource, for_each_node};
 use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_memory::planning::PlanBytes;
+use sheaf_optimizer::advisor::table_needs;
 use sheaf_optimizer::{longest_row_bytes, optimize_logical, plan_physical};
 use sheaf_storage::{LockWait, ReadView};
 use sheaf_table::{QualifiedName, ReadGuard, Table};
@@ -212,6 +213,9 @@ impl Session {
             context.settings.target_partitions = 1;
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
+        if let Some(needs) = &mut self.statement.hypothesis.needs {
+            needs.extend(table_needs(&optimized)?);
+        }
         // No other plan may take its place when memory is short.
         let is_final = !matches!(purpose, Purpose::Read | Purpose::Kept { .. });
         let mut row_bytes = KEPT_ROW_BYTES;

@@ -1,0 +1,453 @@
+//! The candidates of each table: column lists with prefix lengths, as hypothetical indexes.
+//!
+//! **Prefixes.** A column that LIKE 'text%' searches gets a prefix no longer than the shortest text of the workload:
+//! with a longer one, some engines cannot use the index at all, and no engine finds more by it. It gets a shorter one
+//! where that keeps the selectivity: both the entries that the shortest search finds, and the number of distinct
+//! beginnings, stay within a twentieth. A long text that is compared with `=` gets the prefix that tells nearly all
+//! values apart.
+//!
+//! **What is left out.** Lists that an index of the table has already, lists that the primary key begins with, and
+//! columns of the primary key at the end, where every index has them anyway.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sheaf_optimizer::advisor::{TableNeed, column_lists, upkeep_us};
+use sheaf_storage::{KeyRange, MAX_KEY_BYTES};
+use sheaf_table::{
+    HypotheticalIndex, Index, IndexPart, PartBounds, RowSample, SampleLimits, Table,
+    TableDefinition,
+};
+use sheaf_types::ColumnType;
+
+use super::study::{Studied, Study};
+use super::{Limits, MAX_CANDIDATES_OF_TABLE, SAMPLE_BYTES, SAMPLE_ROWS};
+use crate::error::Result;
+use crate::session::Session;
+
+/// Tables of so few leaves are read as fast without an index.
+const LEAST_LEAVES: u64 = 4;
+/// Characters of a prefix, at most.
+const MAX_PREFIX: u32 = 64;
+/// A prefix is short enough if it loses no more than this share of what the longest one tells apart.
+const LOST_SHARE: f64 = 0.05;
+/// Values of a text are long from so many bytes on, on average.
+const LONG_TEXT_BYTES: f64 = 32.0;
+/// The most bytes of a column that is in an index just to be read from it, on average.
+const MAX_COVERED_BYTES: f64 = 64.0;
+/// Characters of a name.
+const MAX_NAME_CHARACTERS: usize = 56;
+
+/// An index that might be made.
+pub(super) struct Candidate {
+    pub table: Arc<Table>,
+    pub table_id: u64,
+    pub index: Arc<HypotheticalIndex>,
+    pub bytes: u64,
+    /// Microseconds that the workload's changes take to keep it.
+    pub upkeep_us: f64,
+}
+
+/// All candidates, by number.
+pub(super) struct Candidates {
+    all: Vec<Candidate>,
+}
+
+/// A table while its candidates are made.
+struct Candidacy<'s> {
+    table: &'s Arc<Table>,
+    sample: RowSample,
+    /// Average bytes of each column's values, and whether some are outside of their rows; as far as it was asked for.
+    bytes: BTreeMap<usize, (f64, bool)>,
+    /// The prefix of each column that gets one.
+    prefixes: BTreeMap<usize, Option<u32>>,
+    made: u32,
+    interrupt: &'s (dyn Fn() -> bool + Sync),
+}
+
+impl Candidates {
+    /// The candidates of all tables that the statements read.
+    pub(super) fn of(study: &Study, session: &Session, limits: &mut Limits) -> Result<Candidates> {
+        let cancel = session.handle.cancel_flag().clone();
+        let interrupt = move || cancel.is_cancelled();
+        let mut all = Vec::new();
+        for table in study.tables() {
+            session.check_advice()?;
+            let statistics = table.clustered.statistics();
+            if table.definition.is_temporary()
+                || statistics.leaf_pages < LEAST_LEAVES
+                || !session.may_advise(&table)
+            {
+                continue;
+            }
+            if !limits.go_on() || !limits.take(SAMPLE_BYTES.min(statistics.bytes as usize)) {
+                break;
+            }
+            let sample_limits = SampleLimits {
+                rows: SAMPLE_ROWS,
+                bytes: SAMPLE_BYTES,
+                seed: table.definition.id,
+            };
+            let sample = RowSample::read(&table, sample_limits, Some(&interrupt))?;
+            let mut candidacy = Candidacy {
+                table: &table,
+                sample,
+                bytes: BTreeMap::new(),
+                prefixes: BTreeMap::new(),
+                made: 0,
+                interrupt: &interrupt,
+            };
+            let resident = table.clustered.resident_share(&KeyRange::all())?;
+            let costs = session.engine.costs();
+            for parts in candidacy.part_lists(study)? {
+                session.check_advice()?;
+                let index = candidacy.index(parts)?;
+                if !limits.take(index.memory_bytes()) {
+                    break;
+                }
+                let entry_us = upkeep_us(&costs, index.statistics(), resident);
+                let entries = changed_entries(study, &table, &index.definition.parts);
+                all.push(Candidate {
+                    table: Arc::clone(&table),
+                    table_id: table.definition.id,
+                    bytes: index.statistics().bytes,
+                    upkeep_us: entries * entry_us,
+                    index: Arc::new(index),
+                });
+            }
+        }
+        Ok(Candidates { all })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, number: usize) -> &Candidate {
+        &self.all[number]
+    }
+
+    /// The tables of some candidates, with these as indexes.
+    pub(super) fn tables_with(&self, chosen: &[usize]) -> Vec<Arc<Table>> {
+        let mut by_table: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for number in chosen {
+            let table = self.all[*number].table_id;
+            by_table.entry(table).or_default().push(*number);
+        }
+        let tables = by_table.into_values().map(|numbers| {
+            let table = &self.all[numbers[0]].table;
+            let indexes = numbers.iter();
+            let indexes = indexes.map(|number| Arc::clone(&self.all[*number].index));
+            Arc::new(table.with_hypothetical_indexes(indexes.collect()))
+        });
+        tables.collect()
+    }
+}
+
+/// Entries of an index of these parts that the workload takes out and puts in.
+fn changed_entries(study: &Study, table: &Table, parts: &[IndexPart]) -> f64 {
+    let of_statement = |studied: &Studied| {
+        let changes = studied.changes.iter();
+        let own = changes.filter(|change| change.table_id == table.definition.id);
+        let touching = own.filter(|change| match &change.columns {
+            None => true,
+            Some(columns) => parts.iter().any(|part| columns.contains(&part.column)),
+        });
+        let entries: f64 = touching.map(|change| change.rows * change.entries).sum();
+        entries * studied.statement.executions
+    };
+    study.statements.iter().map(of_statement).sum()
+}
+
+impl Candidacy<'_> {
+    fn definition(&self) -> &TableDefinition {
+        &self.table.definition
+    }
+
+    /// The parts of all candidates, the most promising first.
+    fn part_lists(&mut self, study: &Study) -> Result<Vec<Vec<IndexPart>>> {
+        let id = self.definition().id;
+        let needs = study.statements.iter().flat_map(|studied| &studied.needs);
+        let needs: Vec<TableNeed> = needs
+            .filter(|need| need.table.definition.id == id)
+            .cloned()
+            .collect();
+        let mut of_each = Vec::new();
+        for need in &needs {
+            let mut distinct = BTreeMap::new();
+            for column in &need.equal {
+                distinct.insert(*column, self.distinct(*column)?);
+            }
+            let mut may_cover = BTreeMap::new();
+            for column in &need.read {
+                may_cover.insert(*column, self.may_cover(*column)?);
+            }
+            of_each.push(column_lists(
+                need,
+                |column| distinct.get(&column).copied().unwrap_or(1.0),
+                |column| may_cover.get(&column).copied().unwrap_or(false),
+            ));
+        }
+        let mut lists: Vec<Vec<IndexPart>> = Vec::new();
+        // One of each need in turn, so that no need takes all places.
+        let most = of_each.iter().map(Vec::len).max().unwrap_or(0);
+        for turn in 0..most {
+            for columns in of_each.iter().filter_map(|lists| lists.get(turn)) {
+                for has_prefixes in [true, false] {
+                    let Some(parts) = self.parts(columns, has_prefixes, &needs)? else {
+                        continue;
+                    };
+                    if lists.len() < MAX_CANDIDATES_OF_TABLE
+                        && !lists.contains(&parts)
+                        && !self.is_there(&parts)
+                    {
+                        lists.push(parts);
+                    }
+                }
+            }
+        }
+        Ok(lists)
+    }
+
+    /// An index of these parts, with a name that is free.
+    fn index(&mut self, parts: Vec<IndexPart>) -> Result<HypotheticalIndex> {
+        self.made += 1;
+        let definition = self.definition();
+        let mut name = String::from("idx");
+        for part in &parts {
+            name.push('_');
+            name.push_str(&definition.columns[part.column].name);
+        }
+        let name: String = name.chars().take(MAX_NAME_CHARACTERS).collect();
+        let is_free = |name: &str| definition.index(name).is_none();
+        let free = match is_free(&name) {
+            true => name,
+            false => {
+                let numbered = (2_u32..).map(|number| format!("{name}_{number}"));
+                let mut numbered = numbered.filter(|name| is_free(name));
+                numbered.next().unwrap_or(name)
+            }
+        };
+        let named = (free, self.made);
+        let interrupt = Some(self.interrupt);
+        Ok(HypotheticalIndex::new(
+            self.table,
+            named,
+            parts,
+            &self.sample,
+            interrupt,
+        )?)
+    }
+
+    /// An index of one column, only to ask.
+    fn asked(&mut self, column: usize, prefix_length: Option<u32>) -> Result<HypotheticalIndex> {
+        let part = IndexPart {
+            column,
+            prefix_length,
+            descending: false,
+        };
+        self.index(vec![part])
+    }
+
+    fn distinct(&mut self, column: usize) -> Result<f64> {
+        if !self.may_index(column) {
+            return Ok(1.0);
+        }
+        let prefix = self.needs_prefix(column).then_some(MAX_PREFIX);
+        let prefix = self.resolved(column, prefix);
+        Ok(self.asked(column, prefix)?.distinct_keys(1))
+    }
+
+    fn column_bytes(&mut self, column: usize) -> Result<(f64, bool)> {
+        if let Some(known) = self.bytes.get(&column) {
+            return Ok(*known);
+        }
+        let found = self.sample.column_bytes(self.table, column)?;
+        self.bytes.insert(column, found);
+        Ok(found)
+    }
+
+    /// Whether an index may have a column at all.
+    fn may_index(&self, column: usize) -> bool {
+        let columns = &self.definition().columns;
+        columns.get(column).is_some_and(|column| {
+            !column.hidden && !column.is_virtual() && column.ty != ColumnType::Json
+        })
+    }
+
+    fn needs_prefix(&self, column: usize) -> bool {
+        self.definition().columns[column].ty.is_long()
+    }
+
+    fn may_cover(&mut self, column: usize) -> Result<bool> {
+        if !self.may_index(column) || self.needs_prefix(column) {
+            return Ok(false);
+        }
+        Ok(self.column_bytes(column)?.0 <= MAX_COVERED_BYTES)
+    }
+
+    /// A prefix that is as long as the column is none.
+    fn resolved(&self, column: usize, prefix: Option<u32>) -> Option<u32> {
+        let length = match &self.definition().columns[column].ty {
+            ColumnType::Char { length, .. }
+            | ColumnType::VarChar { length, .. }
+            | ColumnType::Binary { length }
+            | ColumnType::VarBinary { length } => *length,
+            _ => u32::MAX,
+        };
+        prefix.filter(|prefix| *prefix < length)
+    }
+
+    /// The parts of an index on these columns. `has_prefixes`: texts that could be whole have prefixes where these
+    /// serve. `None`: there can be no such index, or it is another one's.
+    fn parts(
+        &mut self,
+        columns: &[usize],
+        has_prefixes: bool,
+        needs: &[TableNeed],
+    ) -> Result<Option<Vec<IndexPart>>> {
+        if !columns.iter().all(|column| self.may_index(*column)) {
+            return Ok(None);
+        }
+        let mut parts = Vec::new();
+        let mut has_any = false;
+        for column in columns {
+            let prefix_length = match has_prefixes || self.needs_prefix(*column) {
+                true => self.prefix(*column, needs)?,
+                false => None,
+            };
+            has_any |= prefix_length.is_some();
+            parts.push(IndexPart {
+                column: *column,
+                prefix_length,
+                descending: false,
+            });
+        }
+        if has_prefixes && !has_any {
+            // The same as without.
+            return Ok(None);
+        }
+        self.cut_primary(&mut parts);
+        let layout = self.layout_of(&parts);
+        let fits = !parts.is_empty()
+            && layout.mysql_key_len(layout.declared) as usize <= MAX_KEY_BYTES;
+        Ok(fits.then_some(parts))
+    }
+
+    fn layout_of(&self, parts: &[IndexPart]) -> sheaf_table::KeyLayout {
+        let index = Index {
+            parts: parts.to_vec(),
+            primary: false,
+            unique: false,
+            ..self.definition().primary.clone()
+        };
+        sheaf_table::KeyLayout::secondary(self.definition(), &index)
+    }
+
+    /// Takes columns of the primary key away from the end where every index has them in this order.
+    fn cut_primary(&self, parts: &mut Vec<IndexPart>) {
+        let whole = self.key_columns(parts);
+        while let Some(last) = parts.last() {
+            let shorter = &parts[..parts.len() - 1];
+            if last.prefix_length.is_some() || self.key_columns(shorter) != whole {
+                break;
+            }
+            parts.pop();
+        }
+    }
+
+    /// The columns of an index's keys, those of the primary key behind its own included.
+    fn key_columns(&self, parts: &[IndexPart]) -> Vec<(Option<usize>, Option<u32>)> {
+        let layout = self.layout_of(parts);
+        let parts = layout.parts.iter();
+        parts.map(|part| (part.column, part.prefix_length)).collect()
+    }
+
+    /// Whether an index that plans use begins with these parts, or the primary key does.
+    fn is_there(&self, parts: &[IndexPart]) -> bool {
+        let definition = self.definition();
+        let visible = definition.indexes().filter(|index| !index.invisible);
+        let mut visible = visible.map(|index| index.parts.iter().map(place).collect::<Vec<_>>());
+        let parts: Vec<_> = parts.iter().map(place).collect();
+        visible.any(|known| known.starts_with(&parts))
+    }
+
+    /// The prefix of a column that serves the workload; `None`: the whole column does.
+    fn prefix(&mut self, column: usize, needs: &[TableNeed]) -> Result<Option<u32>> {
+        if let Some(known) = self.prefixes.get(&column) {
+            return Ok(*known);
+        }
+        let found = self.found_prefix(column, needs)?;
+        let found = self.resolved(column, found);
+        self.prefixes.insert(column, found);
+        Ok(found)
+    }
+
+    fn found_prefix(&mut self, column: usize, needs: &[TableNeed]) -> Result<Option<u32>> {
+        let ty = self.definition().columns[column].ty.clone();
+        let is_string = matches!(
+            ty,
+            ColumnType::Char { .. }
+                | ColumnType::VarChar { .. }
+                | ColumnType::Text { .. }
+                | ColumnType::Binary { .. }
+                | ColumnType::VarBinary { .. }
+                | ColumnType::Blob { .. }
+        );
+        if !is_string {
+            return Ok(None);
+        }
+        let searches = needs.iter().flat_map(|need| &need.ranged);
+        let searches = searches.filter(|range| range.column == column);
+        let texts = searches.filter_map(|range| range.begins_with.clone());
+        let shortest = texts.min_by_key(|text| text.chars().count());
+        let (average, has_long) = self.column_bytes(column)?;
+        match shortest {
+            Some(text) => {
+                let most = u32::try_from(text.chars().count()).unwrap_or(MAX_PREFIX);
+                let most = most.clamp(1, MAX_PREFIX);
+                self.shortest_prefix(column, most, Some(&text)).map(Some)
+            }
+            None if self.needs_prefix(column) || has_long || average >= LONG_TEXT_BYTES => {
+                self.shortest_prefix(column, MAX_PREFIX, None).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The shortest prefix that tells nearly as much apart as one of `most` characters.
+    fn shortest_prefix(&mut self, column: usize, most: u32, text: Option<&str>) -> Result<u32> {
+        let mut told = |length: u32| -> Result<(f64, f64)> {
+            let prefix = self.resolved(column, Some(length));
+            let index = self.asked(column, prefix)?;
+            let found = match text {
+                None => 0.0,
+                Some(text) => {
+                    let beginning: String = text.chars().take(length as usize).collect();
+                    let bounds = PartBounds::StartsWith(beginning);
+                    let range = index.layout().range(&[], Some(&bounds)).range;
+                    index.estimate_entries(&range) as f64
+                }
+            };
+            Ok((index.distinct_keys(1), found))
+        };
+        let (distinct, found) = told(most)?;
+        let (mut too_short, mut enough) = (0, most);
+        while enough - too_short > 1 {
+            let middle = too_short + (enough - too_short) / 2;
+            let (of_middle, finds) = told(middle)?;
+            let keeps = of_middle >= distinct * (1.0 - LOST_SHARE)
+                && finds <= (found * (1.0 + LOST_SHARE)).max(found + 1.0);
+            match keeps {
+                true => enough = middle,
+                false => too_short = middle,
+            }
+        }
+        Ok(enough)
+    }
+}
+
+/// What tells the parts of two indexes apart.
+pub(super) fn place(part: &IndexPart) -> (usize, Option<u32>) {
+    (part.column, part.prefix_length)
+}

@@ -1,0 +1,170 @@
+//! ADVISE INDEXES: which indexes would make statements cheaper, and which are not needed.
+//!
+//! ```text
+//!   statement, or digests with their samples
+//!        |  plan each as it is: cost, and what it could use of each table
+//!   candidates: column lists, prefix lengths           sheaf-optimizer/src/advisor/
+//!        |  each a sorted sample in the index's own codec    sheaf-table: HypotheticalIndex
+//!   search: plan again with candidates, take the one that saves most, until none is worth it
+//!        |
+//!   proposals: CREATE INDEX and DROP INDEX, each with the statements that it helps
+//! ```
+//!
+//! Nothing is made. A candidate exists for the planner of this session alone, while the statement runs: names of tables
+//! mean versions of them with more indexes ([`TableNames::with_hypothetical`](sheaf_table::TableNames)). So an index is
+//! judged by the optimizer's own costs, with what is in memory now, and the search takes small steps as Schlosser,
+//! Kossmann and Boissier do ("Efficient Scalable Multi-Attribute Index Selection Using Recursive Strategies", ICDE
+//! 2019).
+//!
+//! Rights: a statement is planned only if the session may run it, and the digests are read only if it may read
+//! `performance_schema`. Of a workload, statements that it may not run are left out.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`workload`] | the statements |
+//! | [`study`] | their plans, with or without candidates |
+//! | [`candidates`] | the candidates of each table |
+//! | [`search`] | which of them to take |
+//! | [`drops`] | indexes that are not needed |
+//! | [`proposal`] | what is shown |
+
+mod candidates;
+mod drops;
+mod proposal;
+mod search;
+mod study;
+mod workload;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sheaf_optimizer::advisor::TableNeed;
+use sheaf_table::Table;
+use sheaf_types::error::codes;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{Advise, Advised};
+use crate::session::Session;
+use crate::session::result::ResultSink;
+
+use candidates::Candidates;
+use search::Search;
+use study::Study;
+
+/// Digests that are looked at: those that took most time.
+const MAX_STATEMENTS: usize = 200;
+/// Rows of the sample of a table.
+const SAMPLE_ROWS: usize = 60_000;
+/// Bytes of the sample of a table.
+const SAMPLE_BYTES: usize = 16 << 20;
+/// Bytes of all samples and candidates.
+const MAX_MEMORY_BYTES: usize = 128 << 20;
+/// Candidates of a table.
+const MAX_CANDIDATES_OF_TABLE: usize = 40;
+/// Indexes that are proposed.
+const MAX_PROPOSED: usize = 32;
+/// Plans that are made.
+const MAX_PLANS: usize = 20_000;
+/// How long is searched. What was found by then is proposed.
+const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// What the running statement plans with, and what is noted of its plans.
+#[derive(Default)]
+pub(crate) struct Hypothesis {
+    /// Tables with indexes that are only thought of.
+    pub(crate) tables: Vec<Arc<Table>>,
+    /// Where plans write down what they could use of tables, if they shall.
+    pub(crate) needs: Option<Vec<TableNeed>>,
+}
+
+/// What is left of what the statement may spend.
+struct Limits {
+    began: Instant,
+    plans: usize,
+    bytes: usize,
+    /// What was not looked at because a limit was reached.
+    is_cut: bool,
+}
+
+impl Limits {
+    /// Whether there is time, and there are plans, for more.
+    fn go_on(&mut self) -> bool {
+        let goes_on = self.plans < MAX_PLANS && self.began.elapsed() < MAX_TIME;
+        self.is_cut |= !goes_on;
+        goes_on
+    }
+
+    /// Takes memory for a sample or a candidate, if there is some.
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.bytes + bytes <= MAX_MEMORY_BYTES;
+        match fits {
+            true => self.bytes += bytes,
+            false => self.is_cut = true,
+        }
+        fits
+    }
+}
+
+impl Session {
+    pub(crate) fn advise(&mut self, advise: Advise, sink: &mut dyn ResultSink) -> Result<()> {
+        // What views are made of is shown to those who may see it.
+        self.statement.is_explained = true;
+        let advised = self.proposals(&advise);
+        self.statement.hypothesis = Hypothesis::default();
+        let rows = proposal::shown(advised?);
+        self.workers.planning().pause();
+        rows.send(sink, self.result_collation_id(), self.end_of_rows())
+    }
+
+    fn proposals(&mut self, advise: &Advise) -> Result<Vec<proposal::Proposal>> {
+        let mut limits = Limits {
+            began: Instant::now(),
+            plans: 0,
+            bytes: 0,
+            is_cut: false,
+        };
+        let (workload, schema) = match &advise.of {
+            Advised::Statement(text) => (vec![self.given_statement(text)], None),
+            Advised::Schema(name) => {
+                self.client.check_sees_database(name)?;
+                (self.statements_of_digests(Some(name))?, Some(name.as_str()))
+            }
+            Advised::Workload => (self.statements_of_digests(None)?, None),
+        };
+        let is_given = matches!(advise.of, Advised::Statement(_));
+        let mut study = Study::new(self, workload, is_given, &mut limits)?;
+        let candidates = Candidates::of(&study, self, &mut limits)?;
+        let mut search = Search::new(&candidates, &mut study, advise.limit_bytes);
+        let chosen = search.choose(self, &mut limits)?;
+        let mut proposals = search.proposals(self, &chosen, &mut limits)?;
+        if !is_given {
+            let made = chosen.iter().map(|chosen| candidates.get(*chosen));
+            let made = made.map(|made| (made.table_id, Arc::clone(&made.index)));
+            proposals.extend(self.indexes_to_drop(schema, &made.collect::<Vec<_>>())?);
+        }
+        let unplanned = study.unplanned;
+        if unplanned > 0 {
+            self.warnings.note(
+                codes::UNKNOWN_ERROR,
+                format!("{unplanned} statements were left out: they cannot be planned, or the account may not run them"),
+            );
+        }
+        if limits.is_cut {
+            self.warnings.note(
+                codes::UNKNOWN_ERROR,
+                "The search ended at a limit of its time, its memory or its plans",
+            );
+        }
+        Ok(proposals)
+    }
+
+    /// Error 1317 or its like if the statement has to end.
+    fn check_advice(&self) -> Result<()> {
+        Ok(self.handle.cancel_flag().check()?)
+    }
+}
+
+/// Error 1235.
+fn not_advised() -> SqlError {
+    SqlError::not_supported_yet("ADVISE INDEXES of this statement")
+}

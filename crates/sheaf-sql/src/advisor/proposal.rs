@@ -1,0 +1,200 @@
+//! What ADVISE INDEXES shows: one row for each index to make or to drop. docs/advisor.md lists the columns.
+
+use sheaf_optimizer::json::{Json, Layout, Object};
+use sheaf_table::{Index, TableDefinition};
+use sheaf_types::text::quoting::quoted_name;
+
+use super::candidates::Candidate;
+use crate::query::rows::{Cell, Cells, Rows};
+
+/// Statements that are listed with an index, at most.
+const MAX_LISTED: usize = 5;
+
+const ONE_LINE: Layout = Layout {
+    one_line: true,
+    end_markers: false,
+};
+
+/// A statement that an index helps.
+pub(super) struct Help {
+    pub digest: Option<String>,
+    pub text: String,
+    pub executions: f64,
+    /// What one execution costs as it is, and with the index alone.
+    pub before_us: f64,
+    pub after_us: f64,
+    /// Entries that are read of the index, EXPLAIN's key_len, and whether no rows are fetched; `None`: it only takes
+    /// part in a merge of indexes, or tells the optimizer something.
+    pub used: Option<(u64, u32, bool)>,
+}
+
+impl Help {
+    pub(super) fn saved_us(&self) -> f64 {
+        self.executions * (self.before_us - self.after_us)
+    }
+}
+
+/// An index to make or to drop.
+pub(super) struct Proposal {
+    action: &'static str,
+    database: String,
+    table: String,
+    index: String,
+    statement: String,
+    reason: String,
+    size_bytes: u64,
+    upkeep_us: Option<f64>,
+    helps: Vec<Help>,
+}
+
+impl Proposal {
+    pub(super) fn create(candidate: &Candidate, helps: Vec<Help>) -> Proposal {
+        let definition = &candidate.table.definition;
+        let index = &candidate.index.definition;
+        let reason = match helps.first().and_then(|help| help.used) {
+            Some((rows, _, true)) => format!("{rows} entries are read, and no rows are fetched"),
+            Some((rows, _, false)) => format!("{rows} entries are read"),
+            None => "indexes are merged".to_string(),
+        };
+        Proposal {
+            action: "CREATE",
+            database: definition.database.clone(),
+            table: definition.name.clone(),
+            index: index.name.clone(),
+            statement: create_statement(definition, index),
+            reason,
+            size_bytes: candidate.bytes,
+            upkeep_us: Some(candidate.upkeep_us),
+            helps,
+        }
+    }
+
+    pub(super) fn drop(
+        definition: &TableDefinition,
+        index: &str,
+        size_bytes: u64,
+        reason: String,
+    ) -> Proposal {
+        Proposal {
+            action: "DROP",
+            database: definition.database.clone(),
+            table: definition.name.clone(),
+            index: index.to_string(),
+            statement: format!(
+                "DROP INDEX {} ON {}",
+                quoted_name(index),
+                table_name(definition)
+            ),
+            reason,
+            size_bytes,
+            upkeep_us: None,
+            helps: Vec::new(),
+        }
+    }
+
+    pub(super) fn saved_us(&self) -> f64 {
+        self.helps.iter().map(Help::saved_us).sum()
+    }
+
+    fn cells(self) -> Vec<Cell> {
+        let has_helps = !self.helps.is_empty();
+        let sum = |of: &dyn Fn(&Help) -> f64| -> f64 {
+            self.helps
+                .iter()
+                .map(|help| help.executions * of(help))
+                .sum()
+        };
+        let cost = |us: f64| Cell::from(has_helps.then(|| whole(us)));
+        let used = self.helps.first().and_then(|help| help.used);
+        let executions: f64 = self.helps.iter().map(|help| help.executions).sum();
+        let (before, after) = (sum(&|help| help.before_us), sum(&|help| help.after_us));
+        vec![
+            self.action.into(),
+            self.database.into(),
+            self.table.into(),
+            self.index.into(),
+            self.statement.into(),
+            self.reason.into(),
+            used.map(|(rows, ..)| rows).into(),
+            used.map(|(_, key_len, _)| u64::from(key_len)).into(),
+            self.size_bytes.into(),
+            cost(before),
+            cost(after),
+            self.upkeep_us.map(whole).into(),
+            cost(executions),
+            has_helps
+                .then(|| Json::List(listed(&self.helps)).print(ONE_LINE))
+                .into(),
+        ]
+    }
+}
+
+fn listed(helps: &[Help]) -> Vec<Json> {
+    let listed = helps.iter().take(MAX_LISTED).map(|help| {
+        let object = Object::new()
+            .with_some("digest", help.digest.clone())
+            .with("statement", help.text.clone())
+            .with("executions", Json::count(help.executions))
+            .with("cost_before_us", Json::count(help.before_us))
+            .with("cost_after_us", Json::count(help.after_us));
+        Json::from(object)
+    });
+    listed.collect()
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "microseconds and counts are not negative, and large ones need no precision"
+)]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}
+
+fn table_name(definition: &TableDefinition) -> String {
+    format!(
+        "{}.{}",
+        quoted_name(&definition.database),
+        quoted_name(&definition.name)
+    )
+}
+
+fn create_statement(definition: &TableDefinition, index: &Index) -> String {
+    let parts = index.parts.iter().map(|part| {
+        let name = quoted_name(&definition.columns[part.column].name);
+        match part.prefix_length {
+            Some(length) => format!("{name}({length})"),
+            None => name,
+        }
+    });
+    format!(
+        "CREATE INDEX {} ON {} ({})",
+        quoted_name(&index.name),
+        table_name(definition),
+        parts.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// The result of the statement.
+pub(super) fn shown(proposals: Vec<Proposal>) -> Rows {
+    let mut rows = Rows::new([
+        ("action", Cells::Text(6)),
+        ("object_schema", Cells::Name),
+        ("object_name", Cells::Name),
+        ("index_name", Cells::Name),
+        ("statement", Cells::Text(u32::MAX)),
+        ("reason", Cells::Text(1024)),
+        ("predicted_rows", Cells::Unsigned),
+        ("key_len", Cells::Unsigned),
+        ("size_bytes", Cells::Unsigned),
+        ("cost_before_us", Cells::Unsigned),
+        ("cost_after_us", Cells::Unsigned),
+        ("upkeep_us", Cells::Unsigned),
+        ("executions", Cells::Unsigned),
+        ("helps", Cells::Text(u32::MAX)),
+    ]);
+    for proposal in proposals {
+        rows.push(proposal.cells());
+    }
+    rows
+}

@@ -1,0 +1,226 @@
+//! Which candidates to take.
+//!
+//! Each round plans the statements with one more candidate, and takes the one that saves most, less what the workload's
+//! changes pay for it. Of candidates that save nearly as much, the smallest is taken. The search ends when none is
+//! worth it, and then what became superfluous is put back:
+//!
+//! ```text
+//!   {}  ->  (a)  ->  (a) (b, c)  ->  (a) (b, c) (a, d)  ->  (b, c) (a, d)
+//! ```
+
+use std::collections::BTreeMap;
+
+use super::candidates::{Candidate, Candidates};
+use super::proposal::{Help, Proposal};
+use super::study::Study;
+use super::{Limits, MAX_PROPOSED};
+use crate::error::Result;
+use crate::session::Session;
+
+/// A statement is helped if it costs no more than this share of what it costs without.
+const HELPED_SHARE: f64 = 0.9;
+/// Less than this is not worth an index, in microseconds for each execution.
+const LEAST_SAVED_US: f64 = 20.0;
+/// A smaller candidate is taken if it saves this share of what the best one does.
+const NEARLY_AS_MUCH: f64 = 0.9;
+
+/// See the module's comment.
+pub(super) struct Search<'s> {
+    candidates: &'s Candidates,
+    study: &'s mut Study,
+    limit_bytes: Option<u64>,
+}
+
+impl<'s> Search<'s> {
+    pub(super) fn new(
+        candidates: &'s Candidates,
+        study: &'s mut Study,
+        limit_bytes: Option<u64>,
+    ) -> Search<'s> {
+        Search {
+            candidates,
+            study,
+            limit_bytes,
+        }
+    }
+
+    /// The candidates that are worth their upkeep.
+    pub(super) fn choose(
+        &mut self,
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<Vec<usize>> {
+        let mut chosen: Vec<usize> = Vec::new();
+        while chosen.len() < MAX_PROPOSED {
+            match self.next(&chosen, session, limits)? {
+                Some(next) => chosen.push(next),
+                None => break,
+            }
+        }
+        self.put_back(&mut chosen, session, limits)?;
+        Ok(chosen)
+    }
+
+    fn bytes(&self, chosen: &[usize]) -> u64 {
+        let bytes = chosen.iter().map(|number| self.candidates.get(*number).bytes);
+        bytes.sum()
+    }
+
+    fn next(
+        &mut self,
+        chosen: &[usize],
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<Option<usize>> {
+        let taken = self.bytes(chosen);
+        let mut worth: BTreeMap<usize, f64> = BTreeMap::new();
+        for number in 0..self.candidates.len() {
+            let candidate = self.candidates.get(number);
+            let fits = self
+                .limit_bytes
+                .is_none_or(|limit| taken + candidate.bytes <= limit);
+            if chosen.contains(&number) || !fits {
+                continue;
+            }
+            if !limits.go_on() {
+                break;
+            }
+            let mut more = chosen.to_vec();
+            more.push(number);
+            let saved = self.saved(chosen, &more, candidate, session, limits)?;
+            let benefit = saved - candidate.upkeep_us;
+            if saved > 0.0 && benefit > 0.0 {
+                worth.insert(number, benefit);
+            }
+        }
+        let best = worth.values().copied().fold(0.0, f64::max);
+        let good = worth.into_iter();
+        let good = good.filter(|(_, benefit)| *benefit >= best * NEARLY_AS_MUCH);
+        let size = |number: usize| {
+            let candidate = self.candidates.get(number);
+            (candidate.bytes, candidate.index.definition.parts.len())
+        };
+        let mut good: Vec<(usize, f64)> = good.collect();
+        good.sort_by(|a, b| size(a.0).cmp(&size(b.0)).then(b.1.total_cmp(&a.1)));
+        Ok(good.first().map(|(number, _)| *number))
+    }
+
+    /// Microseconds that the workload saves with `more` over `fewer`, which differ by a candidate.
+    fn saved(
+        &mut self,
+        fewer: &[usize],
+        more: &[usize],
+        candidate: &Candidate,
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<f64> {
+        let mut saved = 0.0;
+        for position in 0..self.study.statements.len() {
+            let studied = &self.study.statements[position];
+            if !studied.reads(candidate.table_id) {
+                continue;
+            }
+            let executions = studied.statement.executions;
+            let before = self.cost(position, fewer, session, limits)?;
+            let after = self.cost(position, more, session, limits)?;
+            if is_helped(before, after) {
+                saved += executions * (before - after);
+            }
+        }
+        Ok(saved)
+    }
+
+    fn cost(
+        &mut self,
+        position: usize,
+        chosen: &[usize],
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<f64> {
+        let planner = (self.candidates, session);
+        self.study.cost(position, chosen, planner, limits)
+    }
+
+    /// Takes candidates out that later ones have made superfluous.
+    fn put_back(
+        &mut self,
+        chosen: &mut Vec<usize>,
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<()> {
+        let mut position = 0;
+        while position < chosen.len() {
+            let number = chosen[position];
+            let mut without = chosen.clone();
+            without.remove(position);
+            let candidate = self.candidates.get(number);
+            let saved = self.saved(&without, chosen, candidate, session, limits)?;
+            match saved > candidate.upkeep_us {
+                true => position += 1,
+                false => *chosen = without,
+            }
+        }
+        Ok(())
+    }
+
+    /// What is proposed to be made, the most useful first.
+    pub(super) fn proposals(
+        &mut self,
+        session: &mut Session,
+        chosen: &[usize],
+        limits: &mut Limits,
+    ) -> Result<Vec<Proposal>> {
+        let mut proposals = Vec::new();
+        for number in chosen {
+            let candidate = self.candidates.get(*number);
+            let alone = [*number];
+            let mut helps = Vec::new();
+            for position in 0..self.study.statements.len() {
+                if !self.study.statements[position].reads(candidate.table_id) {
+                    continue;
+                }
+                let before = self.study.statements[position].cost_us;
+                let after = self.cost(position, &alone, session, limits)?;
+                if !is_helped(before, after) {
+                    continue;
+                }
+                let studied = &self.study.statements[position];
+                let planned = studied.planned_with(&alone, (self.candidates, &mut *session))?;
+                let mut uses = planned.uses.into_iter();
+                let used = uses.find(|used| {
+                    let is_it = used.table.definition.id == candidate.table_id;
+                    is_it && used.secondary.is_some_and(|at| used.table.is_hypothetical(at))
+                });
+                helps.push(Help {
+                    digest: studied.statement.digest.clone(),
+                    text: studied.statement.text.clone(),
+                    executions: studied.statement.executions,
+                    before_us: before,
+                    after_us: after,
+                    used: used.map(|used| (used.rows, used.key_len, used.is_covering)),
+                });
+            }
+            helps.sort_by(|a, b| b.saved_us().total_cmp(&a.saved_us()));
+            proposals.push(Proposal::create(candidate, helps));
+        }
+        proposals.sort_by(|a, b| b.saved_us().total_cmp(&a.saved_us()));
+        Ok(proposals)
+    }
+}
+
+/// Whether a statement gains enough.
+fn is_helped(before_us: f64, after_us: f64) -> bool {
+    after_us <= before_us * HELPED_SHARE && before_us - after_us >= LEAST_SAVED_US
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_no_help() {
+        assert!(is_helped(1_000.0, 100.0));
+        assert!(!is_helped(1_000.0, 950.0), "a small share");
+        assert!(!is_helped(15.0, 1.0), "a small time");
+    }
+}

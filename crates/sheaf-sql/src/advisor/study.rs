@@ -1,0 +1,283 @@
+//! The plans of the workload's statements, as they are and with candidates.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sheaf_optimizer::advisor::{IndexInUse, TableNeed, indexes_in_use};
+use sheaf_table::Table;
+use sqlparser::ast;
+
+use super::candidates::Candidates;
+use super::workload::WorkloadStatement;
+use super::{Limits, not_advised};
+use crate::error::{Result, SqlError};
+use crate::parser::change::name_of;
+use crate::parser::statement::Update;
+use crate::parser::{Parsed, Statement, parse_statement, scan};
+use crate::session::Session;
+use crate::statement::properties::properties_of;
+
+/// What a statement changes of a table, each time that it runs.
+pub(super) struct TableChange {
+    pub table_id: u64,
+    pub rows: f64,
+    /// Entries that each row takes out and puts in, together, of an index that is changed.
+    pub entries: f64,
+    /// The columns that are given other values; `None`: whole rows come or go.
+    pub columns: Option<Vec<usize>>,
+}
+
+/// A statement with its plan as it is.
+pub(super) struct Studied {
+    pub statement: WorkloadStatement,
+    ast: Statement,
+    pub cost_us: f64,
+    pub needs: Vec<TableNeed>,
+    pub changes: Vec<TableChange>,
+}
+
+/// What a plan is expected to cost, and what it reads.
+pub(super) struct PlannedCost {
+    pub cost_us: f64,
+    pub rows: f64,
+    pub uses: Vec<IndexInUse>,
+}
+
+/// See the module's comment.
+pub(super) struct Study {
+    pub statements: Vec<Studied>,
+    /// How many statements could not be planned.
+    pub unplanned: usize,
+    /// By statement, and the candidates on its tables.
+    known: BTreeMap<(usize, Vec<usize>), f64>,
+}
+
+impl Study {
+    /// Plans all statements as they are. Errors of one that `is_given` are the caller's.
+    pub(super) fn new(
+        session: &mut Session,
+        workload: Vec<WorkloadStatement>,
+        is_given: bool,
+        limits: &mut Limits,
+    ) -> Result<Study> {
+        let mut study = Study {
+            statements: Vec::new(),
+            unplanned: 0,
+            known: BTreeMap::new(),
+        };
+        for statement in workload {
+            session.check_advice()?;
+            if !limits.go_on() {
+                break;
+            }
+            limits.plans += 1;
+            match session.study(statement) {
+                Ok(studied) => study.statements.push(studied),
+                Err(error) if is_given => return Err(error),
+                Err(error) if error.code == SqlError::query_interrupted().code => {
+                    return Err(error);
+                }
+                Err(_) => study.unplanned += 1,
+            }
+        }
+        Ok(study)
+    }
+
+    /// The tables that statements read by conditions, joins, orders or groups, or change.
+    pub(super) fn tables(&self) -> Vec<Arc<Table>> {
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        for need in self.statements.iter().flat_map(|studied| &studied.needs) {
+            if !tables.iter().any(|known| known.is_version_of(&need.table)) {
+                tables.push(Arc::clone(&need.table));
+            }
+        }
+        tables
+    }
+
+    /// What a statement costs with these candidates, of which those on other tables make no difference.
+    pub(super) fn cost(
+        &mut self,
+        position: usize,
+        chosen: &[usize],
+        (candidates, session): (&Candidates, &mut Session),
+        limits: &mut Limits,
+    ) -> Result<f64> {
+        let studied = &self.statements[position];
+        let mut own: Vec<usize> = chosen
+            .iter()
+            .copied()
+            .filter(|candidate| {
+                let table = candidates.get(*candidate).table_id;
+                studied.reads(table)
+            })
+            .collect();
+        own.sort_unstable();
+        if own.is_empty() {
+            return Ok(studied.cost_us);
+        }
+        let key = (position, own);
+        if let Some(known) = self.known.get(&key) {
+            return Ok(*known);
+        }
+        limits.plans += 1;
+        let cost = studied.planned_with(&key.1, (candidates, session))?.cost_us;
+        self.known.insert(key, cost);
+        Ok(cost)
+    }
+}
+
+impl Studied {
+    /// Whether it reads a table.
+    pub(super) fn reads(&self, table_id: u64) -> bool {
+        let mut needs = self.needs.iter();
+        needs.any(|need| need.table.definition.id == table_id)
+    }
+
+    /// Its plan with these candidates.
+    pub(super) fn planned_with(
+        &self,
+        chosen: &[usize],
+        (candidates, session): (&Candidates, &mut Session),
+    ) -> Result<PlannedCost> {
+        session.check_advice()?;
+        session.statement.hypothesis.tables = candidates.tables_with(chosen);
+        session.enter_database(self.statement.database.as_deref());
+        session.check_to_advise(&self.ast)?;
+        let planned = session.planned_cost(self.ast.clone(), &self.statement.text);
+        session.statement.hypothesis.tables.clear();
+        planned
+    }
+}
+
+impl Session {
+    /// Makes a database the current one, until the request ends.
+    fn enter_database(&mut self, database: Option<&str>) {
+        if self.database.as_deref() != database {
+            let own = std::mem::replace(&mut self.database, database.map(str::to_string));
+            self.statement.own_database.get_or_insert(own);
+        }
+    }
+
+    /// Errors for a statement that the session may not run.
+    fn check_to_advise(&mut self, statement: &Statement) -> Result<()> {
+        let properties = properties_of(statement);
+        self.check_requirement(properties.requirement)?;
+        self.table_locks.check_used(
+            properties.under_lock_tables,
+            self.database.as_deref(),
+            self.table_names(),
+        )
+    }
+
+    /// Plans a statement as it is.
+    fn study(&mut self, statement: WorkloadStatement) -> Result<Studied> {
+        self.enter_database(statement.database.as_deref());
+        let text: Cow<'_, str> = scan::resolve_executable_comments(&statement.text);
+        let text = text.into_owned();
+        let (range, _) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
+        let text = text[range].to_string();
+        let ast = parse_statement(&text, &self.dialect())?;
+        if !matches!(
+            ast,
+            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+        ) {
+            return Err(not_advised());
+        }
+        self.check_to_advise(&ast)?;
+        self.statement.hypothesis.needs = Some(Vec::new());
+        let planned = self.planned_cost(ast.clone(), &text);
+        let needs = self.statement.hypothesis.needs.take().unwrap_or_default();
+        let planned = planned?;
+        let changes = self.changes_of(&ast, &needs, (planned.rows, statement.changed_rows))?;
+        Ok(Studied {
+            statement: WorkloadStatement { text, ..statement },
+            ast,
+            cost_us: planned.cost_us,
+            needs,
+            changes,
+        })
+    }
+
+    /// Plans a statement's query, and forgets the plan. It locks no rows.
+    fn planned_cost(&mut self, statement: Statement, text: &str) -> Result<PlannedCost> {
+        let mark = self.warnings.mark();
+        let planned = self.plan_of_statement(Parsed::new(statement, text));
+        // What is said of the statement's hints is said when it runs.
+        self.warnings.back_to(mark);
+        Ok(match planned? {
+            Some(planned) => PlannedCost {
+                cost_us: planned.physical.cost_us,
+                rows: planned.physical.rows,
+                uses: indexes_in_use(&planned.physical),
+            },
+            None => PlannedCost {
+                cost_us: 0.0,
+                rows: 1.0,
+                uses: Vec::new(),
+            },
+        })
+    }
+
+    /// What a statement changes. `rows`: those that its query is estimated to find, and those that it was counted to
+    /// change.
+    fn changes_of(
+        &self,
+        statement: &Statement,
+        needs: &[TableNeed],
+        (found, counted): (f64, Option<f64>),
+    ) -> Result<Vec<TableChange>> {
+        let changed = needs.iter().filter(|need| need.is_changed);
+        let rows = counted.unwrap_or(found);
+        Ok(match statement {
+            Statement::Insert(insert) => {
+                let ast::TableObject::TableName(name) = &insert.table else {
+                    return Ok(Vec::new());
+                };
+                let (database, table) = self.resolve(&name_of(name)?)?;
+                let table = self.table_names().table(&database, &table)?;
+                let values = match insert.source.as_ref().map(|source| source.body.as_ref()) {
+                    Some(ast::SetExpr::Values(values)) => values.rows.len() as f64,
+                    _ => found,
+                };
+                vec![TableChange {
+                    table_id: table.definition.id,
+                    rows: counted.unwrap_or(values),
+                    entries: if insert.replace_into { 2.0 } else { 1.0 },
+                    columns: None,
+                }]
+            }
+            Statement::Delete(_) => changed
+                .map(|need| TableChange {
+                    table_id: need.table.definition.id,
+                    rows,
+                    entries: 1.0,
+                    columns: None,
+                })
+                .collect(),
+            Statement::Update(update) => changed
+                .map(|need| TableChange {
+                    table_id: need.table.definition.id,
+                    rows,
+                    // The old entry is taken out, and the new one put in.
+                    entries: 2.0,
+                    columns: Some(assigned_columns(update, &need.table)),
+                })
+                .collect(),
+            _ => Vec::new(),
+        })
+    }
+}
+
+/// The columns of a table that an UPDATE may assign to, by their names alone.
+fn assigned_columns(update: &Update, table: &Table) -> Vec<usize> {
+    let assigned = update.assignments.iter();
+    let columns = assigned.filter_map(|assignment| {
+        let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+            return None;
+        };
+        let name = name.0.last()?.as_ident()?;
+        table.definition.column_position(&name.value)
+    });
+    columns.collect()
+}

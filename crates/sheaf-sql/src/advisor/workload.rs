@@ -1,0 +1,88 @@
+//! The statements that indexes are to help: one that is given, or the samples of digests.
+
+use super::MAX_STATEMENTS;
+use crate::error::Result;
+use crate::session::Session;
+use crate::virtual_database::PERFORMANCE_SCHEMA;
+
+/// The table that the digests are read from.
+const DIGESTS: &str = "events_statements_summary_by_digest";
+
+/// A statement of the workload.
+pub(super) struct WorkloadStatement {
+    pub text: String,
+    /// The database that is current for it.
+    pub database: Option<String>,
+    /// `None`: it is given.
+    pub digest: Option<String>,
+    /// How often it ran.
+    pub executions: f64,
+    /// Rows that it has changed each time, if that was counted.
+    pub changed_rows: Option<f64>,
+}
+
+impl Session {
+    pub(super) fn given_statement(&self, text: &str) -> WorkloadStatement {
+        WorkloadStatement {
+            text: self.text_by_mode(text).into_owned(),
+            database: self.database.clone(),
+            digest: None,
+            executions: 1.0,
+            changed_rows: None,
+        }
+    }
+
+    /// Samples of the digests that took most time, of one database or of all. Error 1142 for accounts that may not read
+    /// the digests.
+    pub(super) fn statements_of_digests(
+        &self,
+        schema: Option<&str>,
+    ) -> Result<Vec<WorkloadStatement>> {
+        self.client.check_read(PERFORMANCE_SCHEMA, DIGESTS)?;
+        let mut digests = self.engine.digests_of_statements();
+        digests.retain(|(name, sums)| {
+            let of = name.as_ref().and_then(|name| name.schema.as_deref());
+            name.is_some()
+                && !sums.sample.text.is_empty()
+                && schema.is_none_or(|schema| of == Some(schema))
+                && is_advisable(&sums.sample.text)
+        });
+        digests.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.sum_nanos));
+        digests.truncate(MAX_STATEMENTS);
+        let statements = digests.into_iter().map(|(name, sums)| WorkloadStatement {
+            text: sums.sample.text,
+            database: name.as_ref().and_then(|name| name.schema.clone()),
+            digest: name.map(|name| name.digest.hex()),
+            executions: sums.count as f64,
+            changed_rows: Some(sums.rows_affected as f64 / sums.count.max(1) as f64),
+        });
+        Ok(statements.collect())
+    }
+}
+
+/// Whether a text may be a statement that reads or changes rows.
+fn is_advisable(text: &str) -> bool {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    let word = text.split(|c: char| !c.is_ascii_alphabetic()).next();
+    let word = word.unwrap_or_default();
+    let words = [
+        "SELECT", "WITH", "TABLE", "INSERT", "REPLACE", "UPDATE", "DELETE",
+    ];
+    // A comment in front says nothing.
+    word.is_empty() || words.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_about_rows_are_told_by_their_first_word() {
+        for text in ["select 1", "(SELECT 1)", "/* c */ select 1", "with a as (select 1) select 1"] {
+            assert!(is_advisable(text), "{text}");
+        }
+        for text in ["SET a = 1", "SHOW TABLES", "CREATE TABLE t (a INT)", "selected"] {
+            assert!(!is_advisable(text), "{text}");
+        }
+    }
+}
