@@ -11,11 +11,13 @@
 //!                                             a d
 //!   each also with all other columns that are read, if these are few
 //! ```
+//!
+//! An index with all columns is a second copy of the table, which nobody wants for a `SELECT *`.
 
 use super::needs::TableNeed;
 
 /// Columns that are added to an index so that rows need not be fetched, at most.
-pub const MAX_COVERING_COLUMNS: usize = 6;
+pub const MAX_COVERING_COLUMNS: usize = 3;
 
 /// Columns of a candidate, at most, those for covering not counted.
 const MAX_COLUMNS: usize = 5;
@@ -71,6 +73,7 @@ pub fn column_lists(
             let others: Vec<usize> = others.filter(|column| !list.contains(column)).collect();
             let fits = !others.is_empty()
                 && others.len() <= MAX_COVERING_COLUMNS
+                && need.read.len() < need.table.definition.visible_columns().count()
                 && need.read.iter().all(|column| may_cover(*column));
             fits.then(|| with(list, &others))
         })

@@ -1,10 +1,9 @@
 //! The candidates of each table: column lists with prefix lengths, as hypothetical indexes.
 //!
 //! **Prefixes.** A column that LIKE 'text%' searches gets a prefix no longer than the shortest text of the workload:
-//! with a longer one, some engines cannot use the index at all, and no engine finds more by it. It gets a shorter one
-//! where that keeps the selectivity: both the entries that the shortest search finds, and the number of distinct
-//! beginnings, stay within a twentieth. A long text that is compared with `=` gets the prefix that tells nearly all
-//! values apart.
+//! with a longer one, some engines cannot use the index at all, and no engine finds more by it. It gets the shortest one
+//! that keeps the selectivity: no search finds more than a twentieth of entries more. A long text that is compared with
+//! `=` gets the prefix that tells nearly all values apart.
 //!
 //! **What is left out.** Lists that an index of the table has already, lists that the primary key begins with, and
 //! columns of the primary key at the end, where every index has them anyway.
@@ -399,46 +398,57 @@ impl Candidacy<'_> {
         }
         let searches = needs.iter().flat_map(|need| &need.ranged);
         let searches = searches.filter(|range| range.column == column);
-        let texts = searches.filter_map(|range| range.begins_with.clone());
-        let shortest = texts.min_by_key(|text| text.chars().count());
+        let texts: Vec<String> = searches
+            .filter_map(|range| range.begins_with.clone())
+            .collect();
+        let is_compared = needs
+            .iter()
+            .any(|need| need.equal.contains(&column) || need.joined.contains(&column));
+        let shortest = texts.iter().map(|text| text.chars().count()).min();
         let (average, has_long) = self.column_bytes(column)?;
         match shortest {
-            Some(text) => {
-                let most = u32::try_from(text.chars().count()).unwrap_or(MAX_PREFIX);
+            Some(characters) => {
+                let most = u32::try_from(characters).unwrap_or(MAX_PREFIX);
                 let most = most.clamp(1, MAX_PREFIX);
-                self.shortest_prefix(column, most, Some(&text)).map(Some)
+                self.shortest_prefix(column, most, (&texts, is_compared))
+                    .map(Some)
             }
-            None if self.needs_prefix(column) || has_long || average >= LONG_TEXT_BYTES => {
-                self.shortest_prefix(column, MAX_PREFIX, None).map(Some)
-            }
+            None if self.needs_prefix(column) || has_long || average >= LONG_TEXT_BYTES => self
+                .shortest_prefix(column, MAX_PREFIX, (&texts, true))
+                .map(Some),
             None => Ok(None),
         }
     }
 
-    /// The shortest prefix that tells nearly as much apart as one of `most` characters.
-    fn shortest_prefix(&mut self, column: usize, most: u32, text: Option<&str>) -> Result<u32> {
-        let mut told = |length: u32| -> Result<(f64, f64)> {
+    /// The shortest prefix by which searches for beginnings find hardly more than by one of `most` characters, and that
+    /// tells nearly as many values apart if they are compared.
+    fn shortest_prefix(
+        &mut self,
+        column: usize,
+        most: u32,
+        (texts, is_compared): (&[String], bool),
+    ) -> Result<u32> {
+        let mut told = |length: u32| -> Result<(f64, Vec<f64>)> {
             let prefix = self.resolved(column, Some(length));
             let index = self.asked(column, prefix)?;
-            let found = match text {
-                None => 0.0,
-                Some(text) => {
-                    let beginning: String = text.chars().take(length as usize).collect();
-                    let bounds = PartBounds::StartsWith(beginning);
-                    let range = index.layout().range(&[], Some(&bounds)).range;
-                    index.estimate_entries(&range) as f64
-                }
-            };
-            Ok((index.distinct_keys(1), found))
+            let found = texts.iter().map(|text| {
+                let beginning: String = text.chars().take(length as usize).collect();
+                let bounds = PartBounds::StartsWith(beginning);
+                let range = index.layout().range(&[], Some(&bounds)).range;
+                index.estimate_entries(&range) as f64
+            });
+            Ok((index.distinct_keys(1), found.collect()))
         };
         let (distinct, found) = told(most)?;
         let (mut too_short, mut enough) = (0, most);
         while enough - too_short > 1 {
             let middle = too_short + (enough - too_short) / 2;
             let (of_middle, finds) = told(middle)?;
-            let keeps = of_middle >= distinct * (1.0 - LOST_SHARE)
-                && finds <= (found * (1.0 + LOST_SHARE)).max(found + 1.0);
-            match keeps {
+            let tells = !is_compared || of_middle >= distinct * (1.0 - LOST_SHARE);
+            let mut pairs = finds.iter().zip(&found);
+            let finds_no_more =
+                pairs.all(|(finds, found)| *finds <= (found * (1.0 + LOST_SHARE)).max(found + 1.0));
+            match tells && finds_no_more {
                 true => enough = middle,
                 false => too_short = middle,
             }

@@ -1,5 +1,6 @@
 //! Statements through an engine, as a client sees them.
 
+mod advisor;
 mod compatibility;
 mod constants;
 mod definitions;

@@ -1,0 +1,163 @@
+//! ADVISE INDEXES.
+
+use super::Bench;
+
+const TABLE: &str = "CREATE TABLE infamous_table (id INT PRIMARY KEY, member_id INT, email VARCHAR(255), \
+                     msg_type VARCHAR(255), t2send INT, flag INT, sent INT, KEY t_msg (t2send, msg_type(5)))";
+
+/// Beginnings of message types. Four characters tell `abc:` from its neighbours, and `prefi` needs five.
+const TYPES: [&str; 16] = [
+    "abc:", "abcd", "abce", "abcf", "prefix", "prefab", "prefer", "pretty", "new:", "old:", "spam",
+    "ham:", "list", "digest", "alert", "reply",
+];
+
+/// 20,000 rows: each type has a sixteenth of them, and a tenth are to be sent late.
+fn infamous() -> Bench {
+    let mut bench = Bench::new();
+    bench.ok(TABLE);
+    for first in (0..20_000).step_by(2_000) {
+        let rows = (first..first + 2_000).map(|id| {
+            let (kind, late) = (TYPES[id % 16], (id / 16) % 10 == 0);
+            let t2send = if late { 2_000 + id % 500 } else { id % 1_234 };
+            let (email, type_of) = (format!("user{id}@example.com"), format!("{kind}{}", id % 7));
+            format!("({id}, {}, '{email}', '{type_of}', {t2send}, 0, 1)", id % 100)
+        });
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        bench.ok(&format!("INSERT INTO infamous_table VALUES {rows}"));
+    }
+    bench.ok("ANALYZE TABLE infamous_table");
+    bench
+}
+
+/// What is proposed: the statement, and the entries that are expected to be read.
+fn advice(bench: &mut Bench, sql: &str) -> Vec<(String, f64)> {
+    let rows = bench.rows(sql);
+    let cells = rows.iter().map(|row| {
+        let mut cells = row.split('|');
+        let statement = cells.nth(4).unwrap_or_default().to_string();
+        let rows = cells.nth(1).and_then(|rows| rows.parse().ok());
+        (statement, rows.unwrap_or(0.0))
+    });
+    cells.collect()
+}
+
+fn of_one(bench: &mut Bench, statement: &str) -> Vec<(String, f64)> {
+    let literal = statement.replace('\'', "''");
+    advice(bench, &format!("ADVISE INDEXES FOR '{literal}'"))
+}
+
+fn statements(advice: &[(String, f64)]) -> Vec<&str> {
+    advice.iter().map(|(statement, _)| statement.as_str()).collect()
+}
+
+/// The table of many a complaint: the range comes first in the index, and the prefix is longer than what is searched.
+#[test]
+fn a_prefix_is_as_long_as_the_search_and_the_selective_column_comes_first() {
+    let mut bench = infamous();
+    for (text, length) in [("abc:", 4), ("prefix", 5)] {
+        let search = format!("t2send > 1234 AND msg_type LIKE '{text}%'");
+        let advice = of_one(
+            &mut bench,
+            &format!("SELECT * FROM infamous_table WHERE {search}"),
+        );
+        let expected = format!(
+            "CREATE INDEX `idx_msg_type_t2send` ON `test`.`infamous_table` (`msg_type`({length}), `t2send`)"
+        );
+        assert_eq!(statements(&advice), [expected.as_str()]);
+        // What was promised is what the index gives.
+        bench.ok(&advice[0].0);
+        let plan = bench.rows(&format!(
+            "EXPLAIN SELECT * FROM infamous_table FORCE INDEX (idx_msg_type_t2send) WHERE {search}"
+        ));
+        let rows: f64 = plan[0].split('|').nth(9).unwrap_or_default().parse().unwrap();
+        let ratio = advice[0].1 / rows;
+        assert!((1.0 / 1.3..=1.3).contains(&ratio), "{} {rows}", advice[0].1);
+        bench.ok("DROP INDEX idx_msg_type_t2send ON infamous_table");
+    }
+}
+
+#[test]
+fn nothing_is_made_and_nothing_is_proposed_that_is_there() {
+    let mut bench = infamous();
+    let before = bench.rows("SHOW CREATE TABLE infamous_table");
+    let by_email = "SELECT id FROM infamous_table WHERE email = 'user7@example.com'";
+    let advice = of_one(&mut bench, by_email);
+    let index = "CREATE INDEX `idx_email` ON `test`.`infamous_table` (`email`)";
+    assert_eq!(statements(&advice), [index]);
+    assert_eq!(bench.rows("SHOW CREATE TABLE infamous_table"), before);
+    bench.ok(index);
+    assert_eq!(of_one(&mut bench, by_email), []);
+    assert_eq!(of_one(&mut bench, "SELECT * FROM infamous_table WHERE id = 7"), []);
+    assert_eq!(of_one(&mut bench, "SELECT 1"), []);
+}
+
+#[test]
+fn orders_joins_and_changes_are_helped() {
+    let mut bench = infamous();
+    let order = "SELECT * FROM infamous_table ORDER BY member_id DESC, id DESC LIMIT 10";
+    let by_member = "CREATE INDEX `idx_member_id` ON `test`.`infamous_table` (`member_id`)";
+    assert_eq!(statements(&of_one(&mut bench, order)), [by_member]);
+    bench.ok("CREATE TABLE member (id INT PRIMARY KEY, name VARCHAR(20))");
+    bench.ok("INSERT INTO member VALUES (1, 'one'), (2, 'two'), (3, 'three')");
+    let join = "SELECT i.email FROM member m JOIN infamous_table i ON i.member_id = m.id WHERE m.name = 'two'";
+    assert_eq!(statements(&of_one(&mut bench, join)), [by_member]);
+    for change in [
+        "UPDATE infamous_table SET flag = 1 WHERE member_id = 5",
+        "DELETE FROM infamous_table WHERE member_id = 5",
+    ] {
+        assert_eq!(statements(&of_one(&mut bench, change)), [by_member], "{change}");
+    }
+    assert_eq!(bench.rows("SELECT COUNT(*) FROM infamous_table"), ["20000"]);
+    assert_eq!(of_one(&mut bench, "INSERT INTO member VALUES (4, 'four')"), []);
+}
+
+#[test]
+fn an_index_has_to_be_worth_its_upkeep() {
+    let mut bench = infamous();
+    let search = "SELECT email FROM infamous_table WHERE member_id = 7 AND sent = 0";
+    bench.ok(search);
+    // The rows were all written since the start.
+    let made = |advice: Vec<(String, f64)>| {
+        let made = advice.into_iter().map(|(statement, _)| statement);
+        made.filter(|statement| statement.starts_with("CREATE"))
+            .collect::<Vec<_>>()
+    };
+    let advised = advice(&mut bench, "ADVISE INDEXES FOR SCHEMA test");
+    assert_eq!(made(advised), Vec::<String>::new());
+    bench.ok("TRUNCATE TABLE performance_schema.events_statements_summary_by_digest");
+    for _ in 0..20 {
+        bench.ok(search);
+    }
+    let advised = made(advice(&mut bench, "ADVISE INDEXES"));
+    assert_eq!(advised.len(), 1, "{advised:?}");
+    assert!(advised[0].contains("(`member_id`"), "{advised:?}");
+    // There is no room for it.
+    let advised = made(advice(&mut bench, "ADVISE INDEXES LIMIT 1000"));
+    assert_eq!(advised, Vec::<String>::new());
+}
+
+#[test]
+fn indexes_that_are_not_needed_are_proposed_to_be_dropped() {
+    let mut bench = Bench::new();
+    bench.ok(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, KEY a (a), KEY ab (a, b), KEY b (b), \
+         KEY b_id (b, id), KEY c (c), UNIQUE KEY u (c, b))",
+    );
+    bench.ok("INSERT INTO t VALUES (1, 1, 1, 1)");
+    bench.ok("SELECT id FROM t FORCE INDEX (ab) WHERE a = 1");
+    bench.ok("SELECT a FROM t FORCE INDEX (b) WHERE b = 1");
+    let advised = advice(&mut bench, "ADVISE INDEXES FOR SCHEMA test");
+    let expected = ["a", "b_id", "c"].map(|index| format!("DROP INDEX `{index}` ON `test`.`t`"));
+    assert_eq!(statements(&advised), expected);
+}
+
+#[test]
+fn what_cannot_be_advised_is_refused() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.error("ADVISE INDEXES FOR 'SET @a = 1'"), 1235);
+    assert_eq!(bench.error("ADVISE INDEXES FOR 'SELECT * FROM nothing'"), 1146);
+    assert_eq!(bench.error("ADVISE INDEXES FOR 'SELEC 1'"), 1064);
+    assert_eq!(bench.error("ADVISE INDEXES FOR ''"), 1065);
+    assert_eq!(bench.error("ADVISE INDEXES FOR 'SELECT 1' VERIFY"), 1235);
+    assert_eq!(bench.error("ADVISE INDEXES LIMIT all"), 1064);
+}
