@@ -211,7 +211,7 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-optimizer",
         &[
             "cost", "settings", "hints", "logical", "estimate", "json", "trace", "explain",
-            "access", "adaptive", "physical", "join",
+            "access", "adaptive", "physical", "join", "advisor",
         ],
     ),
     (
@@ -258,6 +258,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "accounts",
             "resource_groups",
             "catalog_views",
+            "advisor",
             "direct",
             "engine",
         ],

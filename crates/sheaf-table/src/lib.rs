@@ -73,10 +73,8 @@ pub use lock::table_lock::{
 };
 pub use lock::user_lock::{MAX_USER_LOCKS, UserLockError, UserLocks};
 pub use progress::{NoProgress, Progress};
-pub use statistics::{
-    AnalyzeOptions, ColumnEstimator, ColumnStatistics, HypotheticalIndex, IndexTree, RowSample,
-    SampleLimits, TableStatistics,
-};
+pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;
-pub use table::reference_lookup::take_reference_lookups;
+pub use table::hypothetical_index::{HypotheticalIndex, IndexTree};
+pub use table::row_sample::{RowSample, SampleLimits};
 pub use table::{InsertOutcome, RowToChange, Table};

@@ -2,7 +2,7 @@
 //! that, and what keeping an index costs.
 //!
 //! There is no second cost model. A candidate becomes a
-//! [hypothetical index](sheaf_table::statistics::hypothetical_index) of the table, the statement is planned once more,
+//! [hypothetical index](sheaf_table::table::hypothetical_index) of the table, the statement is planned once more,
 //! and the plan's cost is compared. So what the advisor promises is what the optimizer will choose.
 //!
 //! | file | what it holds |

@@ -118,7 +118,8 @@ fn need_of(scan: &TableScan, source: &SheafTableSource) -> Result<TableNeed> {
             need.add_term(term);
         }
         if let (Term::Opaque, Some(column)) = (&term, compared_with_outside(expr)) {
-            need.joined.extend(definition.position_in_plan(&column.name));
+            need.joined
+                .extend(definition.position_in_plan(&column.name));
         }
     }
     read.retain(|column| *column != clustered_key);

@@ -1,7 +1,7 @@
 //! The candidates of each table: column lists with prefix lengths, as hypothetical indexes.
 //!
 //! **Prefixes.** A column that LIKE 'text%' searches gets a prefix no longer than the shortest text of the workload:
-//! with a longer one, some engines cannot use the index at all, and no engine finds more by it. It gets the shortest one
+//! with a longer one, some engines cannot use the index at all, and none finds more by it. It gets the shortest one
 //! that keeps the selectivity: no search finds more than a twentieth of entries more. A long text that is compared with
 //! `=` gets the prefix that tells nearly all values apart.
 //!
@@ -328,8 +328,8 @@ impl Candidacy<'_> {
         }
         self.cut_primary(&mut parts);
         let layout = self.layout_of(&parts);
-        let fits = !parts.is_empty()
-            && layout.mysql_key_len(layout.declared) as usize <= MAX_KEY_BYTES;
+        let fits =
+            !parts.is_empty() && layout.mysql_key_len(layout.declared) as usize <= MAX_KEY_BYTES;
         Ok(fits.then_some(parts))
     }
 
@@ -359,7 +359,9 @@ impl Candidacy<'_> {
     fn key_columns(&self, parts: &[IndexPart]) -> Vec<(Option<usize>, Option<u32>)> {
         let layout = self.layout_of(parts);
         let parts = layout.parts.iter();
-        parts.map(|part| (part.column, part.prefix_length)).collect()
+        parts
+            .map(|part| (part.column, part.prefix_length))
+            .collect()
     }
 
     /// Whether an index that plans use begins with these parts, or the primary key does.

@@ -90,7 +90,9 @@ impl Session {
             }
             let others = secondary.iter().enumerate();
             let others = others.filter(|(other, _)| *other != position && !dropped[*other]);
-            let others = others.map(|(_, other)| other).filter(|other| !other.invisible);
+            let others = others
+                .map(|(_, other)| other)
+                .filter(|other| !other.invisible);
             let mut others = others.chain(new.iter().copied());
             let serves = others.find(|other| {
                 let is_later = other.id > index.id;
@@ -130,8 +132,8 @@ impl Session {
     }
 }
 
-/// Whether `other` finds all that `index` finds, in the same order as far as the parts go. Of two with the same keys the
-/// later one goes.
+/// Whether `other` finds all that `index` finds, in the same order as far as the parts go. Of two with the same keys
+/// the later one goes.
 fn makes_superfluous(table: &Table, index: &Index, other: &Index, is_later: bool) -> bool {
     let places = |index: &Index| index.parts.iter().map(place).collect::<Vec<_>>();
     let (own, others) = (places(index), places(other));
@@ -153,5 +155,7 @@ fn makes_superfluous(table: &Table, index: &Index, other: &Index, is_later: bool
 fn keys(table: &Table, index: &Index) -> Vec<(Option<usize>, Option<u32>)> {
     let layout = KeyLayout::secondary(&table.definition, index);
     let parts = layout.parts.iter();
-    parts.map(|part| (part.column, part.prefix_length)).collect()
+    parts
+        .map(|part| (part.column, part.prefix_length))
+        .collect()
 }

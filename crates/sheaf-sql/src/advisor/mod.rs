@@ -38,13 +38,12 @@ mod workload;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sheaf_optimizer::advisor::TableNeed;
-use sheaf_table::Table;
 use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Advise, Advised};
 use crate::session::Session;
+use crate::session::hypothesis::Hypothesis;
 use crate::session::result::ResultSink;
 
 use candidates::Candidates;
@@ -67,15 +66,6 @@ const MAX_PROPOSED: usize = 32;
 const MAX_PLANS: usize = 20_000;
 /// How long is searched. What was found by then is proposed.
 const MAX_TIME: Duration = Duration::from_secs(60);
-
-/// What the running statement plans with, and what is noted of its plans.
-#[derive(Default)]
-pub(crate) struct Hypothesis {
-    /// Tables with indexes that are only thought of.
-    pub(crate) tables: Vec<Arc<Table>>,
-    /// Where plans write down what they could use of tables, if they shall.
-    pub(crate) needs: Option<Vec<TableNeed>>,
-}
 
 /// What is left of what the statement may spend.
 struct Limits {
@@ -146,7 +136,9 @@ impl Session {
         if unplanned > 0 {
             self.warnings.note(
                 codes::UNKNOWN_ERROR,
-                format!("{unplanned} statements were left out: they cannot be planned, or the account may not run them"),
+                format!(
+                    "{unplanned} statements were left out: they cannot be planned or may not be run"
+                ),
             );
         }
         if limits.is_cut {

@@ -62,7 +62,9 @@ impl<'s> Search<'s> {
     }
 
     fn bytes(&self, chosen: &[usize]) -> u64 {
-        let bytes = chosen.iter().map(|number| self.candidates.get(*number).bytes);
+        let bytes = chosen
+            .iter()
+            .map(|number| self.candidates.get(*number).bytes);
         bytes.sum()
     }
 
@@ -137,8 +139,14 @@ impl<'s> Search<'s> {
         session: &mut Session,
         limits: &mut Limits,
     ) -> Result<f64> {
-        let planner = (self.candidates, session);
-        self.study.cost(position, chosen, planner, limits)
+        let (candidates, studied) = (self.candidates, &self.study.statements[position]);
+        // Those on other tables make no difference.
+        let own = chosen.iter().copied();
+        let own = own.filter(|number| studied.reads(candidates.get(*number).table_id));
+        let mut own: Vec<usize> = own.collect();
+        own.sort_unstable();
+        let tables = |own: &[usize]| candidates.tables_with(own);
+        self.study.cost((position, own), tables, session, limits)
     }
 
     /// Takes candidates out that later ones have made superfluous.
@@ -185,11 +193,14 @@ impl<'s> Search<'s> {
                     continue;
                 }
                 let studied = &self.study.statements[position];
-                let planned = studied.planned_with(&alone, (self.candidates, &mut *session))?;
+                let planned = studied.planned_over(self.candidates.tables_with(&alone), session)?;
                 let mut uses = planned.uses.into_iter();
                 let used = uses.find(|used| {
                     let is_it = used.table.definition.id == candidate.table_id;
-                    is_it && used.secondary.is_some_and(|at| used.table.is_hypothetical(at))
+                    is_it
+                        && used
+                            .secondary
+                            .is_some_and(|at| used.table.is_hypothetical(at))
                 });
                 helps.push(Help {
                     digest: studied.statement.digest.clone(),

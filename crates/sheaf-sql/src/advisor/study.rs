@@ -8,7 +8,6 @@ use sheaf_optimizer::advisor::{IndexInUse, TableNeed, indexes_in_use};
 use sheaf_table::Table;
 use sqlparser::ast;
 
-use super::candidates::Candidates;
 use super::workload::WorkloadStatement;
 use super::{Limits, not_advised};
 use crate::error::{Result, SqlError};
@@ -95,33 +94,23 @@ impl Study {
         tables
     }
 
-    /// What a statement costs with these candidates, of which those on other tables make no difference.
+    /// What a statement costs with some candidates on its tables, by number, ascending. `tables` makes these tables.
     pub(super) fn cost(
         &mut self,
-        position: usize,
-        chosen: &[usize],
-        (candidates, session): (&Candidates, &mut Session),
+        key: (usize, Vec<usize>),
+        tables: impl FnOnce(&[usize]) -> Vec<Arc<Table>>,
+        session: &mut Session,
         limits: &mut Limits,
     ) -> Result<f64> {
-        let studied = &self.statements[position];
-        let mut own: Vec<usize> = chosen
-            .iter()
-            .copied()
-            .filter(|candidate| {
-                let table = candidates.get(*candidate).table_id;
-                studied.reads(table)
-            })
-            .collect();
-        own.sort_unstable();
-        if own.is_empty() {
+        let studied = &self.statements[key.0];
+        if key.1.is_empty() {
             return Ok(studied.cost_us);
         }
-        let key = (position, own);
         if let Some(known) = self.known.get(&key) {
             return Ok(*known);
         }
         limits.plans += 1;
-        let cost = studied.planned_with(&key.1, (candidates, session))?.cost_us;
+        let cost = studied.planned_over(tables(&key.1), session)?.cost_us;
         self.known.insert(key, cost);
         Ok(cost)
     }
@@ -134,14 +123,14 @@ impl Studied {
         needs.any(|need| need.table.definition.id == table_id)
     }
 
-    /// Its plan with these candidates.
-    pub(super) fn planned_with(
+    /// Its plan over these tables, which stand for others of their version.
+    pub(super) fn planned_over(
         &self,
-        chosen: &[usize],
-        (candidates, session): (&Candidates, &mut Session),
+        tables: Vec<Arc<Table>>,
+        session: &mut Session,
     ) -> Result<PlannedCost> {
         session.check_advice()?;
-        session.statement.hypothesis.tables = candidates.tables_with(chosen);
+        session.statement.hypothesis.tables = tables;
         session.enter_database(self.statement.database.as_deref());
         session.check_to_advise(&self.ast)?;
         let planned = session.planned_cost(self.ast.clone(), &self.statement.text);
@@ -180,7 +169,10 @@ impl Session {
         let ast = parse_statement(&text, &self.dialect())?;
         if !matches!(
             ast,
-            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+            Statement::Query(_)
+                | Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
         ) {
             return Err(not_advised());
         }

@@ -78,10 +78,20 @@ mod tests {
 
     #[test]
     fn statements_about_rows_are_told_by_their_first_word() {
-        for text in ["select 1", "(SELECT 1)", "/* c */ select 1", "with a as (select 1) select 1"] {
+        for text in [
+            "select 1",
+            "(SELECT 1)",
+            "/* c */ select 1",
+            "with a as (select 1) select 1",
+        ] {
             assert!(is_advisable(text), "{text}");
         }
-        for text in ["SET a = 1", "SHOW TABLES", "CREATE TABLE t (a INT)", "selected"] {
+        for text in [
+            "SET a = 1",
+            "SHOW TABLES",
+            "CREATE TABLE t (a INT)",
+            "selected",
+        ] {
             assert!(!is_advisable(text), "{text}");
         }
     }

@@ -39,6 +39,7 @@ pub(crate) mod circumstances;
 mod diagnostics;
 pub(crate) mod findings;
 pub(crate) mod handle;
+pub(crate) mod hypothesis;
 mod ignored_result;
 pub(crate) mod info;
 pub(crate) mod measured;

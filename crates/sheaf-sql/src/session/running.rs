@@ -6,7 +6,7 @@ use std::time::Duration;
 use sheaf_storage::ReadView;
 use sheaf_table::{Catalog, DatabaseSnapshot};
 
-use crate::advisor::Hypothesis;
+use crate::session::hypothesis::Hypothesis;
 use crate::session::measured::{NamedStatement, Unfinished};
 use crate::session::prepared::Reading;
 use crate::session::searched::Searched;

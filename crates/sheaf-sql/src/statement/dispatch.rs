@@ -3,11 +3,11 @@
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::advisor::Hypothesis;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
 use crate::session::Session;
+use crate::session::hypothesis::Hypothesis;
 use crate::session::result::ResultSink;
 use crate::statement::properties::{Changes, Effect, UnderLockTables, properties_of};
 use crate::variables::NextTransaction;

@@ -20,7 +20,10 @@ fn infamous() -> Bench {
             let (kind, late) = (TYPES[id % 16], (id / 16) % 10 == 0);
             let t2send = if late { 2_000 + id % 500 } else { id % 1_234 };
             let (email, type_of) = (format!("user{id}@example.com"), format!("{kind}{}", id % 7));
-            format!("({id}, {}, '{email}', '{type_of}', {t2send}, 0, 1)", id % 100)
+            format!(
+                "({id}, {}, '{email}', '{type_of}', {t2send}, 0, 1)",
+                id % 100
+            )
         });
         let rows = rows.collect::<Vec<_>>().join(", ");
         bench.ok(&format!("INSERT INTO infamous_table VALUES {rows}"));
@@ -47,7 +50,10 @@ fn of_one(bench: &mut Bench, statement: &str) -> Vec<(String, f64)> {
 }
 
 fn statements(advice: &[(String, f64)]) -> Vec<&str> {
-    advice.iter().map(|(statement, _)| statement.as_str()).collect()
+    advice
+        .iter()
+        .map(|(statement, _)| statement.as_str())
+        .collect()
 }
 
 /// The table of many a complaint: the range comes first in the index, and the prefix is longer than what is searched.
@@ -69,7 +75,12 @@ fn a_prefix_is_as_long_as_the_search_and_the_selective_column_comes_first() {
         let plan = bench.rows(&format!(
             "EXPLAIN SELECT * FROM infamous_table FORCE INDEX (idx_msg_type_t2send) WHERE {search}"
         ));
-        let rows: f64 = plan[0].split('|').nth(9).unwrap_or_default().parse().unwrap();
+        let rows: f64 = plan[0]
+            .split('|')
+            .nth(9)
+            .unwrap_or_default()
+            .parse()
+            .unwrap();
         let ratio = advice[0].1 / rows;
         assert!((1.0 / 1.3..=1.3).contains(&ratio), "{} {rows}", advice[0].1);
         bench.ok("DROP INDEX idx_msg_type_t2send ON infamous_table");
@@ -87,7 +98,10 @@ fn nothing_is_made_and_nothing_is_proposed_that_is_there() {
     assert_eq!(bench.rows("SHOW CREATE TABLE infamous_table"), before);
     bench.ok(index);
     assert_eq!(of_one(&mut bench, by_email), []);
-    assert_eq!(of_one(&mut bench, "SELECT * FROM infamous_table WHERE id = 7"), []);
+    assert_eq!(
+        of_one(&mut bench, "SELECT * FROM infamous_table WHERE id = 7"),
+        []
+    );
     assert_eq!(of_one(&mut bench, "SELECT 1"), []);
 }
 
@@ -105,10 +119,17 @@ fn orders_joins_and_changes_are_helped() {
         "UPDATE infamous_table SET flag = 1 WHERE member_id = 5",
         "DELETE FROM infamous_table WHERE member_id = 5",
     ] {
-        assert_eq!(statements(&of_one(&mut bench, change)), [by_member], "{change}");
+        assert_eq!(
+            statements(&of_one(&mut bench, change)),
+            [by_member],
+            "{change}"
+        );
     }
     assert_eq!(bench.rows("SELECT COUNT(*) FROM infamous_table"), ["20000"]);
-    assert_eq!(of_one(&mut bench, "INSERT INTO member VALUES (4, 'four')"), []);
+    assert_eq!(
+        of_one(&mut bench, "INSERT INTO member VALUES (4, 'four')"),
+        []
+    );
 }
 
 #[test]
@@ -155,7 +176,10 @@ fn indexes_that_are_not_needed_are_proposed_to_be_dropped() {
 fn what_cannot_be_advised_is_refused() {
     let mut bench = Bench::new();
     assert_eq!(bench.error("ADVISE INDEXES FOR 'SET @a = 1'"), 1235);
-    assert_eq!(bench.error("ADVISE INDEXES FOR 'SELECT * FROM nothing'"), 1146);
+    assert_eq!(
+        bench.error("ADVISE INDEXES FOR 'SELECT * FROM nothing'"),
+        1146
+    );
     assert_eq!(bench.error("ADVISE INDEXES FOR 'SELEC 1'"), 1064);
     assert_eq!(bench.error("ADVISE INDEXES FOR ''"), 1065);
     assert_eq!(bench.error("ADVISE INDEXES FOR 'SELECT 1' VERIFY"), 1235);

@@ -168,10 +168,12 @@ impl<'a> TableNames<'a> {
             None => self.catalog.table(database, name)?,
         };
         let mut hypothetical = self.hypothetical.iter();
-        Ok(match hypothetical.find(|known| known.is_version_of(&table)) {
-            Some(hypothetical) => Arc::clone(hypothetical),
-            None => table.in_time_zone(self.time_zone),
-        })
+        Ok(
+            match hypothetical.find(|known| known.is_version_of(&table)) {
+                Some(hypothetical) => Arc::clone(hypothetical),
+                None => table.in_time_zone(self.time_zone),
+            },
+        )
     }
 
     /// As [`Catalog::view`]: a temporary table hides a view, too.

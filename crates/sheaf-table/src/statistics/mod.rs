@@ -13,8 +13,6 @@
 //! | [`histogram`], [`column_key`] | the distribution of a column's values, by their index keys |
 //! | [`correlation`] | the order of a column's values against that of the rows |
 //! | [`selectivity`] | the share of rows that a condition accepts |
-//! | [`row_sample`] | rows in memory, for what is asked of them later |
-//! | [`hypothetical_index`] | an index that is not there, as a sort of such rows |
 //! | [`codec`], [`record`] | statistics as bytes, and as entries of the catalog |
 //!
 //! Statistics are what the last analysis found, also after a restart. A user asks for an analysis, or the engine makes
@@ -29,10 +27,8 @@ pub(crate) mod correlation;
 pub mod distinct;
 pub mod histogram;
 pub mod hyper_log_log;
-pub mod hypothetical_index;
 pub(crate) mod index_prefixes;
 pub(crate) mod record;
-pub mod row_sample;
 mod selectivity;
 
 use std::collections::BTreeMap;
@@ -40,8 +36,6 @@ use std::collections::BTreeMap;
 pub use column_key::ColumnKey;
 pub use distinct::DistinctEstimate;
 pub use histogram::{DEFAULT_BUCKETS, Histogram, MAX_BUCKETS};
-pub use hypothetical_index::{HypotheticalIndex, IndexTree};
-pub use row_sample::{RowSample, SampleLimits};
 pub use selectivity::ColumnEstimator;
 
 use crate::error::{Result, TableError};

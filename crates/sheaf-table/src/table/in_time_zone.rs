@@ -15,8 +15,8 @@ use sheaf_types::temporal::TimeZone;
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::RowLayout;
 use crate::definition::schema::TableDefinition;
-use crate::statistics::HypotheticalIndex;
 use crate::table::Table;
+use crate::table::hypothetical_index::HypotheticalIndex;
 
 impl Table {
     /// This version of the table with TIMESTAMP values of a time zone. The table itself where it has no such columns.

@@ -12,11 +12,13 @@
 //! | [`amend`] | changes of columns that no index has, in one visit of the row |
 //! | [`auto_increment`] | what AUTO_INCREMENT gives out |
 //! | [`catalog_memory`] | how much memory definitions and statistics of all tables take |
+//! | [`hypothetical_index`] | an index that is not there, as a sort of sampled rows |
 //! | [`generated_values`] | what rows get from the table: values of AUTO_INCREMENT, row ids, numbers of long values |
 //! | `in_time_zone` | the table as sessions of other time zones than UTC see it |
 //! | [`insert`] | inserts, and the row that is in the way of one |
 //! | [`kept_statistics`] | the statistics, in memory while there is room |
 //! | [`long_values`] | long values: their chunks, and references to them in rows |
+//! | [`row_sample`] | rows in memory, for what is asked of them later |
 //! | [`read`] | reads of single rows |
 //! | [`reference_lookup`] | the rows that a foreign key refers to, or those that refer to a row |
 //! | [`touched_rows`] | rows that are changed while an index is built beside |
@@ -26,12 +28,14 @@ pub(crate) mod amend;
 pub(crate) mod auto_increment;
 pub(crate) mod catalog_memory;
 mod generated_values;
+pub mod hypothetical_index;
 mod in_time_zone;
 mod insert;
 pub(crate) mod kept_statistics;
 mod long_values;
 mod read;
 pub(crate) mod reference_lookup;
+pub mod row_sample;
 pub(crate) mod touched_rows;
 mod update;
 
@@ -52,10 +56,11 @@ use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
 use crate::statistics::record::read_statistics;
-use crate::statistics::{ColumnEstimator, ColumnKey, HypotheticalIndex, TableStatistics};
+use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
 use crate::table::auto_increment::AutoIncrement;
 
 use catalog_memory::CatalogMemory;
+use hypothetical_index::HypotheticalIndex;
 use kept_statistics::KeptStatistics;
 use touched_rows::TouchedRows;
 

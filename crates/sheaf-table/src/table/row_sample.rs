@@ -1,7 +1,8 @@
 //! Rows of a table, chosen at random leaf by leaf, and kept in memory.
 //!
-//! What any index of the table would look like is a sort of them ([`HypotheticalIndex`](super::HypotheticalIndex)). So
-//! one sample answers for all candidates of a table, whatever their columns, order and prefixes.
+//! What any index of the table would look like is a sort of them
+//! ([`HypotheticalIndex`](super::hypothetical_index::HypotheticalIndex)). So one sample answers for all candidates of a
+//! table, whatever their columns, order and prefixes.
 //!
 //! No lock and no snapshot is held: every leaf is read as it is at that moment.
 
@@ -59,12 +60,18 @@ impl RowSample {
     ///
     /// # Errors
     /// `Interrupted`, and what reading the tree may say.
-    pub fn read(table: &Table, limits: SampleLimits, interrupt: Interrupt<'_>) -> Result<RowSample> {
+    pub fn read(
+        table: &Table,
+        limits: SampleLimits,
+        interrupt: Interrupt<'_>,
+    ) -> Result<RowSample> {
         let statistics = table.clustered.statistics();
         let leaves = statistics.leaf_pages.max(1);
         let rows_per_leaf = (statistics.entries / leaves).max(1);
         let bytes_per_leaf = (statistics.bytes / leaves).max(1);
-        let wanted = (limits.rows as u64).div_ceil(rows_per_leaf).max(LEAST_LEAVES);
+        let wanted = (limits.rows as u64)
+            .div_ceil(rows_per_leaf)
+            .max(LEAST_LEAVES);
         let fit = (limits.bytes as u64 / bytes_per_leaf).max(1);
         let wanted = usize::try_from(wanted.min(fit)).unwrap_or(usize::MAX);
         let mut leaf_sample = table.clustered.sample_leaves(wanted, limits.seed)?;

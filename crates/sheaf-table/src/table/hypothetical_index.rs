@@ -27,8 +27,8 @@ use crate::lock::table_lock::Interrupt;
 use crate::statistics::check;
 use crate::statistics::distinct::{DistinctValues, EXACT_VALUES};
 use crate::statistics::hyper_log_log::hash;
-use crate::statistics::row_sample::RowSample;
 use crate::table::Table;
+use crate::table::row_sample::RowSample;
 
 /// A leaf has a slot and a header for each entry, in bytes.
 const ENTRY_OVERHEAD_BYTES: f64 = 10.0;
@@ -348,7 +348,7 @@ impl IndexTree<'_> {
 
 impl Table {
     /// This version of the table as if it had more indexes, to plan with. See [the
-    /// module](crate::statistics::hypothetical_index).
+    /// module](crate::table::hypothetical_index).
     pub fn with_hypothetical_indexes(&self, indexes: Vec<Arc<HypotheticalIndex>>) -> Table {
         let mut definition: TableDefinition = self.definition.clone();
         let mut secondary = self.secondary.clone();
