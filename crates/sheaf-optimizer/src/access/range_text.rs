@@ -11,7 +11,7 @@ use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::text::quoting::quoted_string;
 use sheaf_types::{ColumnType, Value, column_text};
 
-use crate::access::ranges::{ColumnSets, binds, sets_and_branches, with_branch};
+use crate::access::ranges::{ColumnSets, beginning_of_next, binds, sets_and_branches, with_branch};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
 
@@ -47,7 +47,7 @@ fn conjunction_texts(
     limit: usize,
 ) -> Vec<String> {
     let mut prefixes = vec![String::new()];
-    for part in &layout.parts {
+    for (position, part) in layout.parts.iter().enumerate() {
         let bound = part
             .column
             .and_then(|column| Some((column, sets.get(column)?)))
@@ -67,7 +67,7 @@ fn conjunction_texts(
             })
             .take(limit)
             .collect();
-        if !set.is_points() {
+        if !set.is_points() && beginning_of_next(sets, set, layout, position).is_none() {
             break;
         }
     }

@@ -10,6 +10,13 @@
 //!   (a = 1 AND b = 2) OR a = 5          [1 2] [5]             branches of an OR, each by itself
 //! ```
 //!
+//! LIKE is such a range, too. But where the index has a prefix of the column that is no longer than the text, all that
+//! match have one key, and the part behind it can be bound. With KEY (s(4), b):
+//!
+//! ```text
+//!   s LIKE 'abc:%' AND b > 4      ['abc:' >4]     two parts; s LIKE 'abc:%' is tested again
+//! ```
+//!
 //! A condition is *consumed* when the ranges hold exactly the entries that it accepts; it is not tested again.
 
 use std::borrow::{Borrow, Cow};
@@ -290,6 +297,9 @@ fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRa
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut parts = 0;
     let mut constant_parts = 0;
+    // Parts in front of the first that is bound to the beginning of a LIKE: other values have the same key.
+    let mut in_front_of_like = None;
+    let mut like_columns = Vec::new();
     for (position, part) in layout.parts.iter().enumerate() {
         let Some(set) = part
             .column
@@ -301,18 +311,26 @@ fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRa
         let points = set
             .point_values()
             .filter(|points| prefixes.len().saturating_mul(points.len()) <= MAX_RANGES);
+        if points.is_none()
+            && let Some(beginning) = beginning_of_next(sets, set, layout, position)
+        {
+            prefixes
+                .iter_mut()
+                .for_each(|prefix| prefix.extend(&beginning));
+            parts = position + 1;
+            in_front_of_like.get_or_insert(position);
+            like_columns.extend(part.column);
+            continue;
+        }
         let Some(points) = points else {
             let widened = prefixes.len().saturating_mul(set.intervals.len()) > MAX_RANGES;
+            like_columns.extend(part.column.filter(|_| set.starts_with.is_some()));
             let found = IndexRanges {
                 parts: position + 1,
-                equal_parts: position,
+                equal_parts: in_front_of_like.unwrap_or(position),
                 constant_parts,
                 widened,
-                like_columns: part
-                    .column
-                    .filter(|_| set.starts_with.is_some())
-                    .into_iter()
-                    .collect(),
+                like_columns,
                 ..IndexRanges::default()
             };
             return (found, last_part(&prefixes, position, set, layout, widened));
@@ -341,12 +359,29 @@ fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRa
     }
     let found = IndexRanges {
         parts,
-        equal_parts: parts,
+        equal_parts: in_front_of_like.unwrap_or(parts),
         constant_parts,
+        like_columns,
         ..IndexRanges::default()
     };
     let ranges = prefixes.into_iter().map(KeyRange::of_prefix);
     (found, ranges.collect())
+}
+
+/// The key that all values in the set of part `position` have there, if it is that of a LIKE and conditions bind the
+/// part behind it. Otherwise a LIKE is a range like any other.
+pub(crate) fn beginning_of_next(
+    sets: &ColumnSets<'_>,
+    set: &ColumnSet,
+    layout: &KeyLayout,
+    position: usize,
+) -> Option<Vec<u8>> {
+    let text = set.starts_with.as_ref()?;
+    let next = layout.parts.get(position + 1)?;
+    let bound = sets.get(next.column?)?;
+    let mut key = Vec::new();
+    let is_one = binds(bound, next) && layout.encode_beginning(position, text, &mut key);
+    is_one.then_some(key)
 }
 
 /// Whether a set bounds a part at all, and all its values can be encoded for it.
@@ -516,7 +551,7 @@ mod tests {
     use sheaf_exec::functions::truncated::TruncatedTexts;
     use sheaf_exec::typing::{Purpose, Texts, resolve_node};
     use sheaf_storage::TreeId;
-    use sheaf_table::{Column, Index, IndexPart, TableDefinition};
+    use sheaf_table::{Column, Index, IndexPart, TableDefinition, ValueRef};
     use sheaf_types::{Collation, ColumnType};
 
     /// Columns a int NOT NULL, b int, c decimal(5,2), s varchar(20); primary key (a).
@@ -775,6 +810,34 @@ mod tests {
             "[- .. -) parts=0 consumed=[]",
             "another order than the index's"
         );
+    }
+
+    #[test]
+    fn behind_a_prefix_that_a_like_says_the_next_part_is_bound() {
+        let layout = KeyLayout::secondary(&table(), &index(&["s4", "b"]));
+        let found = |text: &str| {
+            let like = Term::Column {
+                column: 3,
+                set: ColumnSet::starts_with(text.into()),
+                exact: false,
+            };
+            let above = analyze(&col("b").gt(lit(4i32)), &table());
+            index_ranges(&[like, above], &layout)
+        };
+        let long = found("abc:x");
+        let parts = (long.parts, long.equal_parts, long.constant_parts);
+        assert_eq!(parts, (2, 0, 0), "other texts have the same key");
+        assert_eq!(long.consumed, [1], "LIKE is tested again");
+        let holds = |text: &str, b: i64| {
+            let mut key = Vec::new();
+            layout.encode_part(0, ValueRef::Bytes(text.as_bytes()), &mut key);
+            layout.encode_part(1, ValueRef::Int(b), &mut key);
+            long.ranges.iter().any(|range| range.contains(&key))
+        };
+        assert!(holds("ABC:xyz", 5));
+        assert!(!holds("abc:xyz", 4));
+        assert!(!holds("abcd", 5));
+        assert_eq!(found("abc").parts, 1, "it says less than the prefix");
     }
 
     /// The first key after those of a string, in hexadecimal.

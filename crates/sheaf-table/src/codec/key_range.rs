@@ -182,6 +182,32 @@ impl KeyLayout {
         }
     }
 
+    /// Appends what part `position` is of every value that begins with `text`, if that is one key: the part has a
+    /// prefix, and the text is at least as long. False: nothing was appended. Other values may have the same key.
+    pub fn encode_beginning(&self, position: usize, text: &str, key: &mut Vec<u8>) -> bool {
+        let part = &self.parts[position];
+        let Some(length) = part.prefix_length.map(|length| length as usize) else {
+            return false;
+        };
+        let beginning = match part.kind {
+            PartKind::Text(collation) => {
+                let settled = collation.settled_prefix(text);
+                let (mut whole, mut shorter) = (Vec::new(), Vec::new());
+                let elements = collation.limited_key_into(settled, length, &mut whole);
+                collation.limited_key_into(settled, length - 1, &mut shorter);
+                // A space at the end of the prefix may be no part of the key.
+                if elements < length || whole == shorter {
+                    return false;
+                }
+                settled
+            }
+            PartKind::Bytes if text.len() >= length => text,
+            _ => return false,
+        };
+        self.encode_part(position, ValueRef::Bytes(beginning.as_bytes()), key);
+        true
+    }
+
     /// The key of a value in an index on one column.
     pub fn key_of(&self, value: &Value) -> Vec<u8> {
         let mut key = Vec::new();
