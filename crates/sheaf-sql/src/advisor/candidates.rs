@@ -5,8 +5,9 @@
 //! that keeps the selectivity: no search finds more than a twentieth of entries more. A long text that is compared with
 //! `=` gets the prefix that tells nearly all values apart.
 //!
-//! **What is left out.** Lists that an index of the table has already, lists that the primary key begins with, and
-//! columns of the primary key at the end, where every index has them anyway.
+//! **What is left out.** Candidates that make no statement cheaper, each by itself. Lists that an index of the table has
+//! already, lists that the primary key begins with, and columns of the primary key at the end, where every index has
+//! them anyway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,10 @@ use sheaf_table::{
 use sheaf_types::ColumnType;
 
 use super::study::{Studied, Study};
-use super::{Limits, MAX_CANDIDATES_OF_TABLE, SAMPLE_BYTES, SAMPLE_ROWS};
+use super::{
+    LEAST_SAMPLE_ROWS, Limits, MAX_CANDIDATES_OF_TABLE, SAMPLE_BYTES, SAMPLE_ROWS,
+    SAMPLE_ROWS_OF_ALL,
+};
 use crate::error::Result;
 use crate::session::Session;
 
@@ -66,11 +70,17 @@ struct Candidacy<'s> {
 
 impl Candidates {
     /// The candidates of all tables that the statements read.
-    pub(super) fn of(study: &Study, session: &Session, limits: &mut Limits) -> Result<Candidates> {
+    pub(super) fn of(
+        study: &mut Study,
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<Candidates> {
         let cancel = session.handle.cancel_flag().clone();
         let interrupt = move || cancel.is_cancelled();
-        let mut all = Vec::new();
-        for table in study.tables() {
+        let mut all: Vec<Candidate> = Vec::new();
+        let tables = study.tables();
+        let rows = SAMPLE_ROWS_OF_ALL / tables.len().max(1);
+        for table in tables {
             session.check_advice()?;
             let statistics = table.clustered.statistics();
             if table.definition.is_temporary()
@@ -79,11 +89,12 @@ impl Candidates {
             {
                 continue;
             }
-            if !limits.go_on() || !limits.take(SAMPLE_BYTES.min(statistics.bytes as usize)) {
+            let sample_bytes = SAMPLE_BYTES.min(statistics.bytes as usize);
+            if !limits.go_on() || !limits.take(sample_bytes) {
                 break;
             }
             let sample_limits = SampleLimits {
-                rows: SAMPLE_ROWS,
+                rows: rows.clamp(LEAST_SAMPLE_ROWS, SAMPLE_ROWS),
                 bytes: SAMPLE_BYTES,
                 seed: table.definition.id,
             };
@@ -100,7 +111,11 @@ impl Candidates {
             let costs = session.engine.costs();
             for parts in candidacy.part_lists(study)? {
                 session.check_advice()?;
-                let index = candidacy.index(parts)?;
+                let index = Arc::new(candidacy.index(parts)?);
+                let alone = table.with_hypothetical_indexes(vec![Arc::clone(&index)]);
+                if !study.is_helped(all.len(), &Arc::new(alone), session, limits)? {
+                    continue;
+                }
                 if !limits.take(index.memory_bytes()) {
                     break;
                 }
@@ -111,9 +126,10 @@ impl Candidates {
                     table_id: table.definition.id,
                     bytes: index.statistics().bytes,
                     upkeep_us: entries * entry_us,
-                    index: Arc::new(index),
+                    index,
                 });
             }
+            limits.give_back(sample_bytes);
         }
         Ok(Candidates { all })
     }

@@ -52,8 +52,10 @@ use study::Study;
 
 /// Digests that are looked at: those that took most time.
 const MAX_STATEMENTS: usize = 200;
-/// Rows of the sample of a table.
+/// Rows of the sample of a table, at most and at least; between them, so many rows of all tables are read.
 const SAMPLE_ROWS: usize = 60_000;
+const LEAST_SAMPLE_ROWS: usize = 5_000;
+const SAMPLE_ROWS_OF_ALL: usize = 480_000;
 /// Bytes of the sample of a table.
 const SAMPLE_BYTES: usize = 16 << 20;
 /// Bytes of all samples and candidates.
@@ -61,7 +63,7 @@ const MAX_MEMORY_BYTES: usize = 128 << 20;
 /// Candidates of a table.
 const MAX_CANDIDATES_OF_TABLE: usize = 40;
 /// Indexes that are proposed.
-const MAX_PROPOSED: usize = 32;
+const MAX_PROPOSED: usize = 100;
 /// Plans that are made.
 const MAX_PLANS: usize = 20_000;
 /// How long is searched. What was found by then is proposed.
@@ -93,6 +95,11 @@ impl Limits {
         }
         fits
     }
+
+    /// Gives back what a sample has taken.
+    fn give_back(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
 }
 
 impl Session {
@@ -117,13 +124,16 @@ impl Session {
             Advised::Statement(text) => (vec![self.given_statement(text)], None),
             Advised::Schema(name) => {
                 self.client.check_sees_database(name)?;
+                if !self.engine.catalog().database_exists(name) {
+                    return Err(SqlError::unknown_database(name));
+                }
                 (self.statements_of_digests(Some(name))?, Some(name.as_str()))
             }
             Advised::Workload => (self.statements_of_digests(None)?, None),
         };
         let is_given = matches!(advise.of, Advised::Statement(_));
         let mut study = Study::new(self, workload, is_given, &mut limits)?;
-        let candidates = Candidates::of(&study, self, &mut limits)?;
+        let candidates = Candidates::of(&mut study, self, &mut limits)?;
         let mut search = Search::new(&candidates, &mut study, advise.limit_bytes);
         let chosen = search.choose(self, &mut limits)?;
         let mut proposals = search.proposals(self, &chosen, &mut limits)?;

@@ -17,6 +17,9 @@ use crate::parser::{Parsed, Statement, parse_statement, scan};
 use crate::session::Session;
 use crate::statement::properties::properties_of;
 
+/// A candidate that saves less than this of no statement is of no use to others either.
+const CHEAPER_SHARE: f64 = 0.98;
+
 /// What a statement changes of a table, each time that it runs.
 pub(super) struct TableChange {
     pub table_id: u64,
@@ -94,6 +97,35 @@ impl Study {
         tables
     }
 
+    /// Whether a candidate makes some statement cheaper, by itself. What statements cost with it is kept then. `table`
+    /// is its table with it.
+    pub(super) fn is_helped(
+        &mut self,
+        number: usize,
+        table: &Arc<Table>,
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<bool> {
+        let mut costs = Vec::new();
+        for (position, studied) in self.statements.iter().enumerate() {
+            if studied.reads(table.definition.id) && limits.go_on() {
+                limits.plans += 1;
+                let planned = studied.planned_over(vec![Arc::clone(table)], session)?;
+                costs.push((position, planned.cost_us));
+            }
+        }
+        let is_cheaper = |(position, cost): &(usize, f64)| {
+            *cost < self.statements[*position].cost_us * CHEAPER_SHARE
+        };
+        let is_helped = costs.iter().any(is_cheaper);
+        if is_helped {
+            let costs = costs.into_iter();
+            let costs = costs.map(|(position, cost)| ((position, vec![number]), cost));
+            self.known.extend(costs);
+        }
+        Ok(is_helped)
+    }
+
     /// What a statement costs with some candidates on its tables, by number, ascending. `tables` makes these tables.
     pub(super) fn cost(
         &mut self,
@@ -165,8 +197,17 @@ impl Session {
         let text: Cow<'_, str> = scan::resolve_executable_comments(&statement.text);
         let text = text.into_owned();
         let (range, _) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
-        let text = text[range].to_string();
-        let ast = parse_statement(&text, &self.dialect())?;
+        let mut text = text[range].to_string();
+        let ast = match (
+            parse_statement(&text, &self.dialect()),
+            &statement.without_rows,
+        ) {
+            (Err(_), Some(without_rows)) => {
+                text.clone_from(without_rows);
+                parse_statement(&text, &self.dialect())?
+            }
+            (parsed, _) => parsed?,
+        };
         if !matches!(
             ast,
             Statement::Query(_)

@@ -11,6 +11,8 @@ const DIGESTS: &str = "events_statements_summary_by_digest";
 /// A statement of the workload.
 pub(super) struct WorkloadStatement {
     pub text: String,
+    /// Of an INSERT of a digest: what stands in front of its rows, and an empty row. Samples of long ones are cut.
+    pub without_rows: Option<String>,
     /// The database that is current for it.
     pub database: Option<String>,
     /// `None`: it is given.
@@ -25,6 +27,7 @@ impl Session {
     pub(super) fn given_statement(&self, text: &str) -> WorkloadStatement {
         WorkloadStatement {
             text: self.text_by_mode(text).into_owned(),
+            without_rows: None,
             database: self.database.clone(),
             digest: None,
             executions: 1.0,
@@ -51,6 +54,9 @@ impl Session {
         digests.truncate(MAX_STATEMENTS);
         let statements = digests.into_iter().map(|(name, sums)| WorkloadStatement {
             text: sums.sample.text,
+            without_rows: name
+                .as_ref()
+                .and_then(|name| without_rows(&name.digest.text)),
             database: name.as_ref().and_then(|name| name.schema.clone()),
             digest: name.map(|name| name.digest.hex()),
             executions: sums.count as f64,
@@ -58,6 +64,13 @@ impl Session {
         });
         Ok(statements.collect())
     }
+}
+
+/// An INSERT of one empty row that has the beginning of a digest's text. Names have quotes there.
+fn without_rows(digest: &str) -> Option<String> {
+    let (beginning, _) = digest.split_once(" VALUES ")?;
+    let is_insert = beginning.starts_with("INSERT") || beginning.starts_with("REPLACE");
+    is_insert.then(|| format!("{beginning} VALUES ()"))
 }
 
 /// Whether a text may be a statement that reads or changes rows.
@@ -75,6 +88,13 @@ fn is_advisable(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inserts_are_cut_in_front_of_their_rows() {
+        let cut = without_rows("INSERT INTO `t` ( `a` ) VALUES (...) /* , ... */");
+        assert_eq!(cut.as_deref(), Some("INSERT INTO `t` ( `a` ) VALUES ()"));
+        assert_eq!(without_rows("SELECT VALUES (?)"), None);
+    }
 
     #[test]
     fn statements_about_rows_are_told_by_their_first_word() {

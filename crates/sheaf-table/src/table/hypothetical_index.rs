@@ -5,7 +5,7 @@
 //!
 //!   index dive        binary search of both bounds, times rows per sampled row
 //!   distinct keys     as for the columns of an analyzed table, prefix by prefix
-//!   size              bytes of the sampled entries, times rows per sampled row
+//!   size              bytes of the sampled entries, those that a leaf has once left out, times rows per sampled row
 //! ```
 //!
 //! The keys are those that a real index would store, so key ranges, prefixes, collations and skew between columns need
@@ -33,8 +33,8 @@ use crate::table::row_sample::RowSample;
 /// A leaf has a slot and a header for each entry, in bytes.
 const ENTRY_OVERHEAD_BYTES: f64 = 10.0;
 
-/// The share of a leaf that entries take in an index that has been in use for some time.
-const LEAF_FILL: f64 = 0.75;
+/// The share of a leaf that entries take when the index is built.
+const LEAF_FILL: f64 = 0.9;
 
 /// Children of an inner page, about.
 const FANOUT: f64 = 200.0;
@@ -54,7 +54,7 @@ pub struct HypotheticalIndex {
     layout: KeyLayout,
     bytes: Vec<u8>,
     /// Where the key of each entry is in `bytes`, in key order.
-    keys: Vec<(usize, usize)>,
+    keys: Vec<(u32, u32)>,
     /// Entries of the index.
     entries: u64,
     /// Entries of the index for each one of the sample.
@@ -145,19 +145,25 @@ impl HypotheticalIndex {
             for (prefix, end) in prefixes.iter_mut().zip(offsets.iter().skip(1)) {
                 prefix.add(hash(&key[..*end]));
             }
-            self.keys.push((begin, self.bytes.len()));
+            let place = (u32::try_from(begin), u32::try_from(self.bytes.len()));
+            let (Ok(begin), Ok(end)) = place else {
+                // The sample is much smaller.
+                break;
+            };
+            self.keys.push((begin, end));
         }
+        self.bytes.shrink_to_fit();
         for prefix in &mut prefixes {
             prefix.end_leaf(is_complete);
         }
         let bytes = &self.bytes;
         self.keys
-            .sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+            .sort_unstable_by(|a, b| key_at(bytes, *a).cmp(key_at(bytes, *b)));
         let sampled = self.keys.len().max(1) as f64;
         self.entries = sample.table_rows();
         self.weight = (self.entries as f64 / sampled).max(1.0);
-        self.entry_bytes =
-            (self.bytes.len() + payload_bytes) as f64 / sampled + ENTRY_OVERHEAD_BYTES;
+        let whole = (self.bytes.len() + payload_bytes) as f64 / sampled + ENTRY_OVERHEAD_BYTES;
+        self.entry_bytes = whole - self.common_bytes(PAGE_SIZE as f64 * LEAF_FILL / whole);
         let mut least = 1.0_f64;
         self.distinct = prefixes
             .into_iter()
@@ -171,16 +177,35 @@ impl HypotheticalIndex {
         Ok(())
     }
 
+    /// Average bytes that the keys of a leaf of so many entries begin with, and that it has once.
+    fn common_bytes(&self, entries_of_leaf: f64) -> f64 {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small positive number"
+        )]
+        let sampled_of_leaf = (entries_of_leaf / self.weight).max(1.0) as usize;
+        let (mut common, mut leaves) = (0, 0);
+        let mut first = 0;
+        while first + sampled_of_leaf < self.keys.len() {
+            let pair = (self.key(first), self.key(first + sampled_of_leaf));
+            let equal = pair.0.iter().zip(pair.1).take_while(|(a, b)| a == b);
+            common += equal.count();
+            leaves += 1;
+            first += sampled_of_leaf;
+        }
+        common as f64 / f64::from(leaves.max(1))
+    }
+
     fn key(&self, position: usize) -> &[u8] {
-        let (begin, end) = self.keys[position];
-        &self.bytes[begin..end]
+        key_at(&self.bytes, self.keys[position])
     }
 
     /// Sampled entries in front of those for which `is_behind` is true.
     fn entries_before(&self, is_behind: impl Fn(&[u8]) -> bool) -> usize {
         let bytes = &self.bytes;
         self.keys
-            .partition_point(|(begin, end)| !is_behind(&bytes[*begin..*end]))
+            .partition_point(|place| !is_behind(key_at(bytes, *place)))
     }
 
     /// The positions of the sampled entries in a range.
@@ -295,8 +320,12 @@ impl HypotheticalIndex {
 
     /// What it takes in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.keys.capacity() * size_of::<(usize, usize)>()
+        self.bytes.capacity() + self.keys.capacity() * size_of::<(u32, u32)>()
     }
+}
+
+fn key_at(bytes: &[u8], (begin, end): (u32, u32)) -> &[u8] {
+    &bytes[begin as usize..end as usize]
 }
 
 /// The tree of an index, or what stands for the tree of a hypothetical one.
