@@ -17,7 +17,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, PAGE_SIZE, TreeStatistics};
+use sheaf_storage::{Direction, KeyRange, PAGE_SIZE, Tree, TreeStatistics};
 
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::ValueRef;
@@ -63,6 +63,8 @@ pub struct HypotheticalIndex {
     entry_bytes: f64,
     /// Estimated distinct values of the first 1, 2, ... parts, those of the primary key included.
     distinct: Vec<f64>,
+    /// Share of its leaves that is taken to be in memory: that of the table's, 0 to 1.
+    resident: f64,
 }
 
 impl HypotheticalIndex {
@@ -96,6 +98,7 @@ impl HypotheticalIndex {
             weight: 1.0,
             entry_bytes: 0.0,
             distinct: Vec::new(),
+            resident: table.clustered.resident_share(&KeyRange::all())?,
             layout,
         };
         index.encode(table, sample, interrupt)?;
@@ -331,13 +334,13 @@ fn key_at(bytes: &[u8], (begin, end): (u32, u32)) -> &[u8] {
 /// The tree of an index, or what stands for the tree of a hypothetical one.
 #[derive(Clone, Copy)]
 pub enum IndexTree<'t> {
-    Real(&'t Arc<sheaf_storage::Tree>),
-    /// Its share in memory is taken to be the clustered tree's.
-    Hypothetical(&'t HypotheticalIndex, &'t Arc<sheaf_storage::Tree>),
+    Real(&'t Arc<Tree>),
+    /// With the clustered tree.
+    Hypothetical(&'t HypotheticalIndex, &'t Arc<Tree>),
 }
 
 impl IndexTree<'_> {
-    /// As [`Tree::statistics`](sheaf_storage::Tree::statistics).
+    /// As [`Tree::statistics`].
     pub fn statistics(self) -> TreeStatistics {
         match self {
             IndexTree::Real(tree) => tree.statistics(),
@@ -370,7 +373,7 @@ impl IndexTree<'_> {
     pub fn resident_share(self, range: &KeyRange) -> sheaf_storage::Result<f64> {
         match self {
             IndexTree::Real(tree) => tree.resident_share(range),
-            IndexTree::Hypothetical(_, clustered) => clustered.resident_share(&KeyRange::all()),
+            IndexTree::Hypothetical(index, _) => Ok(index.resident),
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use sheaf_storage::Random;
 use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sheaf_table::{
-    AnalyzeOptions, AutoAnalyze, Catalog, ColumnEstimator, CreateTable, LockRequest, NoProgress,
-    PartBounds, Table, TableError,
+    AnalyzeOptions, AutoAnalyze, Catalog, ColumnEstimator, CreateTable, HypotheticalIndex,
+    IndexPart, LockRequest, NoProgress, PartBounds, RowSample, SampleLimits, Table, TableError,
 };
 use sheaf_types::Value;
 
@@ -347,6 +347,71 @@ fn common_values_are_told_apart_from_rare_ones() {
     assert!((state.equal(&Value::Enum(3)) - 0.1).abs() < 0.02);
     assert_eq!(state.null(), 0.0);
     assert!(state.equal(&Value::Enum(0)) >= one_row);
+}
+
+/// What a sorted sample says of an index that is not there, against the rows and an index that is.
+#[test]
+fn a_sorted_sample_stands_for_an_index() {
+    let (_directory, catalog, rows) = filled();
+    let table = table(&catalog);
+    let limits = SampleLimits {
+        rows: 20_000,
+        bytes: 64 << 20,
+        seed: 7,
+    };
+    let sample = RowSample::read(&table, limits, None).unwrap();
+    assert!(!sample.is_complete() && sample.len() > 10_000);
+    let part = |column| IndexPart {
+        column,
+        prefix_length: None,
+        descending: false,
+    };
+    let columns = vec![part(SKEWED), part(UNIFORM)];
+    let named = ("thought_of".to_string(), 1);
+    let index = HypotheticalIndex::new(&table, named, columns, &sample, None).unwrap();
+    let within = |estimate: f64, exact: f64, factor: f64| {
+        let ratio = estimate / exact;
+        assert!(
+            (1.0 / factor..=factor).contains(&ratio),
+            "{estimate} {exact}"
+        );
+    };
+    let bounds = PartBounds::Between {
+        lower: Bound::Included(Value::Int(10_000)),
+        upper: Bound::Excluded(Value::Int(20_000)),
+    };
+    for value in [0, 2_919, 838].map(Value::Int) {
+        let has_value = |row: &[Value]| row[SKEWED] == value;
+        let range = index.layout().range(&[value.clone()], None).range;
+        let exact = share(&rows, has_value) * ROWS as f64;
+        within(index.estimate_entries(&range) as f64, exact, 1.3);
+        let range = index.layout().range(&[value.clone()], Some(&bounds)).range;
+        let exact = share(&rows, |row| {
+            has_value(row) && matches!(row[UNIFORM], Value::Int(10_000..20_000))
+        });
+        within(
+            index.estimate_entries(&range) as f64,
+            exact * ROWS as f64,
+            1.6,
+        );
+    }
+    within(
+        index.distinct_keys(1),
+        distinct(&rows, &[SKEWED]) as f64,
+        1.6,
+    );
+    let real = table.secondary[0].statistics();
+    within(
+        index.statistics().leaf_pages as f64,
+        real.leaf_pages as f64,
+        1.5,
+    );
+    let supposed = table.with_hypothetical_indexes(vec![Arc::new(index)]);
+    assert!(supposed.is_version_of(&table));
+    assert!(supposed.is_hypothetical(4) && !supposed.is_hypothetical(3));
+    assert_eq!(table.definition.secondary.len(), 4);
+    let entries = supposed.secondary_tree(4).statistics().entries;
+    assert_eq!(entries, table.row_count_estimate());
 }
 
 #[test]
