@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use mysql::Row;
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Row};
 use sheaf_cli::size::{format_size, parse_size};
 use sheaf_sql::PERSISTED_FILE;
 use sheaf_storage::{CopyProgress, Storage, StorageOptions};
+
+use crate::server_connection::{connect, password, quoted};
 
 /// How often the server is asked how far it is.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -62,34 +64,13 @@ pub fn run(arguments: &BackupArguments) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// As the options say, or the environment.
-fn password(arguments: &BackupArguments) -> Result<Option<String>, Box<dyn Error>> {
-    if let Some(path) = &arguments.password_file {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        return Ok(Some(text.lines().next().unwrap_or_default().to_string()));
-    }
-    let given = arguments.password.clone();
-    Ok(given.or_else(|| std::env::var("MYSQL_PWD").ok()))
-}
-
 /// Lets the server do it.
 fn ask_server(arguments: &BackupArguments, server: &str, to: &Path) -> Result<(), Box<dyn Error>> {
-    let (host, port) = server
-        .rsplit_once(':')
-        .and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)))
-        .ok_or_else(|| format!("'{server}' is not an address such as 127.0.0.1:3306"))?;
-    let password = password(arguments)?;
-    let connect = || {
-        Conn::new(
-            OptsBuilder::new()
-                .ip_or_hostname(Some(host))
-                .tcp_port(port)
-                .user(Some(&arguments.user))
-                .pass(password.as_ref())
-                .prefer_socket(false),
-        )
-    };
+    let password = password(
+        arguments.password.as_deref(),
+        arguments.password_file.as_deref(),
+    )?;
+    let connect = || connect(server, &arguments.user, password.as_deref());
     let (mut connection, mut watcher) = (connect()?, connect()?);
     let id = connection.connection_id();
     let statement = format!("BACKUP TO {}", quoted(&to.display().to_string()));
@@ -122,11 +103,6 @@ fn ask_server(arguments: &BackupArguments, server: &str, to: &Path) -> Result<()
 fn percent_done(state: &str) -> Option<(&str, u64)> {
     let (what, percent) = state.strip_suffix('%')?.rsplit_once(": ")?;
     Some((what, percent.parse().ok()?))
-}
-
-/// A string as SQL writes it.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 /// Copies a directory that no server uses. It is opened for that, so what a crash has left is recovered first.

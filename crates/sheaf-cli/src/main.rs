@@ -1,5 +1,6 @@
 //! The `sheaf` command: a server, a shell, a demonstration.
 
+mod advise;
 mod allocator;
 mod backup;
 mod check;
@@ -10,6 +11,8 @@ mod init;
 mod prune;
 mod restore;
 mod result_printer;
+mod server_connection;
+mod slow_log;
 mod sql_shell;
 mod statement_reader;
 
@@ -47,6 +50,8 @@ enum Command {
     Restore(restore::RestoreArguments),
     /// Take out of the archived log what no backup needs any more.
     Prune(prune::PruneArguments),
+    /// Ask a server which indexes the statements of a slow query log want.
+    Advise(advise::AdviseArguments),
     /// Write manual pages and completions of shells.
     #[command(hide = true)]
     HelpPages(help_pages::HelpPagesArguments),
@@ -67,6 +72,7 @@ fn main() -> ExitCode {
         | Command::HelpPages(_)
         | Command::Check(_)
         | Command::Backup(_)
+        | Command::Advise(_)
         | Command::Prune(_) => "warn",
     };
     tracing_subscriber::fmt()
@@ -85,6 +91,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Restore(arguments) => restore::run(&arguments),
+        Command::Advise(arguments) => advise::run(&arguments),
         Command::Prune(arguments) => prune::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };

@@ -295,9 +295,12 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-cli",
         &[
             "allocator",
-            "backup",
             "result_printer",
+            "server_connection",
             "size",
+            "slow_log",
+            "advise",
+            "backup",
             "statement_reader",
             "check",
             "help_pages",

@@ -2,6 +2,7 @@
 //!
 //! They are one program, because each test program links all of DataFusion.
 
+mod advise;
 mod backup;
 mod changed_definitions;
 mod changes;

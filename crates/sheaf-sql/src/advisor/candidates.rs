@@ -5,9 +5,9 @@
 //! that keeps the selectivity: no search finds more than a twentieth of entries more. A long text that is compared with
 //! `=` gets the prefix that tells nearly all values apart.
 //!
-//! **What is left out.** Candidates that make no statement cheaper, each by itself. Lists that an index of the table has
-//! already, lists that the primary key begins with, and columns of the primary key at the end, where every index has
-//! them anyway.
+//! **What is left out.** Candidates that make no statement cheaper, each by itself. Lists that an index of the table
+//! has already, lists that the primary key begins with, and columns of the primary key at the end, where every index
+//! has them anyway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -50,7 +50,7 @@ use candidates::Candidates;
 use search::Search;
 use study::Study;
 
-/// Digests that are looked at: those that took most time.
+/// Statements that are looked at: of digests, those that took most time.
 const MAX_STATEMENTS: usize = 200;
 /// Rows of the sample of a table, at most and at least; between them, so many rows of all tables are read.
 const SAMPLE_ROWS: usize = 60_000;
@@ -121,7 +121,7 @@ impl Session {
             is_cut: false,
         };
         let (workload, schema) = match &advise.of {
-            Advised::Statement(text) => (vec![self.given_statement(text)], None),
+            Advised::Statement(text) => (self.given_statements(text)?, None),
             Advised::Schema(name) => {
                 self.client.check_sees_database(name)?;
                 if !self.engine.catalog().database_exists(name) {
@@ -132,7 +132,8 @@ impl Session {
             Advised::Workload => (self.statements_of_digests(None)?, None),
         };
         let is_given = matches!(advise.of, Advised::Statement(_));
-        let mut study = Study::new(self, workload, is_given, &mut limits)?;
+        let is_alone = is_given && workload.len() == 1;
+        let mut study = Study::new(self, workload, is_alone, &mut limits)?;
         let candidates = Candidates::of(&mut study, self, &mut limits)?;
         let mut search = Search::new(&candidates, &mut study, advise.limit_bytes);
         let chosen = search.choose(self, &mut limits)?;

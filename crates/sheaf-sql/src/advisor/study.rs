@@ -56,11 +56,11 @@ pub(super) struct Study {
 }
 
 impl Study {
-    /// Plans all statements as they are. Errors of one that `is_given` are the caller's.
+    /// Plans all statements as they are. What is wrong with one that is given alone is the caller's business.
     pub(super) fn new(
         session: &mut Session,
         workload: Vec<WorkloadStatement>,
-        is_given: bool,
+        is_alone: bool,
         limits: &mut Limits,
     ) -> Result<Study> {
         let mut study = Study {
@@ -76,7 +76,7 @@ impl Study {
             limits.plans += 1;
             match session.study(statement) {
                 Ok(studied) => study.statements.push(studied),
-                Err(error) if is_given => return Err(error),
+                Err(error) if is_alone => return Err(error),
                 Err(error) if error.code == SqlError::query_interrupted().code => {
                     return Err(error);
                 }

@@ -1,7 +1,10 @@
-//! The statements that indexes are to help: one that is given, or the samples of digests.
+//! The statements that indexes are to help: those that are given, or the samples of digests.
+
+use std::collections::BTreeMap;
 
 use super::MAX_STATEMENTS;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use crate::parser::scan;
 use crate::session::Session;
 use crate::virtual_database::PERFORMANCE_SCHEMA;
 
@@ -24,15 +27,40 @@ pub(super) struct WorkloadStatement {
 }
 
 impl Session {
-    pub(super) fn given_statement(&self, text: &str) -> WorkloadStatement {
-        WorkloadStatement {
-            text: self.text_by_mode(text).into_owned(),
+    /// The statements of a text, which semicolons separate. One that is there several times has run as often. Error
+    /// 1065 if there is none.
+    pub(super) fn given_statements(&self, text: &str) -> Result<Vec<WorkloadStatement>> {
+        let text = self.text_by_mode(text);
+        let text = scan::resolve_executable_comments(&text);
+        let mut rest: &str = &text;
+        let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut statements: Vec<&str> = Vec::new();
+        while let Some((range, next)) = scan::first_statement(rest) {
+            let statement = &rest[range];
+            let count = counts.entry(statement).or_default();
+            if *count == 0.0 {
+                statements.push(statement);
+            }
+            *count += 1.0;
+            rest = &rest[next..];
+        }
+        if statements.is_empty() {
+            return Err(SqlError::empty_query());
+        }
+        if statements.len() > MAX_STATEMENTS {
+            return Err(SqlError::not_supported_yet(&format!(
+                "ADVISE INDEXES of more than {MAX_STATEMENTS} statements"
+            )));
+        }
+        let statements = statements.into_iter().map(|statement| WorkloadStatement {
+            text: statement.to_string(),
             without_rows: None,
             database: self.database.clone(),
             digest: None,
-            executions: 1.0,
+            executions: counts.get(statement).copied().unwrap_or(1.0),
             changed_rows: None,
-        }
+        });
+        Ok(statements.collect())
     }
 
     /// Samples of the digests that took most time, of one database or of all. Error 1142 for accounts that may not read

@@ -163,6 +163,23 @@ fn an_index_has_to_be_worth_its_upkeep() {
     assert_eq!(advised, Vec::<String>::new());
 }
 
+/// A given workload: what is there twice has run twice.
+#[test]
+fn several_statements_are_weighed_against_each_other() {
+    let mut bench = infamous();
+    let search = "SELECT COUNT(*) FROM infamous_table WHERE member_id = 7";
+    let change = "UPDATE infamous_table SET member_id = member_id + 1";
+    let advice = of_one(&mut bench, &format!("{search}; {search};{search}"));
+    let by_member = "CREATE INDEX `idx_member_id` ON `test`.`infamous_table` (`member_id`)";
+    assert_eq!(statements(&advice), [by_member]);
+    let advice = of_one(&mut bench, &format!("{search}; {change}"));
+    assert_eq!(
+        statements(&advice),
+        Vec::<&str>::new(),
+        "20,000 entries move"
+    );
+}
+
 #[test]
 fn indexes_that_are_not_needed_are_proposed_to_be_dropped() {
     let mut bench = Bench::new();
@@ -188,6 +205,10 @@ fn what_cannot_be_advised_is_refused() {
     );
     assert_eq!(bench.error("ADVISE INDEXES FOR 'SELEC 1'"), 1064);
     assert_eq!(bench.error("ADVISE INDEXES FOR ''"), 1065);
+    assert_eq!(bench.error("ADVISE INDEXES FOR ' ; '"), 1065);
+    // Of several, what cannot be planned is left out.
+    let advised = bench.ok("ADVISE INDEXES FOR 'SELECT 1; SET @a = 1'");
+    assert_eq!(advised.warnings, 1);
     assert_eq!(bench.error("ADVISE INDEXES FOR SCHEMA nowhere"), 1049);
     assert_eq!(bench.error("ADVISE INDEXES FOR 'SELECT 1' VERIFY"), 1235);
     assert_eq!(bench.error("ADVISE INDEXES LIMIT all"), 1064);
