@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_optimizer::advisor::{TableNeed, column_lists, upkeep_us};
-use sheaf_storage::{KeyRange, MAX_KEY_BYTES};
+use sheaf_storage::MAX_KEY_BYTES;
 use sheaf_table::{
     HypotheticalIndex, Index, IndexPart, PartBounds, RowSample, SampleLimits, Table,
     TableDefinition,
@@ -98,7 +98,15 @@ impl Candidates {
                 bytes: SAMPLE_BYTES,
                 seed: table.definition.id,
             };
+            let guard = session.lock_for_read(&table, session.holds_no_table())?;
+            if !guard.is_version_of(&table) {
+                // It has another definition by now.
+                limits.give_back(sample_bytes);
+                continue;
+            }
             let sample = RowSample::read(&table, sample_limits, Some(&interrupt))?;
+            // To plan over it takes a lock of its own.
+            drop(guard);
             let mut candidacy = Candidacy {
                 table: &table,
                 sample,
@@ -107,7 +115,7 @@ impl Candidates {
                 made: 0,
                 interrupt: &interrupt,
             };
-            let resident = table.clustered.resident_share(&KeyRange::all())?;
+            let resident = candidacy.sample.resident();
             let costs = session.engine.costs();
             for parts in candidacy.part_lists(study)? {
                 session.check_advice()?;

@@ -98,7 +98,7 @@ impl HypotheticalIndex {
             weight: 1.0,
             entry_bytes: 0.0,
             distinct: Vec::new(),
-            resident: table.clustered.resident_share(&KeyRange::all())?,
+            resident: sample.resident(),
             layout,
         };
         index.encode(table, sample, interrupt)?;

@@ -4,7 +4,10 @@
 //! ([`HypotheticalIndex`](super::hypothetical_index::HypotheticalIndex)). So one sample answers for all candidates of a
 //! table, whatever their columns, order and prefixes.
 //!
-//! No lock and no snapshot is held: every leaf is read as it is at that moment.
+//! Every leaf is read as it is at that moment, without a lock on rows and without a snapshot. The caller keeps the
+//! table from being dropped meanwhile.
+
+use sheaf_storage::KeyRange;
 
 use crate::codec::row_codec::RowView;
 use crate::error::Result;
@@ -44,6 +47,8 @@ pub struct RowSample {
     is_complete: bool,
     /// Rows of the table.
     table_rows: u64,
+    /// Share of the table's leaves that was in memory before, 0 to 1.
+    resident: f64,
 }
 
 /// A row of a sample.
@@ -74,6 +79,7 @@ impl RowSample {
             .max(LEAST_LEAVES);
         let fit = (limits.bytes as u64 / bytes_per_leaf).max(1);
         let wanted = usize::try_from(wanted.min(fit)).unwrap_or(usize::MAX);
+        let resident = table.clustered.resident_share(&KeyRange::all())?;
         let mut leaf_sample = table.clustered.sample_leaves(wanted, limits.seed)?;
         let mut sample = RowSample {
             bytes: Vec::new(),
@@ -81,6 +87,7 @@ impl RowSample {
             share: leaf_sample.share(),
             is_complete: leaf_sample.is_complete(),
             table_rows: statistics.entries,
+            resident,
         };
         let mut read = 0;
         let mut key = Vec::new();
@@ -134,6 +141,11 @@ impl RowSample {
             true => 1.0,
             false => self.share.clamp(f64::MIN_POSITIVE, 1.0),
         }
+    }
+
+    /// Share of the table's leaves that was in memory before they were read, 0 to 1.
+    pub fn resident(&self) -> f64 {
+        self.resident
     }
 
     /// What it takes in memory, in bytes.
