@@ -66,11 +66,18 @@ pub fn column_lists(
         list.truncate(MAX_COLUMNS);
     }
     lists.retain(|list| !list.is_empty());
+    // Every index has the primary key.
+    let primary = &need.table.definition.primary.parts;
+    let is_implied = |column: usize| {
+        let mut parts = primary.iter();
+        parts.any(|part| part.column == column && part.prefix_length.is_none())
+    };
     let covering: Vec<Vec<usize>> = lists
         .iter()
         .filter_map(|list| {
             let others = need.read.iter().copied();
-            let others: Vec<usize> = others.filter(|column| !list.contains(column)).collect();
+            let others = others.filter(|column| !list.contains(column) && !is_implied(*column));
+            let others: Vec<usize> = others.collect();
             let fits = !others.is_empty()
                 && others.len() <= MAX_COVERING_COLUMNS
                 && need.read.len() < need.table.definition.visible_columns().count()
