@@ -32,7 +32,7 @@ pub(super) fn text_beside(
     };
     let is_literal = is_literal_of_bytes(other);
     Ok(match literal(other) {
-        Some(ScalarValue::Binary(Some(bytes))) if is_literal || texts.are_parameters => {
+        Some(ScalarValue::Binary(Some(bytes))) if is_literal => {
             let text = match std::str::from_utf8(bytes) {
                 Ok(text) => text,
                 Err(_) if texts.are_parameters => return Ok(None),
@@ -67,7 +67,7 @@ pub(in crate::typing) fn texts_beside(
     rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
     if let Some((first, others)) = operands.split_first_mut()
-        && (rule.are_parameters || others.iter().any(is_literal_of_bytes))
+        && others.iter().any(is_literal_of_bytes)
     {
         let ty = type_of(first, schema)?;
         for other in others {

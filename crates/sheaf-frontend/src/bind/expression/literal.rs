@@ -27,10 +27,19 @@ impl Binder<'_> {
         match &value.value {
             Literal::Boolean(value) => Ok(Scalar::constant(*value)),
             Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
-            Literal::Placeholder(_) => match self.parameter(value).map(value_literal) {
-                Some(value) => self.internal(&value),
-                None => Ok(Scalar::literal(ScalarValue::Null)),
-            },
+            Literal::Placeholder(_) => {
+                let parameter = self.parameter(value);
+                let is_bytes = matches!(parameter, Some(SqlValue::Bytes(_)));
+                match parameter.map(value_literal) {
+                    // They give way to texts, as those of `_binary'…'` do.
+                    Some(bytes) if is_bytes => {
+                        let bytes = self.internal(&bytes)?;
+                        self.call("$literal_bytes", vec![bytes])
+                    }
+                    Some(value) => self.internal(&value),
+                    None => Ok(Scalar::literal(ScalarValue::Null)),
+                }
+            }
             Literal::Number(digits, _) => self.number(digits),
             Literal::DoubleQuotedString(text)
             | Literal::SingleQuotedString(text)
