@@ -382,10 +382,16 @@ fn a_sorted_sample_stands_for_an_index() {
     };
     for value in [0, 2_919, 838].map(Value::Int) {
         let has_value = |row: &[Value]| row[SKEWED] == value;
-        let range = index.layout().range(&[value.clone()], None).range;
+        let range = index
+            .layout()
+            .range(std::slice::from_ref(&value), None)
+            .range;
         let exact = share(&rows, has_value) * ROWS as f64;
         within(index.estimate_entries(&range) as f64, exact, 1.3);
-        let range = index.layout().range(&[value.clone()], Some(&bounds)).range;
+        let range = index
+            .layout()
+            .range(std::slice::from_ref(&value), Some(&bounds))
+            .range;
         let exact = share(&rows, |row| {
             has_value(row) && matches!(row[UNIFORM], Value::Int(10_000..20_000))
         });
