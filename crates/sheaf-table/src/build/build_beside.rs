@@ -4,7 +4,7 @@
 //! ```text
 //!   wait for older transactions -> note the keys of rows that are changed -> wait for those that may not know of it
 //!     -> snapshot S0: read all rows, sort, write the trees
-//!     -> snapshot S1: the noted rows, as they were at S0 and as they are at S1  ]  again and again, until few are left
+//!     -> snapshot S1: the noted rows, as they were at S0 and as they are at S1  ]  again and again, until little is left
 //!     -> snapshot S2: ...                                                       ]
 //!     -> lock all others out, for a moment: the last rows -> enter the definition
 //! ```
@@ -32,10 +32,9 @@
 //! next attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody
 //! waiting.
 //!
-//! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If nearly
-//! half as many keys are noted as the build looks at in the same time, it does not keep up with others: each key is
-//! looked at in two rounds. Then changes are slowed to a quarter of the speed of the build, so the rounds become
-//! shorter and shorter.
+//! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If rounds
+//! do not become shorter, changes [are slowed](crate::build::keeping_up), more and more, until they do. The last moment
+//! is bounded by the time that it will take.
 //!
 //! The snapshots are held, so versions of all that changes meanwhile are kept, as for any long read.
 
@@ -45,17 +44,13 @@ use std::time::{Duration, Instant};
 use sheaf_storage::{ReadView, Storage, Transaction};
 
 use crate::build::external_sort::{ExternalSort, SortedEntries};
+use crate::build::keeping_up::{KeepingUp, Stretch, Work};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
 use crate::progress::Progress;
 use crate::table::Table;
 use crate::table::touched_rows::{NotingRows, entry_bytes};
 
-/// Rows that are left for the moment in which all others are locked out, at first.
-const LAST_ROWS: u64 = 1_000;
-/// After so many rounds twice as many may be left: writers are about as fast as the build. And how many at most.
-const ROUNDS_PER_DOUBLING: u32 = 16;
-const MOST_LAST_ROWS: u64 = 64_000;
 /// How long an attempt to lock all others out takes at first.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
 /// And later: this part of what the build has waited so far. Beside transactions that overlap, no shorter attempt finds
@@ -66,14 +61,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A wait is cut into pieces of this length, so that KILL is noticed.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// Whether the build keeps up is looked at after each so many keys.
-const KEYS_OF_STRETCH: u64 = 4_096;
-/// It does not if others note more than this part of as many meanwhile.
-const KEEPS_UP_PERCENT: u64 = 40;
-/// Then it looks at so many keys while others note one.
-const KEYS_PER_CHANGE: u32 = 4;
-/// The slowest pace of others: between two changes.
-const SLOWEST_PACE: Duration = Duration::from_millis(10);
+/// KILL is looked for after so much work.
+pub(crate) const WORK_BETWEEN_CHECKS: Duration = Duration::from_millis(10);
 /// The sorts of a round that are there at a time share the memory.
 const SORTS_OF_ROUND: usize = 4;
 /// Rows of a round that one transaction of the build brings to the trees.
@@ -170,8 +159,7 @@ pub(crate) struct BuildBeside<'a, T> {
     built: ReadView,
     /// Noted keys that are to be looked at again.
     kept: ExternalSort,
-    /// From one change of others to the next; 0: as they like.
-    pace: Duration,
+    keeping_up: KeepingUp,
 }
 
 /// Rows that are being brought.
@@ -180,26 +168,6 @@ struct Round {
     transaction: Option<Transaction>,
     /// Rows that the transaction has brought.
     changes: usize,
-}
-
-/// Some keys of a round, and how long they took.
-struct Stretch {
-    keys: u64,
-    elapsed: Duration,
-}
-
-impl Stretch {
-    /// Whether rounds become shorter, if others note so many keys in this time.
-    fn keeps_up(&self, noted: u64) -> bool {
-        noted <= self.keys.saturating_mul(KEEPS_UP_PERCENT) / 100
-    }
-
-    /// A slower pace of others, with which the build would have kept up.
-    fn slower_pace(&self, pace: Duration) -> Duration {
-        let per_key = self.elapsed / u32::try_from(self.keys).unwrap_or(u32::MAX).max(1);
-        let slower = (pace * 2).max(per_key.saturating_mul(KEYS_PER_CHANGE));
-        slower.min(SLOWEST_PACE)
-    }
 }
 
 impl<'a, T: BesideTarget> BuildBeside<'a, T> {
@@ -250,7 +218,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             target,
             built,
             kept: ExternalSort::new(storage.temp_space(), memory_bytes / SORTS_OF_ROUND),
-            pace: Duration::ZERO,
+            keeping_up: KeepingUp::new(),
         })
     }
 
@@ -261,35 +229,40 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
     pub(crate) fn finish(mut self) -> Result<(ExclusiveLock<'a>, T)> {
         let mut waited = Duration::ZERO;
         let mut attempts = Attempts::new(self.writer, self.request);
-        let mut rounds_behind = 0_u32;
-        let mut last_rows = LAST_ROWS;
         loop {
-            let had_ended = self.catch_up()?;
-            if self.left() > last_rows {
-                // A transaction that does not end is no reason to leave more: it keeps the last moment away, too.
-                rounds_behind += u32::from(had_ended);
-                if had_ended && rounds_behind.is_multiple_of(ROUNDS_PER_DOUBLING) {
-                    last_rows = (last_rows * 2).min(MOST_LAST_ROWS);
-                }
+            self.catch_up()?;
+            if !self.keeping_up.is_few(self.left()) {
                 waited += self.wait_for_marked(waited)?;
                 continue;
             }
+            // Those that are there are to end soon. Nobody else is let in.
+            self.keeping_up.lift_pace();
+            self.set_pace();
             let began = Instant::now();
             let exclusive = attempts.make(waited, self.progress, &|| self.check())?;
-            // Changes may have come while it waited.
-            if let Some(exclusive) = exclusive
-                && self.left() <= last_rows
-            {
-                self.catch_up()?;
-                return Ok((exclusive, self.target));
+            if let Some(exclusive) = exclusive {
+                // Changes may have come while it waited.
+                if self.keeping_up.is_few_at_last(self.left()) {
+                    self.catch_up()?;
+                    return Ok((exclusive, self.target));
+                }
+                self.keeping_up.missed();
             }
             waited += began.elapsed();
         }
     }
 
-    /// About how many rows are left to be looked at.
-    fn left(&self) -> u64 {
-        self.kept.len() + self.noting.len()
+    /// About how much is left to be looked at.
+    fn left(&self) -> Work {
+        Work {
+            fresh: self.noting.len(),
+            kept: self.kept.len(),
+        }
+    }
+
+    /// Others change rows at the pace that has been found.
+    fn set_pace(&self) {
+        self.noting.slow_down(self.keeping_up.pace());
     }
 
     /// Waits for a while for transactions that keep rows from being looked at for good. Returns how long it was.
@@ -315,9 +288,9 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         Ok(())
     }
 
-    /// A round: brings the trees from the view that they have been built for to a new one. Returns whether all marked
-    /// transactions had ended before.
-    fn catch_up(&mut self) -> Result<bool> {
+    /// A round: brings the trees from the view that they have been built for to a new one.
+    fn catch_up(&mut self) -> Result<()> {
+        let began = Instant::now();
         // The order matters: see the module's comment.
         let have_ended = self.writer.marked_have_gone();
         let view = newest_view(self.storage)?;
@@ -349,24 +322,34 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         let mut again = ExternalSort::new(space, self.sort_bytes);
         let mut again_bytes = 0;
         let mut keys = DistinctKeys::new(keys.finish(self.sort_bytes)?)?;
-        let mut pace = self.pace;
-        let (mut began, mut noted_before, mut looked_at) = (Instant::now(), self.noting.len(), 0);
+        let mut done = Work::default();
+        let (mut stretch_began, mut noted_before, mut looked_at) = (began, 0, 0);
+        let mut checked = began;
         while let Some((key, is_marked)) = keys.next()? {
             self.bring(&mut round, &key)?;
+            match is_marked {
+                true => done.kept += 1,
+                false => done.fresh += 1,
+            }
             looked_at += 1;
-            if looked_at == KEYS_OF_STRETCH {
+            let now = Instant::now();
+            if now - checked >= WORK_BETWEEN_CHECKS {
                 self.check()?;
-                let stretch = Stretch {
-                    keys: looked_at,
-                    elapsed: began.elapsed(),
-                };
+                checked = now;
+            }
+            let stretch = Stretch {
+                keys: looked_at,
+                elapsed: now - stretch_began,
+            };
+            if stretch.is_over() {
                 let noted = self.noting.len();
                 // Where a transaction does not end, a slower pace is of no use.
-                if have_ended && !stretch.keeps_up(noted.saturating_sub(noted_before)) {
-                    pace = stretch.slower_pace(pace);
-                    self.noting.slow_down(pace);
+                if have_ended {
+                    let more = noted.saturating_sub(noted_before);
+                    self.keeping_up.after_stretch(stretch, more);
+                    self.set_pace();
                 }
-                (began, noted_before, looked_at) = (Instant::now(), noted, 0);
+                (stretch_began, noted_before, looked_at) = (now, noted, 0);
             }
             let mark = match (have_ended, is_marked) {
                 (true, true) => continue,
@@ -393,8 +376,11 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         self.noting.keep(again_bytes)?;
         self.kept = again;
         self.built = round.view;
-        self.pace = pace;
-        Ok(have_ended)
+        let left = self.left();
+        self.keeping_up
+            .after_round(done, began.elapsed(), left, have_ended);
+        self.set_pace();
+        Ok(())
     }
 
     /// Brings a row of a round to the trees, if it has changed.
@@ -617,24 +603,5 @@ impl DistinctKeys {
             }
             is_marked &= mark == MARKED;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn others_are_slowed_if_nearly_half_as_many_rows_change_as_the_build_looks_at() {
-        let stretch = Stretch {
-            keys: 20_000,
-            elapsed: Duration::from_millis(400),
-        };
-        assert!(stretch.keeps_up(8_000) && !stretch.keeps_up(8_001));
-        // 20 microseconds a key.
-        let pace = stretch.slower_pace(Duration::ZERO);
-        assert_eq!(pace, Duration::from_micros(80));
-        assert_eq!(stretch.slower_pace(pace), Duration::from_micros(160));
-        assert_eq!(stretch.slower_pace(SLOWEST_PACE), SLOWEST_PACE);
     }
 }

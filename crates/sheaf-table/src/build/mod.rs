@@ -7,6 +7,7 @@
 //! | [`external_sort`] | sorts index entries that may not fit in memory |
 //! | [`index_build`] | builds secondary indexes from rows |
 //! | [`build_beside`] | builds trees of a table's rows while others change rows |
+//! | [`keeping_up`] | whether such a build keeps up with those that change rows, and their pace if not |
 //! | [`index_build_beside`] | builds secondary indexes so |
 //! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
 //! | [`table_copy_beside`] | copies them while others change rows |
@@ -26,6 +27,7 @@ pub(crate) mod external_sort;
 pub(crate) mod index_build;
 pub(crate) mod index_build_beside;
 pub(crate) mod instant_columns;
+pub(crate) mod keeping_up;
 pub(crate) mod table_copy;
 pub(crate) mod table_copy_beside;
 pub(crate) mod tree_load;

@@ -16,6 +16,7 @@
 //! Rows that come meanwhile are converted, tested for CHECKs, and refused, like those that were there.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use sheaf_storage::{ReadView, Transaction, TreeId};
 
@@ -23,7 +24,7 @@ use crate::build::alter_table::AlterOptions;
 use crate::build::alteration::Alteration;
 use crate::build::altered_definition::AlteredDefinition;
 use crate::build::build_beside::{
-    BesideTarget, ROWS_PER_TRANSACTION, RoundEnd, RowChange, SeenRow,
+    BesideTarget, ROWS_PER_TRANSACTION, RoundEnd, RowChange, SeenRow, WORK_BETWEEN_CHECKS,
 };
 use crate::build::external_sort::ExternalSort;
 use crate::build::table_copy::Conversion;
@@ -157,6 +158,7 @@ impl BesideTarget for TableCopy {
         let mut arrivals = arrivals.finish(round.sort_bytes)?;
         let mut bytes = Vec::new();
         let mut is_left = arrivals.advance()?;
+        let mut checked = Instant::now();
         while is_left {
             let mut transaction = round.storage.begin_transaction();
             for _ in 0..ROWS_PER_TRANSACTION {
@@ -169,6 +171,12 @@ impl BesideTarget for TableCopy {
                 let row = self.old.decode_row_at(round.view, &row)?;
                 let copied = self.conversion.convert(row)?;
                 self.new.insert_copied(&mut transaction, &copied)?;
+                if checked.elapsed() >= WORK_BETWEEN_CHECKS {
+                    if round.progress.is_cancelled() {
+                        return Err(TableError::Interrupted);
+                    }
+                    checked = Instant::now();
+                }
                 is_left = arrivals.advance()?;
                 if !is_left {
                     break;

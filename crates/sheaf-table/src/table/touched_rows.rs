@@ -34,8 +34,11 @@ const MEMORY_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 256 << 10;
 /// A change waits for no shorter time than this: threads do not sleep more exactly. It goes on, and the next ones wait.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// And for no longer one.
+/// And for no longer one, or this many times the pace: where many sessions change rows, each must wait for longer.
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
+const LONGEST_WAIT_PACES: u32 = 4;
+/// After so much of a wait a change looks whether the pace has been lifted.
+const WAIT_SLICE: Duration = Duration::from_millis(10);
 
 /// See the [module](self).
 #[derive(Default)]
@@ -85,7 +88,8 @@ impl Pace {
             return Duration::ZERO;
         }
         let due = self.due.map_or(now, |due| due.max(now)) + self.interval;
-        let due = due.min(now + LONGEST_WAIT);
+        let longest = LONGEST_WAIT.max(self.interval * LONGEST_WAIT_PACES);
+        let due = due.min(now + longest);
         self.due = Some(due);
         let wait = due - now;
         match wait < SHORTEST_WAIT {
@@ -226,9 +230,14 @@ impl TouchedRows {
 
     #[cold]
     fn note_slowly(&self, primary_key: &[u8]) {
-        let wait = self.noted.lock().note(primary_key);
-        if !wait.is_zero() {
-            std::thread::sleep(wait);
+        let mut wait = self.noted.lock().note(primary_key);
+        while !wait.is_zero() {
+            let slice = wait.min(WAIT_SLICE);
+            std::thread::sleep(slice);
+            wait -= slice;
+            if self.noted.lock().pace.interval.is_zero() {
+                break;
+            }
         }
     }
 }
@@ -276,8 +285,8 @@ impl NotingRows<'_> {
         }
     }
 
-    /// From now on a key may be noted after each `interval`, or somewhat later if many sessions change rows at the same
-    /// time: no change waits for longer than [`LONGEST_WAIT`].
+    /// From now on a key may be noted after each `interval`, or sooner if many sessions change rows at the same time: no
+    /// change waits for longer than [`LONGEST_WAIT`], or [`LONGEST_WAIT_PACES`] intervals. 0: nobody waits any more.
     pub(crate) fn slow_down(&self, interval: Duration) {
         self.0.noted.lock().pace.interval = interval;
     }
@@ -398,5 +407,9 @@ mod tests {
         let longest = (0..1_000).map(|_| pace.wait(now + millis(50))).max();
         assert_eq!(longest, Some(LONGEST_WAIT));
         assert_eq!(pace.wait(now + millis(55)), Duration::from_micros(5_300));
+        // A slow pace counts for many sessions, too.
+        pace.interval = millis(100);
+        let longest = (0..50).map(|_| pace.wait(now + millis(100))).max();
+        assert_eq!(longest, Some(millis(400)));
     }
 }

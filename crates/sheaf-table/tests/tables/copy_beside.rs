@@ -523,3 +523,61 @@ fn writers_in_threads_lose_nothing_to_a_copy() {
     }
     verify(&catalog, &[rows(&table)]);
 }
+
+/// Writers that change all rows again and again, faster than they are copied.
+#[test]
+fn a_copy_ends_beside_writers_of_rows_with_long_values() {
+    const ROWS: i64 = 300;
+    let long_row = |id, number| {
+        let mut row = numbered(id, number);
+        row[3] = text(&"long".repeat(5_000));
+        row
+    };
+    let (_directory, catalog) = with_numbers(&[]);
+    let rows_before: Vec<_> = (0..ROWS).map(|id| long_row(id, 0)).collect();
+    insert(&catalog, &rows_before).unwrap();
+    let done = AtomicBool::new(false);
+    let expected = std::thread::scope(|scope| {
+        let ends = Ends(&done);
+        let writing = (0..3_i64).map(|thread| {
+            let (catalog, done) = (&catalog, &done);
+            scope.spawn(move || {
+                let request = LockRequest {
+                    is_first: true,
+                    session: 10 + thread as u64,
+                    ..LockRequest::from(LONG)
+                };
+                let mut numbers = vec![0; ROWS as usize];
+                let mut random = Random::new(thread as u64);
+                while !done.load(Ordering::Relaxed) {
+                    let guard = catalog.open_for_row_writes("d", "t", request).unwrap();
+                    let mut transaction = catalog.storage().begin_transaction();
+                    // Each has rows of its own.
+                    let id = random.below(ROWS as u64 / 3) as i64 * 3 + thread;
+                    numbers[id as usize] += 1;
+                    let row = long_row(id, numbers[id as usize]);
+                    let key = guard.encode_primary_key(&row);
+                    let old = guard.read_row(&key).unwrap().unwrap();
+                    let changed = guard.replace(&mut transaction, &key, &old, &row);
+                    changed.unwrap();
+                    transaction.commit().unwrap();
+                }
+                numbers
+            })
+        });
+        let writing: Vec<_> = writing.collect();
+        for _ in 0..3 {
+            copy(&catalog, &[Alteration::Rebuild], &NoProgress).unwrap();
+        }
+        drop(ends);
+        let numbers = writing.into_iter().map(|thread| thread.join().unwrap());
+        numbers.collect::<Vec<Vec<i64>>>()
+    });
+    let table = catalog.table("d", "t").unwrap();
+    let rows_after = values(&table);
+    assert_eq!(rows_after.len(), ROWS as usize);
+    for (id, row) in rows_after.into_iter().enumerate() {
+        assert!(row == long_row(id as i64, expected[id % 3][id]), "row {id}");
+    }
+    verify(&catalog, &[rows(&table)]);
+}
