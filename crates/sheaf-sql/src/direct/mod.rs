@@ -441,6 +441,9 @@ impl Session {
             _ => None,
         };
         let statement = without_with.as_ref().unwrap_or(statement);
+        if matches!(statement, Statement::Query(query) if select_list::may_name_given(query)) {
+            return None;
+        }
         let without_dual = dual::without_dual(statement);
         let statement = without_dual.as_ref().unwrap_or(statement);
         let (without_limit, window) = counted::without_limit(statement).unzip();

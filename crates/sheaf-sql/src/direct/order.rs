@@ -3,10 +3,12 @@
 //! A row's sort key is made as an index makes its keys, so that comparing bytes compares by MySQL's rules. Each part
 //! says itself where it ends; for DESC its bytes are inverted.
 
+use std::collections::HashSet;
+
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::schema::MAX_INDEX_PARTS;
 use sheaf_table::{Index, IndexPart, KeyLayout, RowView, Table, TableDefinition, ValueRef};
-use sheaf_types::Value;
+use sheaf_types::{ColumnType, Value};
 use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
@@ -43,9 +45,11 @@ pub(super) struct SortKey {
 }
 
 impl SortKey {
-    /// `None` for more columns than a key has parts.
+    /// `None` for more columns than a key has parts, and for JSON, which no index has: the order of its values is not
+    /// that of their texts, and equal ones may be written differently.
     pub(super) fn new(definition: &TableDefinition, items: Vec<OrderItem>) -> Option<SortKey> {
-        if items.len() > MAX_INDEX_PARTS {
+        let is_json = |item: &OrderItem| definition.columns[item.column].ty == ColumnType::Json;
+        if items.len() > MAX_INDEX_PARTS || items.iter().any(is_json) {
             return None;
         }
         let parts = items.iter().map(|item| IndexPart {
@@ -121,6 +125,7 @@ pub(super) struct Sorter {
 /// Where a row is among the bytes: its keys, of ORDER BY and then of DISTINCT, and the row.
 struct SortedRow {
     start: usize,
+    order_end: usize,
     distinct_end: usize,
     end: usize,
 }
@@ -130,6 +135,7 @@ impl Sorter {
     pub(super) fn of_row(bytes: Vec<u8>) -> Sorter {
         let row = SortedRow {
             start: 0,
+            order_end: 0,
             distinct_end: 0,
             end: bytes.len(),
         };
@@ -150,6 +156,7 @@ impl Sorter {
         if let Some(order) = order {
             order.append(Some(table), view, row, &mut self.bytes)?;
         }
+        let order_end = self.bytes.len();
         if let Some(distinct) = distinct {
             distinct.append(Some(table), view, row, &mut self.bytes)?;
         }
@@ -157,6 +164,7 @@ impl Sorter {
         self.bytes.extend_from_slice(row.bytes());
         self.rows.push(SortedRow {
             start,
+            order_end,
             distinct_end,
             end: self.bytes.len(),
         });
@@ -168,18 +176,17 @@ impl Sorter {
         self.rows.len()
     }
 
-    /// Brings the rows in order; of rows that DISTINCT takes for equal, which are those with both keys equal, the first
-    /// stays.
+    /// Brings the rows in order. Of rows that DISTINCT takes for equal, which are those with both keys equal, the first
+    /// stays. Rows that no order tells apart come as they were found.
     pub(super) fn sort(&mut self, is_distinct: bool) {
         let bytes = &self.bytes;
-        // Both keys together: rows that are equal for DISTINCT become neighbours. The sort is stable.
-        self.rows
-            .sort_by(|a, b| bytes[a.start..a.distinct_end].cmp(&bytes[b.start..b.distinct_end]));
         if is_distinct {
-            self.rows.dedup_by(|later, earlier| {
-                bytes[later.start..later.distinct_end] == bytes[earlier.start..earlier.distinct_end]
-            });
+            let mut known = HashSet::with_capacity(self.rows.len());
+            self.rows
+                .retain(|row| known.insert(&bytes[row.start..row.distinct_end]));
         }
+        self.rows
+            .sort_by(|a, b| bytes[a.start..a.order_end].cmp(&bytes[b.start..b.order_end]));
     }
 
     /// The rows' bytes.

@@ -549,6 +549,67 @@ impl SelectList<Item> {
     }
 }
 
+/// Whether a name in ORDER BY or its like may mean this item rather than a column of the tables: by its alias, or by
+/// how it is written. The literal `'a'` is called `a`.
+pub(super) fn is_called(item: &ast::SelectItem, name: &str) -> bool {
+    let called = match item {
+        ast::SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+        ast::SelectItem::UnnamedExpr(expr) => {
+            let inner = bare(expr);
+            if matches!(
+                inner,
+                ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+            ) {
+                return false;
+            }
+            header_of_literal(inner).unwrap_or_else(|| expr.to_string())
+        }
+        _ => return false,
+    };
+    called.to_lowercase() == name.to_lowercase()
+}
+
+/// Whether a query, one of its parts or one in a FROM has an order or groups, and an item that is a place for a value
+/// and nothing else. A text that was taken out of the statement is what the item is called, which is not known before a
+/// run.
+pub(super) fn may_name_given(query: &ast::Query) -> bool {
+    may_name_given_of(&query.body, query.order_by.is_some())
+}
+
+fn may_name_given_of(body: &ast::SetExpr, is_ordered: bool) -> bool {
+    match body {
+        ast::SetExpr::Select(select) => {
+            let has_groups = match &select.group_by {
+                ast::GroupByExpr::All(_) => true,
+                ast::GroupByExpr::Expressions(by, _) => !by.is_empty(),
+            };
+            let has_names = is_ordered || has_groups || select.having.is_some();
+            let is_in_from = |factor: &ast::TableFactor| {
+                matches!(factor, ast::TableFactor::Derived { subquery, .. }
+                    if may_name_given(subquery))
+            };
+            has_names && select.projection.iter().any(is_given)
+                || select.from.iter().any(|part| {
+                    let mut joins = part.joins.iter();
+                    is_in_from(&part.relation) || joins.any(|join| is_in_from(&join.relation))
+                })
+        }
+        ast::SetExpr::Query(query) => {
+            may_name_given(query) || may_name_given_of(&query.body, is_ordered)
+        }
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            may_name_given_of(left, is_ordered) || may_name_given_of(right, is_ordered)
+        }
+        _ => false,
+    }
+}
+
+fn is_given(item: &ast::SelectItem) -> bool {
+    matches!(item, ast::SelectItem::UnnamedExpr(expr)
+        if matches!(bare(expr), ast::Expr::Value(value)
+            if matches!(value.value, ast::Value::Placeholder(_))))
+}
+
 /// Whether an item is an aggregate alone.
 pub(super) fn is_aggregate(item: &ast::SelectItem) -> bool {
     let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item

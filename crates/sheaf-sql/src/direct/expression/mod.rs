@@ -526,7 +526,8 @@ impl Session {
     }
 
     fn instance_of(&self, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
-        if expressions.are_shown || expressions.are_stored {
+        // Of conditions, divisions by constants are noted. What changes rows has no condition here that divides.
+        if expressions.are_shown || expressions.are_stored || expressions.items.is_empty() {
             self.findings.watch_divisions(self.variables.sql_mode());
         }
         let noted_before = self.findings.truncated_texts.messages();

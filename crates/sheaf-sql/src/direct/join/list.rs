@@ -183,7 +183,7 @@ pub(in crate::direct) fn ordered_columns(
     items.iter().map(item).collect()
 }
 
-/// The column that an expression is. An alias of the select list hides columns of the same name.
+/// The column that an expression is. What an item of the select list is called hides columns of the same name.
 fn unaliased(
     expr: &ast::Expr,
     select: &ast::Select,
@@ -193,10 +193,7 @@ fn unaliased(
         return unaliased(inner, select, names);
     }
     if let ast::Expr::Identifier(name) = expr {
-        let is_hidden = |item: &ast::SelectItem| {
-            matches!(item, ast::SelectItem::ExprWithAlias { alias, .. }
-                if alias.value.eq_ignore_ascii_case(&name.value))
-        };
+        let is_hidden = |item: &ast::SelectItem| select_list::is_called(item, &name.value);
         if select.projection.iter().any(is_hidden) {
             return None;
         }

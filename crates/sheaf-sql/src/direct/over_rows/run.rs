@@ -21,6 +21,7 @@ use crate::direct::row_query::{ComputedRows, Described};
 use crate::direct::select_list::Spelled;
 use crate::direct::subquery::joined;
 use crate::error::Result;
+use crate::events::thread_work::{self, Work as Noted};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::table_of;
 use crate::session::Session;
@@ -164,6 +165,11 @@ impl Session {
             Err(error) if has_several && error.is(codes::OUT_OF_RESOURCES) => return Ok(false),
             batches => batches?,
         };
+        if query.query.order_by.is_some() && !query.rows.is_walk() {
+            let sorted = batches.iter().map(RecordBatch::num_rows).sum();
+            let most = limit.saturating_add(offset);
+            thread_work::note(Noted::sort_of(sorted).of_first(most));
+        }
         sink.columns(&shown.columns)?;
         let (mut skip, mut sent) = (offset, 0);
         for batch in &batches {

@@ -13,6 +13,7 @@ use crate::direct::names::{ColumnNames, Names};
 use crate::direct::operand::Operand;
 use crate::direct::order::{OrderItem, SortKey, descends};
 use crate::direct::row::Item;
+use crate::direct::select_list::is_called;
 
 /// What a WHERE says: comparisons of columns with operands, and the rest. `None` if a row alone does not decide.
 pub(in crate::direct) fn condition(
@@ -66,6 +67,13 @@ pub(super) fn distinct_key(
     SortKey::new(definition, rest.collect())
 }
 
+fn unnested(mut expr: &ast::Expr) -> &ast::Expr {
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
 pub(super) fn order_items(
     order_by: &ast::OrderBy,
     select: &ast::Select,
@@ -84,6 +92,14 @@ pub(super) fn order_items(
     }
     let item = |item: &ast::OrderByExpr| {
         let descending = descends(item)?;
+        if let ast::Expr::Identifier(name) = unnested(&item.expr)
+            && select
+                .projection
+                .iter()
+                .any(|item| is_called(item, &name.value))
+        {
+            return None;
+        }
         let column = names.column(&item.expr)?;
         Some(OrderItem { column, descending })
     };
