@@ -52,7 +52,7 @@
 //! | [`row`] | values of columns in row images, and which columns an image has |
 //! | [`table`] | a table as TABLE_MAP describes it |
 //! | [`event`] | the events |
-//! | [`file`] | a binary log file |
+//! | [`mod@file`] | a binary log file |
 //! | [`recovery`] | what a crash left of a file |
 
 mod bytes;

@@ -83,6 +83,8 @@ pub(super) fn rewritten(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>
 fn may_begin_query(first: Keyword, before: Option<&Token>) -> bool {
     match before {
         None | Some(Token::LParen) => true,
+        // EXPLAIN ALTER TABLE
+        Some(before) if keyword(before) == Keyword::ALTER => false,
         Some(before) => {
             matches!(
                 keyword(before),
