@@ -82,6 +82,12 @@ impl Session {
             demands: _,
         } = self.plan_alteration(name, changes)?;
         let temporary = current.definition.is_temporary();
+        let indexes_before: Vec<u32> = current
+            .definition
+            .secondary
+            .iter()
+            .map(|index| index.id)
+            .collect();
         let old_name = (database.clone(), table.clone());
         if work.copies() {
             self.variables.check_time_zone(&next)?;
@@ -165,7 +171,28 @@ impl Session {
         if altered.is_some() && !temporary {
             self.table_locks.rename_locked(&renames);
         }
+        if altered.is_some() {
+            self.warn_of_duplicate_indexes(&next, &indexes_before);
+        }
         Ok(altered)
+    }
+
+    /// Warns of indexes that are as others. `before`: the ids of those that were there.
+    pub(super) fn warn_of_duplicate_indexes(
+        &mut self,
+        definition: &TableDefinition,
+        before: &[u32],
+    ) {
+        let table = format!("{}.{}", definition.database, definition.name);
+        for index in definition.duplicate_indexes() {
+            if !before.contains(&index.id) {
+                let name = &index.name;
+                let message = format!(
+                    "Duplicate index '{name}' defined on the table '{table}'. This is deprecated and will be disallowed in a future release."
+                );
+                self.warnings.warn(codes::DUP_INDEX, message);
+            }
+        }
     }
 
     /// What a statement would do with the table as it is.

@@ -101,6 +101,9 @@ impl Session {
         }
         if create.temporary {
             self.create_temporary_table(request)?;
+            if create.like.is_none() {
+                self.warn_of_indexes_of_new((&database, &name));
+            }
             return self.ok(sink, 0, String::new());
         }
         let catalog = self.engine.catalog();
@@ -113,8 +116,18 @@ impl Session {
         if let Some(existing) = made {
             let note = SqlError::table_exists(&existing).message;
             self.warnings.note(codes::TABLE_EXISTS_ERROR, note);
+        } else if create.like.is_none() {
+            self.warn_of_indexes_of_new((&database, &name));
         }
         self.ok(sink, 0, String::new())
+    }
+
+    /// Warns of indexes of a table that was just made, unless others have dropped it again.
+    fn warn_of_indexes_of_new(&mut self, (database, name): (&str, &str)) {
+        let made = self.table_names_in_utc().table(database, name);
+        if let Ok(made) = made {
+            self.warn_of_duplicate_indexes(&made.definition, &[]);
+        }
     }
 
     /// CREATE TABLE … SELECT: the query's columns come after those that the statement alone defines.
@@ -147,6 +160,7 @@ impl Session {
         if let Some(replaced) = replaced {
             replaced.check_not_read(&lowered)?;
         }
+        let (database, name) = (request.database.clone(), request.name.clone());
         let how = (mode, on_duplicate);
         let written = match temporary {
             true => {
@@ -166,6 +180,7 @@ impl Session {
                 self.insert_into_new(request, targets, planned, how)?
             }
         };
+        self.warn_of_indexes_of_new((&database, &name));
         self.outcome.note_generated(written.first_auto_increment);
         let affected = written.affected(self.client.info.found_rows);
         self.ok(sink, affected, written.info(self.warnings.count()))

@@ -335,7 +335,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             let now = Instant::now();
             if now - checked >= WORK_BETWEEN_CHECKS {
                 self.check()?;
-                checked = now;
+                checked = Instant::now();
             }
             let stretch = Stretch {
                 keys: looked_at,

@@ -259,6 +259,16 @@ impl TableDefinition {
             .position(|index| same_name(&index.name, name))
     }
 
+    /// Secondary indexes that have the same parts as one before them, and are unique like it.
+    pub fn duplicate_indexes(&self) -> impl Iterator<Item = &Index> {
+        let is_duplicate = |(position, index): &(usize, &Index)| {
+            let mut before = self.secondary[..*position].iter();
+            before.any(|other| other.parts == index.parts && other.unique == index.unique)
+        };
+        let indexes = self.secondary.iter().enumerate();
+        indexes.filter(is_duplicate).map(|(_, index)| index)
+    }
+
     /// The index of that name, PRIMARY included (only if it was declared).
     pub fn index(&self, name: &str) -> Option<&Index> {
         if same_name(name, PRIMARY) {
