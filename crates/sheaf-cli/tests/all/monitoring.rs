@@ -443,6 +443,19 @@ fn what_statements_sort_and_keep_is_counted() {
             let found = query_text(&mut connection, sorted);
             assert_eq!(found, expected, "{columns}, direct={direct}");
         }
+        // What is changed may be sorted, too.
+        run(
+            &mut connection,
+            &[
+                "DROP TABLE IF EXISTS changed",
+                "CREATE TABLE changed (id INT PRIMARY KEY, k INT, v INT, KEY (k))",
+                "INSERT INTO changed VALUES (1, 1, 1), (2, 2, 2), (3, 1, 3), (4, 1, 0)",
+                "FLUSH STATUS",
+                "UPDATE changed SET v = v + 1 WHERE k = 1 ORDER BY v LIMIT 1",
+            ],
+        );
+        let found = query_text(&mut connection, "SHOW SESSION STATUS LIKE 'Sort_rows'");
+        assert_eq!(found, ["Sort_rows\t1"], "UPDATE, direct={direct}");
     }
 }
 

@@ -235,6 +235,7 @@ impl<'a> Collector<'a> {
             },
             given,
             written,
+            is_joined: false,
         });
         ast::Expr::Identifier(ast::Ident::with_quote('`', name))
     }
@@ -282,6 +283,7 @@ impl<'a> Collector<'a> {
         for operand in operands {
             if let Some(number) = input_number(operand) {
                 self.inputs[number].free = free;
+                self.inputs[number].is_joined = free == Free::All;
             }
         }
     }

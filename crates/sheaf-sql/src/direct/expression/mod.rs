@@ -140,6 +140,8 @@ struct Input {
     /// As it stands in the statement.
     written: ast::Expr,
     free: Free,
+    /// A text is put together of it: its length is a part of the text's.
+    is_joined: bool,
 }
 
 /// Which values of an input are columns, because nothing but their types matters.
@@ -718,8 +720,22 @@ fn with_inputs(items: &[ast::Expr], written: &[Option<ast::Expr>]) -> Vec<ast::S
 }
 
 impl Expressions {
-    /// The same, as a part of a select list.
-    pub(super) fn shown(self) -> Expressions {
+    /// The same, as a part of a select list. A client is told how long its texts can be, for which those in the
+    /// statement are constants.
+    pub(super) fn shown(mut self) -> Expressions {
+        for input in &mut self.inputs.list {
+            if input.is_joined {
+                input.free = Free::None;
+            }
+        }
+        for item in &self.items {
+            if let Some(number) = input_number(item) {
+                let input = &mut self.inputs.list[number];
+                if matches!(input.given, Given::Parameter(_)) {
+                    input.free = Free::Numbers;
+                }
+            }
+        }
         Expressions {
             are_shown: true,
             ..self
