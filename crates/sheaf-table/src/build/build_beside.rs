@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 use sheaf_storage::{ReadView, Storage, Transaction};
 
 use crate::build::external_sort::{ExternalSort, SortedEntries};
-use crate::build::keeping_up::{KeepingUp, Stretch, Work};
+use crate::build::keeping_up::{FinishedRound, KeepingUp, Stretch, Work};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
 use crate::progress::Progress;
@@ -159,6 +159,8 @@ pub(crate) struct BuildBeside<'a, T> {
     built: ReadView,
     /// Noted keys that are to be looked at again.
     kept: ExternalSort,
+    /// Some of them may be of transactions that do not end.
+    keeps_open: bool,
     keeping_up: KeepingUp,
 }
 
@@ -168,6 +170,8 @@ struct Round {
     transaction: Option<Transaction>,
     /// Rows that the transaction has brought.
     changes: usize,
+    /// All rows that were brought.
+    brought: u64,
 }
 
 impl<'a, T: BesideTarget> BuildBeside<'a, T> {
@@ -218,6 +222,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             target,
             built,
             kept: ExternalSort::new(storage.temp_space(), memory_bytes / SORTS_OF_ROUND),
+            keeps_open: false,
             keeping_up: KeepingUp::new(),
         })
     }
@@ -254,9 +259,13 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
 
     /// About how much is left to be looked at.
     fn left(&self) -> Work {
-        Work {
-            fresh: self.noting.len(),
-            kept: self.kept.len(),
+        let (noted, kept) = (self.noting.len(), self.kept.len());
+        match self.keeps_open {
+            true => Work {
+                fresh: noted + kept,
+                kept: 0,
+            },
+            false => Work { fresh: noted, kept },
         }
     }
 
@@ -318,6 +327,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             view,
             transaction: None,
             changes: 0,
+            brought: 0,
         };
         let mut again = ExternalSort::new(space, self.sort_bytes);
         let mut again_bytes = 0;
@@ -376,9 +386,14 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         self.noting.keep(again_bytes)?;
         self.kept = again;
         self.built = round.view;
-        let left = self.left();
-        self.keeping_up
-            .after_round(done, began.elapsed(), left, have_ended);
+        self.keeps_open = !have_ended;
+        let finished = FinishedRound {
+            done,
+            brought: round.brought,
+            elapsed: began.elapsed(),
+            can_shorten: have_ended,
+        };
+        self.keeping_up.after_round(&finished, self.left());
         self.set_pace();
         Ok(())
     }
@@ -404,6 +419,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         };
         self.target.bring(&change, &mut transaction)?;
         round.changes += 1;
+        round.brought += 1;
         if round.changes < ROWS_PER_TRANSACTION {
             round.transaction = Some(transaction);
             return Ok(());

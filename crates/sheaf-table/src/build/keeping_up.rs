@@ -89,6 +89,17 @@ impl Stretch {
     }
 }
 
+/// A round that is over.
+#[derive(Clone, Copy)]
+pub(crate) struct FinishedRound {
+    pub(crate) done: Work,
+    /// Keys whose rows had changed.
+    pub(crate) brought: u64,
+    pub(crate) elapsed: Duration,
+    /// No transaction that does not end keeps keys from being looked at for good.
+    pub(crate) can_shorten: bool,
+}
+
 /// See the [module](self).
 pub(crate) struct KeepingUp {
     /// From one change of others to the next; 0: as they like.
@@ -130,23 +141,21 @@ impl KeepingUp {
         }
     }
 
-    /// A round is over. `left`: what the next one has to do. `can_shorten`: no transaction that does not end keeps keys
-    /// from being looked at for good.
-    pub(crate) fn after_round(
-        &mut self,
-        done: Work,
-        elapsed: Duration,
-        left: Work,
-        can_shorten: bool,
-    ) {
+    /// `left`: what the next round has to do.
+    pub(crate) fn after_round(&mut self, round: &FinishedRound, left: Work) {
+        let FinishedRound { done, elapsed, .. } = *round;
         if done.keys() > 0 {
             let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
             let unit = nanos / done.units().saturating_add(UNITS_OF_ROUND);
-            // Rounds of keys that were kept tell little of fresh ones.
-            self.unit_nanos = unit.max(self.unit_nanos / 2);
+            // Rows that have not changed tell little of those that will have, such as those of an open transaction.
+            let is_typical = round.brought > 0 && round.brought >= done.fresh / 2;
+            self.unit_nanos = unit.max(match is_typical {
+                true => self.unit_nanos / 2,
+                false => self.unit_nanos,
+            });
         }
         let last = self.last_round.replace(elapsed);
-        if self.is_few(left) || !can_shorten {
+        if self.is_few(left) || !round.can_shorten {
             return;
         }
         let is_shorter = |next: Duration, than: Duration| next <= than * SHORTER_PERCENT / 100;
@@ -200,6 +209,16 @@ mod tests {
         Work { fresh, kept: 0 }
     }
 
+    /// A round that has brought all its fresh keys.
+    fn round(done: Work, elapsed: Duration) -> FinishedRound {
+        FinishedRound {
+            done,
+            brought: done.fresh,
+            elapsed,
+            can_shorten: true,
+        }
+    }
+
     #[test]
     fn others_are_slowed_if_nearly_half_as_many_rows_change_as_the_build_looks_at() {
         let stretch = Stretch {
@@ -243,7 +262,7 @@ mod tests {
         let mut keeping = KeepingUp::new();
         assert!(keeping.is_few(fresh(1_000)) && !keeping.is_few(fresh(1_100)));
         // A millisecond a row.
-        keeping.after_round(fresh(1_000), millis(1_000), fresh(0), true);
+        keeping.after_round(&round(fresh(1_000), millis(1_000)), fresh(0));
         assert!(keeping.is_few(fresh(25)) && !keeping.is_few(fresh(27)));
         assert!(keeping.is_few_at_last(fresh(50)) && !keeping.is_few_at_last(fresh(54)));
         // Keys that were looked at before are less.
@@ -253,8 +272,19 @@ mod tests {
         }));
         // What few keys took says little.
         let mut keeping = KeepingUp::new();
-        keeping.after_round(fresh(1), millis(20), fresh(0), true);
+        keeping.after_round(&round(fresh(1), millis(20)), fresh(0));
         assert!(keeping.is_few(fresh(10)));
+        // Nor do rows of a transaction that is still open.
+        let mut keeping = KeepingUp::new();
+        let open = FinishedRound {
+            brought: 0,
+            ..round(fresh(3_000), millis(3))
+        };
+        (0..10).for_each(|_| keeping.after_round(&open, fresh(0)));
+        assert!(!keeping.is_few(fresh(3_000)));
+        keeping.after_round(&round(fresh(3_000), millis(3)), fresh(0));
+        keeping.after_round(&round(fresh(3_000), millis(3)), fresh(0));
+        assert!(keeping.is_few(fresh(3_000)));
     }
 
     #[test]
@@ -262,16 +292,20 @@ mod tests {
         let mut keeping = KeepingUp::new();
         let mut rows = 64_000;
         while !keeping.is_few(fresh(rows)) {
-            keeping.after_round(fresh(rows), millis(rows), fresh(rows / 2), true);
+            keeping.after_round(&round(fresh(rows), millis(rows)), fresh(rows / 2));
             rows /= 2;
         }
         assert_eq!(keeping.pace(), Duration::ZERO);
         assert_eq!(keeping.moment, LAST_MOMENT);
-        keeping.after_round(fresh(20), millis(20), fresh(20), true);
+        keeping.after_round(&round(fresh(20), millis(20)), fresh(20));
         assert_eq!(keeping.pace(), Duration::ZERO);
         // Nor for a transaction that does not end.
         for _ in 0..10 {
-            keeping.after_round(fresh(3_000), millis(3_000), fresh(3_000), false);
+            let waits = FinishedRound {
+                can_shorten: false,
+                ..round(fresh(3_000), millis(3_000))
+            };
+            keeping.after_round(&waits, fresh(3_000));
         }
         assert_eq!(keeping.pace(), Duration::ZERO);
         assert_eq!(keeping.moment, LAST_MOMENT);
@@ -285,15 +319,15 @@ mod tests {
             let (mut work, mut elapsed) = (fresh(3_000), Duration::ZERO);
             let mut rounds = 0;
             while !keeping.is_few(work) {
-                let round = millis(work.fresh) + Duration::from_micros(work.kept * 100);
+                let took = millis(work.fresh) + Duration::from_micros(work.kept * 100);
                 let interval = keeping.pace().max(Duration::from_micros(micros));
-                let noted = (round.as_nanos() / interval.as_nanos()) as u64;
+                let noted = (took.as_nanos() / interval.as_nanos()) as u64;
                 let left = Work {
                     fresh: noted.min(3_000),
                     kept: work.fresh,
                 };
-                keeping.after_round(work, round, left, true);
-                (work, elapsed, rounds) = (left, elapsed + round, rounds + 1);
+                keeping.after_round(&round(work, took), left);
+                (work, elapsed, rounds) = (left, elapsed + took, rounds + 1);
                 assert!(rounds < 20);
             }
             assert!(elapsed < Duration::from_secs(15), "{elapsed:?}");
@@ -310,7 +344,7 @@ mod tests {
         };
         let mut rounds = 0;
         while !keeping.is_few(work) {
-            keeping.after_round(work, millis(3_000), work, true);
+            keeping.after_round(&round(work, millis(3_000)), work);
             rounds += 1;
             assert!(rounds < 30);
         }
