@@ -4,7 +4,7 @@
 //! ```text
 //!   wait for older transactions -> note the keys of rows that are changed -> wait for those that may not know of it
 //!     -> snapshot S0: read all rows, sort, write the trees
-//!     -> snapshot S1: the noted rows, as they were at S0 and as they are at S1  ]  again and again, until little is left
+//!     -> snapshot S1: the noted rows, as they were at S0 and as they are at S1  ]  again and again, until few are left
 //!     -> snapshot S2: ...                                                       ]
 //!     -> lock all others out, for a moment: the last rows -> enter the definition
 //! ```

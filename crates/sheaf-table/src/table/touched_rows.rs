@@ -285,8 +285,8 @@ impl NotingRows<'_> {
         }
     }
 
-    /// From now on a key may be noted after each `interval`, or sooner if many sessions change rows at the same time: no
-    /// change waits for longer than [`LONGEST_WAIT`], or [`LONGEST_WAIT_PACES`] intervals. 0: nobody waits any more.
+    /// From now on a key may be noted after each `interval`, or sooner if many sessions change rows at the same time:
+    /// no change waits for longer than [`LONGEST_WAIT`], or [`LONGEST_WAIT_PACES`] intervals. 0: nobody waits any more.
     pub(crate) fn slow_down(&self, interval: Duration) {
         self.0.noted.lock().pace.interval = interval;
     }
