@@ -192,7 +192,7 @@ impl Session {
                 return self.end_direct_read(sent, sink);
             }
         };
-        if read.sorts() {
+        if read.sorts() && limit > 0 {
             let keys = read.sort_keys();
             let mut sorter = Sorter::default();
             let mut fits = true;
