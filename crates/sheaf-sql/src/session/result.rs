@@ -233,8 +233,9 @@ const UNKNOWN_TEXT_CHARACTERS: u32 = 16_383;
 const NOT_FIXED_DECIMALS: u8 = 31;
 
 impl ColumnMeta {
-    /// It is no column of a table.
+    /// It is no column of a table, and no number that is filled up.
     pub(crate) fn forget_column(&mut self) {
+        self.flags &= !column_flags::ZEROFILL;
         for name in [
             &mut self.org_name,
             &mut self.table,
