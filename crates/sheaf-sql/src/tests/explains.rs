@@ -363,6 +363,52 @@ fn a_direct_plan_shows_what_it_reads() {
     has_in_order(&tree, &["-> Direct (without operators)\n", steps]);
 }
 
+/// Of indexes whose keys say the same, the one in the wanted order comes before the first one.
+#[test]
+fn a_direct_plan_takes_the_index_in_the_order_of_its_limit() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE n (i INT PRIMARY KEY)");
+    bench.ok("INSERT INTO n VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)");
+    bench.ok(
+        "CREATE TABLE l (id INT PRIMARY KEY, b INT, s VARCHAR(20), c INT, KEY by_s (b, s(2)), KEY by_c (b, c))",
+    );
+    bench.ok("INSERT INTO l SELECT x.i * 10 + y.i, y.i % 5, CONCAT('s', x.i), x.i * 7 % 10 FROM n x, n y");
+    for (sql, key) in [
+        ("SELECT * FROM l WHERE b = 3 ORDER BY c LIMIT 5", "by_c"),
+        (
+            "SELECT * FROM l WHERE b = 3 ORDER BY c DESC LIMIT 1",
+            "by_c",
+        ),
+        (
+            "SELECT * FROM l WHERE b = 3 ORDER BY c, id LIMIT 500",
+            "by_c",
+        ),
+        ("SELECT * FROM l WHERE b = 3 ORDER BY c", "by_c"),
+        ("SELECT * FROM l WHERE b = 3 ORDER BY id LIMIT 5", "by_s"),
+        ("SELECT * FROM l WHERE b = 3 LIMIT 5", "by_s"),
+        (
+            "SELECT l.s, n.i FROM l JOIN n ON n.i = l.c WHERE l.b = 3 ORDER BY l.c LIMIT 5",
+            "by_c",
+        ),
+        (
+            "SELECT l.s, n.i FROM l JOIN n ON n.i = l.c WHERE l.b = 3 ORDER BY l.c DESC LIMIT 5",
+            "by_c",
+        ),
+        (
+            "UPDATE l SET s = 'x' WHERE b = 3 ORDER BY c LIMIT 2",
+            "by_c",
+        ),
+        ("DELETE FROM l WHERE b = 3 ORDER BY c LIMIT 2", "by_c"),
+    ] {
+        let rows = bench.rows(&format!("EXPLAIN {sql}"));
+        let cells: Vec<&str> = rows[0].split('|').collect();
+        assert_eq!((cells[2], cells[6]), ("l", key), "{sql}: {rows:?}");
+        assert!(cells[11].ends_with("Direct"), "{sql}: {rows:?}");
+        let is_sorted = cells[11].contains("filesort");
+        assert_eq!(is_sorted, sql.contains("ORDER BY id"), "{sql}: {rows:?}");
+    }
+}
+
 /// The queries that a direct plan reads are direct plans in the plan.
 #[test]
 fn a_direct_plan_of_queries_describes_itself() {

@@ -10,7 +10,7 @@
 //!
 //! A plan is direct only where the choice of the index needs no optimizer: a unique key is bound completely, or one
 //! index is bound by everything that binds any other. If several are, the one is best whose entries save most lookups
-//! of rows.
+//! of rows. Under a LIMIT one in the wanted order comes before, as it ends at the last row that is shown.
 
 mod conditions;
 mod description;
@@ -139,6 +139,17 @@ impl Access {
         pushes: bool,
         read: Option<&[usize]>,
     ) -> Option<Access> {
+        Access::choose_in_order(table, comparisons, pushes, read, (&|_| true, false))
+    }
+
+    /// The same where rows are wanted in an order, which some of the uses have. `is_cut`: only the first of them.
+    pub(super) fn choose_in_order(
+        table: &Table,
+        comparisons: &[Comparison],
+        pushes: bool,
+        read: Option<&[usize]>,
+        (has_order, is_cut): (&dyn Fn(&Access) -> bool, bool),
+    ) -> Option<Access> {
         let candidates = Access::candidates(table, comparisons, pushes, read);
         let single = |access: &&Access| access.is_unique && matches!(access.next, Next::Anything);
         let binds_all = |access: &&Access| {
@@ -152,7 +163,12 @@ impl Access {
             .or_else(|| candidates.iter().find(|access| access.is_unique))
             .or_else(|| {
                 let candidates = candidates.iter().filter(binds_all);
-                candidates.min_by_key(|access| access.lookups())
+                candidates.min_by_key(|access| {
+                    let (looks_up, undecided) = access.lookups();
+                    let is_sorted = !has_order(access);
+                    // How many rows a test refuses that only they decide is not known.
+                    (undecided, is_cut && is_sorted, looks_up, is_sorted)
+                })
             })?;
         Some(best.clone())
     }
@@ -373,6 +389,17 @@ impl Access {
             Next::Within { lower, upper } => (lower, upper),
         };
         self.equal.iter().copied().chain(first).chain(second)
+    }
+
+    /// Whether the keys say all that those of another use say, which is of the same comparisons.
+    pub(super) fn binds_all_of(&self, other: &Access) -> bool {
+        self.comparisons.len() == other.comparisons.len()
+            && other.bound().all(|position| self.binds(position))
+    }
+
+    /// How many comparisons the keys consist of.
+    pub(super) fn bound_count(&self) -> usize {
+        self.bound().count()
     }
 
     fn binds(&self, position: usize) -> bool {

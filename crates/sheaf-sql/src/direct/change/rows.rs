@@ -43,14 +43,21 @@ impl Rows {
         }
         let (comparisons, filter) = condition(Some(selection), &names)?;
         let pushes = session.variables.pushes_index_conditions();
-        // Rows that are changed are looked up.
-        let access = Access::choose(table, &comparisons, pushes, None)?;
         let item = |item: &ast::OrderByExpr| {
             let descending = descends(item)?;
             let column = names.column(&item.expr)?;
             Some(OrderItem { column, descending })
         };
         let wanted = order_by.iter().map(item).collect::<Option<Vec<_>>>()?;
+        let has_order = |access: &Access| index_order(table, access, &wanted).is_some();
+        // Rows that are changed are looked up.
+        let access = Access::choose_in_order(
+            table,
+            &comparisons,
+            pushes,
+            None,
+            (&has_order, limit.is_some()),
+        )?;
         let direction = index_order(table, &access, &wanted)?;
         let limit = match limit {
             None => None,

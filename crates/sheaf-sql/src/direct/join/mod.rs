@@ -134,11 +134,12 @@ impl Join {
     ) -> Option<Join> {
         let mut join = Join::compile_one(session, query, given, false)?;
         if join.limit.is_some() && !join.is_walk() {
-            match Join::compile_one(session, query, given, true) {
-                // What keys find in the wanted order ends sooner than what they find and is sorted.
-                Some(walk) if join.order.is_some() && walk.is_keyed_walk() => {
-                    let otherwise = Some(Box::new(join));
-                    return Some(Join { otherwise, ..walk });
+            let walk = Join::compile_one(session, query, given, true);
+            match walk {
+                // What reads the same rows, and can end before the last of them, comes first.
+                Some(mut walk) if walk.reads_rows_of(&join) => {
+                    walk.otherwise = Some(Box::new(join));
+                    join = walk;
                 }
                 otherwise => join.otherwise = otherwise.map(Box::new),
             }
@@ -146,14 +147,16 @@ impl Join {
         Some(join)
     }
 
-    /// Whether it finds the rows of its first table by the keys of the index that another one finds them by, and that
-    /// one has no choice.
-    pub(super) fn reads_index_of(&self, other: &Join) -> bool {
+    /// Whether it finds the rows of its first table by keys that say all that those of another one say: keys of the
+    /// same index, or of another.
+    pub(super) fn reads_rows_of(&self, other: &Join) -> bool {
         match (self.tables.first(), other.tables.first()) {
             (Some(own), Some(first)) if own.from == first.from => match (&own.way, &first.way) {
                 (JoinedWay::Walk(_, walk, _), JoinedWay::Keys(_, accesses)) => {
-                    matches!(accesses.as_slice(), [only] if only.index == walk.index)
-                        && !walk.is_whole()
+                    !walk.is_whole()
+                        && accesses.iter().all(|access| {
+                            walk.binds_all_of(access) && (walk.is_unique || !access.is_unique)
+                        })
                 }
                 _ => false,
             },

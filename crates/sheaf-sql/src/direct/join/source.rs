@@ -1,5 +1,6 @@
 //! The tables of a FROM that can be read by keys, one after the other, or by a walk along an index.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use sheaf_access::IndexRef;
@@ -138,10 +139,13 @@ impl<'a> Source<'a> {
         // Keys that leave rows in this order come first.
         let keyed = Access::candidates(table, own, true, None).into_iter();
         let whole = indexes(table).map(|index| Access::whole(index, own));
-        let step = keyed.chain(whole).find_map(|access| {
+        let in_order = found.into_iter().chain(whole).filter_map(|access| {
             let direction = index_order(table, &access, &wanted)?;
-            Some(Step::Walk(access, direction))
-        })?;
+            Some((access, direction))
+        });
+        let (access, direction) =
+            in_order.min_by_key(|(access, _)| Reverse(access.bound_count()))?;
+        let step = Step::Walk(access, direction);
         if self.conditions.outer[first] {
             return None;
         }

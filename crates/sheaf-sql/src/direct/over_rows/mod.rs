@@ -211,7 +211,7 @@ impl OverRows {
         if plan.is_cut && !plan.rows.is_walk() {
             match OverRows::compile_one(session, given, true) {
                 // As of a join: it can end before the last of the same rows.
-                Some(mut walk) if walk.rows.reads_index_of(&plan.rows) => {
+                Some(mut walk) if walk.rows.reads_rows_of(&plan.rows) => {
                     walk.otherwise = Some(Box::new(plan));
                     plan = walk;
                 }

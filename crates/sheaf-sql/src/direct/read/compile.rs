@@ -113,7 +113,12 @@ impl Read {
         // Rows that are locked are looked up.
         let looked_at = locking.is_none().then_some(read.as_slice());
         let mut reads_whole = false;
-        let access = match Access::choose(table, &comparisons, pushes, looked_at) {
+        // DISTINCT sorts in any case.
+        let is_cut = limit_clause.is_some() && !distinct;
+        let has_order = |access: &Access| index_order(table, access, &wanted).is_some();
+        let chosen =
+            Access::choose_in_order(table, &comparisons, pushes, looked_at, (&has_order, is_cut));
+        let access = match chosen {
             Some(access) => access,
             None if Access::binds_any(table, &comparisons) => return None,
             None => match walk.take() {
@@ -203,7 +208,13 @@ impl Read {
             descending: false,
         });
         let mut reads_whole = false;
-        let access = match Access::choose(table, &comparisons, pushes, Some(&read)) {
+        let has_order = |access: &Access| {
+            order.is_none_or(|order| index_order(table, access, &[order]).is_some())
+        };
+        let order_of_first = (&has_order as &dyn Fn(&Access) -> bool, order.is_some());
+        let chosen =
+            Access::choose_in_order(table, &comparisons, pushes, Some(&read), order_of_first);
+        let access = match chosen {
             Some(access) => access,
             None if Access::binds_any(table, &comparisons) => return None,
             None => {
