@@ -68,7 +68,8 @@ pub fn run(arguments: &AdviseArguments) -> Result<ExitCode, Box<dyn Error>> {
     let mut connection = connect(&arguments.server, &arguments.user, password.as_deref())?;
     for (database, shapes) in log.by_database() {
         if let Err(error) = advise(&mut connection, (&database, &shapes), arguments.limit) {
-            println!("-- {database}: {}", one_line(&error.to_string()));
+            let (database, error) = (one_line(&database), one_line(&message_of(&*error)));
+            println!("-- {database}: {error}");
         }
     }
     if left_out > 0 {
@@ -86,7 +87,8 @@ fn advise(
 ) -> Result<(), Box<dyn Error>> {
     let count: u64 = shapes.iter().map(|shape| shape.count).sum();
     println!(
-        "-- {database}: {count} statements of {} kinds",
+        "-- {}: {count} statements of {} kinds",
+        one_line(database),
         shapes.len()
     );
     if !database.is_empty() {
@@ -102,7 +104,7 @@ fn advise(
         println!(
             "{};  -- {}; {}; {} us -> {} us",
             text("statement"),
-            text("reason"),
+            one_line(&text("reason")),
             format_size(usize::try_from(number("size_bytes")).unwrap_or(usize::MAX)),
             number("cost_before_us"),
             number("cost_after_us")
@@ -137,14 +139,35 @@ fn workload(shapes: &[Shape]) -> String {
     text
 }
 
-/// A message that is a comment to its end.
-fn one_line(message: &str) -> String {
-    message.replace(['\n', '\r'], " ")
+/// A text that is a comment to its end.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// What went wrong, in the server's words if they are its.
+fn message_of(error: &(dyn Error + 'static)) -> String {
+    match error.downcast_ref() {
+        Some(mysql::Error::MySqlError(error)) => error.to_string(),
+        _ => error.to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_comments_in_the_words_of_the_server() {
+        let error = mysql::MySqlError {
+            state: "42000".to_string(),
+            message: "near 'a\r\nb'".to_string(),
+            code: 1064,
+        };
+        let error: Box<dyn Error> = Box::new(mysql::Error::MySqlError(error));
+        let message = one_line(&message_of(&*error));
+        assert_eq!(message, "ERROR 1064 (42000): near 'a  b'");
+        assert_eq!(message_of(&*Box::<dyn Error>::from("other")), "other");
+    }
 
     #[test]
     fn statements_are_repeated_in_proportion() {

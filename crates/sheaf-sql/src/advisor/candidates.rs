@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use sheaf_optimizer::advisor::{TableNeed, column_lists, upkeep_us};
 use sheaf_storage::MAX_KEY_BYTES;
+use sheaf_table::schema::same_name;
 use sheaf_table::{
     HypotheticalIndex, Index, IndexPart, PartBounds, RowSample, SampleLimits, Table,
     TableDefinition,
@@ -119,6 +120,9 @@ impl Candidates {
             let costs = session.engine.costs();
             for parts in candidacy.part_lists(study)? {
                 session.check_advice()?;
+                if !limits.go_on() {
+                    break;
+                }
                 let index = Arc::new(candidacy.index(parts)?);
                 let alone = table.with_hypothetical_indexes(vec![Arc::clone(&index)]);
                 if !study.is_helped(all.len(), &Arc::new(alone), session, limits)? {
@@ -150,6 +154,22 @@ impl Candidates {
         &self.all[number]
     }
 
+    /// The indexes of some candidates, with their tables. No two of a table have one name, however much of their columns
+    /// they have in common.
+    pub(super) fn named(&self, chosen: &[usize]) -> Vec<(u64, Index)> {
+        let mut named: Vec<(u64, Index)> = Vec::new();
+        for candidate in chosen.iter().map(|number| &self.all[*number]) {
+            let mut index = candidate.index.definition.clone();
+            index.name = free_name(index.name, |name| {
+                let mut own = named.iter().filter(|(of, _)| *of == candidate.table_id);
+                let is_taken = own.any(|(_, known)| same_name(&known.name, name));
+                !is_taken && candidate.table.definition.index(name).is_none()
+            });
+            named.push((candidate.table_id, index));
+        }
+        named
+    }
+
     /// The tables of some candidates, with these as indexes.
     pub(super) fn tables_with(&self, chosen: &[usize]) -> Vec<Arc<Table>> {
         let mut by_table: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -165,6 +185,15 @@ impl Candidates {
         });
         tables.collect()
     }
+}
+
+/// A name, with a number behind it if it is not free.
+fn free_name(name: String, is_free: impl Fn(&str) -> bool) -> String {
+    if is_free(&name) {
+        return name;
+    }
+    let mut numbered = (2_u32..).map(|number| format!("{name}_{number}"));
+    numbered.find(|name| is_free(name)).unwrap_or(name)
 }
 
 /// Entries of an index of these parts that the workload takes out and puts in.
@@ -242,15 +271,7 @@ impl Candidacy<'_> {
             name.push_str(&definition.columns[part.column].name);
         }
         let name: String = name.chars().take(MAX_NAME_CHARACTERS).collect();
-        let is_free = |name: &str| definition.index(name).is_none();
-        let free = match is_free(&name) {
-            true => name,
-            false => {
-                let numbered = (2_u32..).map(|number| format!("{name}_{number}"));
-                let mut numbered = numbered.filter(|name| is_free(name));
-                numbered.next().unwrap_or(name)
-            }
-        };
+        let free = free_name(name, |name| definition.index(name).is_none());
         let named = (free, self.made);
         let interrupt = Some(self.interrupt);
         Ok(HypotheticalIndex::new(

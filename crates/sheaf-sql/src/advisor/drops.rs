@@ -1,12 +1,15 @@
 //! Indexes that are not needed.
 //!
 //! - *Redundant*: another index begins with the same parts, or has the same keys once the primary key is added behind
-//!   both, as it is behind every secondary key. A unique index is a constraint and stays.
-//! - *Unused*: no statement has read through it since the start. An index that a foreign key needs stays.
+//!   both, as it is behind every secondary key. A unique index is a constraint and stays. The other one takes over the
+//!   uses, and stays with them.
+//! - *Unused*: no statement has read through it since the start, nor through one for which it serves.
+//!
+//! A foreign key keeps an index that begins with its columns.
 
 use std::sync::Arc;
 
-use sheaf_table::{HypotheticalIndex, Index, KeyLayout, Table};
+use sheaf_table::{Index, KeyLayout, Table};
 use sheaf_types::error::codes;
 
 use super::candidates::place;
@@ -32,7 +35,7 @@ impl Session {
     pub(super) fn indexes_to_drop(
         &mut self,
         schema: Option<&str>,
-        made: &[(u64, Arc<HypotheticalIndex>)],
+        made: &[(u64, Index)],
     ) -> Result<Vec<Proposal>> {
         let mut found = Vec::new();
         let mut tables = Vec::new();
@@ -63,7 +66,7 @@ impl Session {
             let new: Vec<&Index> = made
                 .iter()
                 .filter(|(of, _)| *of == table.definition.id)
-                .map(|(_, index)| &index.definition)
+                .map(|(_, index)| index)
                 .collect();
             self.add_drops(&table, (&unused, &new), &mut found);
         }
@@ -76,6 +79,8 @@ impl Session {
         Ok(found)
     }
 
+    /// `new`: indexes of the table that are proposed to be made. An index that serves for one that goes takes over its
+    /// uses, and goes only if these end too, or if a third one serves for both.
     fn add_drops(
         &self,
         table: &Arc<Table>,
@@ -83,53 +88,93 @@ impl Session {
         found: &mut Vec<Proposal>,
     ) {
         let secondary = &table.definition.secondary;
-        let mut dropped = vec![false; secondary.len()];
+        if unused.len() != secondary.len() {
+            return;
+        }
+        let keys = self.foreign_key_columns(table);
+        let mut fates = vec![Fate::Stays; secondary.len()];
         for (position, index) in secondary.iter().enumerate() {
-            if index.unique || unused.len() != secondary.len() {
+            if index.unique {
                 continue;
             }
-            let others = secondary.iter().enumerate();
-            let others = others.filter(|(other, _)| *other != position && !dropped[*other]);
-            let others = others
-                .map(|(_, other)| other)
-                .filter(|other| !other.invisible);
-            let mut others = others.chain(new.iter().copied());
-            let serves = others.find(|other| {
-                let is_later = other.id > index.id;
-                makes_superfluous(table, index, other, is_later)
+            // The index, and those for which it serves.
+            let serves_here = |fate: &Fate| matches!(fate, Fate::Served(by) if by.id == index.id);
+            let group =
+                (0..secondary.len()).filter(|at| *at == position || serves_here(&fates[*at]));
+            let group: Vec<usize> = group.collect();
+            let others = secondary.iter().zip(&fates).enumerate();
+            let others = others.filter(|(at, (_, fate))| *at != position && fate.stays());
+            let others: Vec<&Index> = others.map(|(_, (other, _))| other).collect();
+            let keeps_keys = |new: Option<&Index>| {
+                let mut keys = keys.iter().filter(|key| leads(index, key));
+                keys.all(|key| {
+                    let mut left = others.iter().copied().chain(new);
+                    leads(&table.definition.primary, key) || left.any(|other| leads(other, key))
+                })
+            };
+            let visible = others.iter().copied().filter(|other| !other.invisible);
+            let serves = visible.chain(new.iter().copied()).find(|other| {
+                let mut group = group.iter().map(|at| &secondary[*at]);
+                group.all(|index| makes_superfluous(table, index, other, other.id > index.id))
+                    && keeps_keys(Some(*other))
             });
-            let size = table.secondary[position].statistics().bytes;
-            let reason = match serves {
-                Some(other) => format!("{} serves the same statements", other.name),
-                None if unused[position] && !self.is_for_foreign_key(table, index) => {
-                    "no statement has read through it since the start".to_string()
-                }
+            let fate = match serves {
+                Some(other) => Fate::Served(other),
+                None if group.iter().all(|at| unused[*at]) && keeps_keys(None) => Fate::Unused,
                 None => continue,
             };
-            dropped[position] = true;
-            found.push(Proposal::drop(&table.definition, &index.name, size, reason));
+            for at in group {
+                fates[at] = fate;
+            }
+        }
+        for (position, fate) in fates.iter().enumerate() {
+            let reason = match fate {
+                Fate::Stays => continue,
+                Fate::Served(other) => format!("{} serves the same statements", other.name),
+                Fate::Unused => "no statement has read through it since the start".to_string(),
+            };
+            let size = table.secondary[position].statistics().bytes;
+            let name = &secondary[position].name;
+            found.push(Proposal::drop(&table.definition, name, size, reason));
         }
     }
 
-    /// Whether a foreign key finds its rows by the index, on either side.
-    fn is_for_foreign_key(&self, table: &Arc<Table>, index: &Index) -> bool {
-        let begins_with = |columns: &[usize]| {
-            let leading = index.parts.iter().take(columns.len());
-            index.parts.len() >= columns.len()
-                && leading.clone().all(|part| columns.contains(&part.column))
-        };
+    /// The columns of the table that foreign keys are about, on either side.
+    fn foreign_key_columns(&self, table: &Arc<Table>) -> Vec<Vec<usize>> {
         let definition = &table.definition;
         let own = definition.foreign_keys.iter();
-        let mut own = own.map(|key| key.columns.clone());
+        let own = own.map(|key| key.columns.clone());
         let of_others = self.engine.catalog().referencing(table);
-        let mut of_others = of_others.iter().map(|(_, key)| {
+        let of_others = of_others.iter().filter_map(|(_, key)| {
             let names = key.referenced_columns.iter();
             names
-                .filter_map(|name| definition.column_position(name))
-                .collect::<Vec<_>>()
+                .map(|name| definition.column_position(name))
+                .collect::<Option<Vec<usize>>>()
         });
-        own.any(|columns| begins_with(&columns)) || of_others.any(|columns| begins_with(&columns))
+        own.chain(of_others).collect()
     }
+}
+
+/// What is proposed for an index.
+#[derive(Clone, Copy)]
+enum Fate<'i> {
+    Stays,
+    /// Another one, which stays or is made, serves for it.
+    Served(&'i Index),
+    Unused,
+}
+
+impl Fate<'_> {
+    fn stays(&self) -> bool {
+        matches!(self, Fate::Stays)
+    }
+}
+
+/// Whether a foreign key of these columns finds its rows by the index: it begins with them, whole and in their order.
+fn leads(index: &Index, columns: &[usize]) -> bool {
+    let mut pairs = index.parts.iter().zip(columns);
+    index.parts.len() >= columns.len()
+        && pairs.all(|(part, column)| part.column == *column && part.prefix_length.is_none())
 }
 
 /// Whether `other` finds all that `index` finds, in the same order as far as the parts go. Of two with the same keys

@@ -35,7 +35,6 @@ mod search;
 mod study;
 mod workload;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sheaf_types::error::codes;
@@ -66,8 +65,8 @@ const MAX_CANDIDATES_OF_TABLE: usize = 40;
 const MAX_PROPOSED: usize = 100;
 /// Plans that are made.
 const MAX_PLANS: usize = 20_000;
-/// How long is searched. What was found by then is proposed.
-const MAX_TIME: Duration = Duration::from_secs(60);
+/// How long is searched: less than clients wait for an answer. What was found by then is proposed.
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// What is left of what the statement may spend.
 struct Limits {
@@ -137,11 +136,10 @@ impl Session {
         let candidates = Candidates::of(&mut study, self, &mut limits)?;
         let mut search = Search::new(&candidates, &mut study, advise.limit_bytes);
         let chosen = search.choose(self, &mut limits)?;
-        let mut proposals = search.proposals(self, &chosen, &mut limits)?;
+        let made = candidates.named(&chosen);
+        let mut proposals = search.proposals(self, (&chosen, &made), &mut limits)?;
         if !is_given {
-            let made = chosen.iter().map(|chosen| candidates.get(*chosen));
-            let made = made.map(|made| (made.table_id, Arc::clone(&made.index)));
-            proposals.extend(self.indexes_to_drop(schema, &made.collect::<Vec<_>>())?);
+            proposals.extend(self.indexes_to_drop(schema, &made)?);
         }
         let unplanned = study.unplanned;
         if unplanned > 0 {

@@ -23,9 +23,18 @@ pub(super) struct Help {
     /// What one execution costs as it is, and with the index alone.
     pub before_us: f64,
     pub after_us: f64,
-    /// Entries that are read of the index, EXPLAIN's key_len, and whether no rows are fetched; `None`: it only takes
-    /// part in a merge of indexes, or tells the optimizer something.
-    pub used: Option<(u64, u32, bool)>,
+}
+
+/// What a statement reads of an index. There is none if the index only takes part in a merge of indexes, or tells the
+/// optimizer something.
+#[derive(Clone, Copy)]
+pub(super) struct Used {
+    /// Entries that are read.
+    pub rows: u64,
+    /// EXPLAIN's.
+    pub key_len: u32,
+    /// No rows are fetched, neither to read them nor to change them.
+    pub fetches_none: bool,
 }
 
 impl Help {
@@ -45,15 +54,25 @@ pub(super) struct Proposal {
     size_bytes: u64,
     upkeep_us: Option<f64>,
     helps: Vec<Help>,
+    used: Option<Used>,
 }
 
 impl Proposal {
-    pub(super) fn create(candidate: &Candidate, helps: Vec<Help>) -> Proposal {
+    /// `index`: the candidate's, with the name that it gets. `used`: what the statement that gains most reads of it.
+    pub(super) fn create(
+        candidate: &Candidate,
+        index: &Index,
+        helps: Vec<Help>,
+        used: Option<Used>,
+    ) -> Proposal {
         let definition = &candidate.table.definition;
-        let index = &candidate.index.definition;
-        let reason = match helps.first().and_then(|help| help.used) {
-            Some((rows, _, true)) => format!("{rows} entries are read, and no rows are fetched"),
-            Some((rows, _, false)) => format!("{rows} entries are read"),
+        let reason = match used {
+            Some(Used {
+                rows,
+                fetches_none: true,
+                ..
+            }) => format!("{rows} entries are read, and no rows are fetched"),
+            Some(Used { rows, .. }) => format!("{rows} entries are read"),
             None => "indexes are merged".to_string(),
         };
         Proposal {
@@ -66,6 +85,7 @@ impl Proposal {
             size_bytes: candidate.bytes,
             upkeep_us: Some(candidate.upkeep_us),
             helps,
+            used,
         }
     }
 
@@ -89,6 +109,7 @@ impl Proposal {
             size_bytes,
             upkeep_us: None,
             helps: Vec::new(),
+            used: None,
         }
     }
 
@@ -105,7 +126,7 @@ impl Proposal {
                 .sum()
         };
         let cost = |us: f64| Cell::from(has_helps.then(|| whole(us)));
-        let used = self.helps.first().and_then(|help| help.used);
+        let used = self.used;
         let executions: f64 = self.helps.iter().map(|help| help.executions).sum();
         let (before, after) = (sum(&|help| help.before_us), sum(&|help| help.after_us));
         vec![
@@ -115,8 +136,8 @@ impl Proposal {
             self.index.into(),
             self.statement.into(),
             self.reason.into(),
-            used.map(|(rows, ..)| rows).into(),
-            used.map(|(_, key_len, _)| u64::from(key_len)).into(),
+            used.map(|used| used.rows).into(),
+            used.map(|used| u64::from(used.key_len)).into(),
             self.size_bytes.into(),
             cost(before),
             cost(after),

@@ -10,8 +10,10 @@
 
 use std::collections::BTreeMap;
 
+use sheaf_table::Index;
+
 use super::candidates::{Candidate, Candidates};
-use super::proposal::{Help, Proposal};
+use super::proposal::{Help, Proposal, Used};
 use super::study::Study;
 use super::{Limits, MAX_PROPOSED};
 use crate::error::Result;
@@ -157,7 +159,7 @@ impl<'s> Search<'s> {
         limits: &mut Limits,
     ) -> Result<()> {
         let mut position = 0;
-        while position < chosen.len() {
+        while position < chosen.len() && limits.go_on() {
             let number = chosen[position];
             let mut without = chosen.clone();
             without.remove(position);
@@ -171,15 +173,15 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    /// What is proposed to be made, the most useful first.
+    /// What is proposed to be made, the most useful first. `made`: the indexes of those that are chosen.
     pub(super) fn proposals(
         &mut self,
         session: &mut Session,
-        chosen: &[usize],
+        (chosen, made): (&[usize], &[(u64, Index)]),
         limits: &mut Limits,
     ) -> Result<Vec<Proposal>> {
         let mut proposals = Vec::new();
-        for number in chosen {
+        for (number, (_, index)) in chosen.iter().zip(made) {
             let candidate = self.candidates.get(*number);
             let alone = [*number];
             let mut helps = Vec::new();
@@ -192,30 +194,44 @@ impl<'s> Search<'s> {
                 if !is_helped(before, after) {
                     continue;
                 }
-                let studied = &self.study.statements[position];
-                let planned = studied.planned_over(self.candidates.tables_with(&alone), session)?;
-                let mut uses = planned.uses.into_iter();
-                let used = uses.find(|used| {
-                    let is_it = used.table.definition.id == candidate.table_id;
-                    is_it
-                        && used
-                            .secondary
-                            .is_some_and(|at| used.table.is_hypothetical(at))
-                });
-                helps.push(Help {
-                    digest: studied.statement.digest.clone(),
-                    text: studied.statement.text.clone(),
-                    executions: studied.statement.executions,
+                let statement = &self.study.statements[position].statement;
+                let help = Help {
+                    digest: statement.digest.clone(),
+                    text: statement.text.clone(),
+                    executions: statement.executions,
                     before_us: before,
                     after_us: after,
-                    used: used.map(|used| (used.rows, used.key_len, used.is_covering)),
-                });
+                };
+                helps.push((position, help));
             }
-            helps.sort_by(|a, b| b.saved_us().total_cmp(&a.saved_us()));
-            proposals.push(Proposal::create(candidate, helps));
+            helps.sort_by(|(_, a), (_, b)| b.saved_us().total_cmp(&a.saved_us()));
+            let used = match helps.first() {
+                Some((best, _)) => self.used(*best, *number, session)?,
+                None => None,
+            };
+            let helps = helps.into_iter().map(|(_, help)| help).collect();
+            proposals.push(Proposal::create(candidate, index, helps, used));
         }
         proposals.sort_by(|a, b| b.saved_us().total_cmp(&a.saved_us()));
         Ok(proposals)
+    }
+
+    /// What a statement reads of a candidate that it has alone.
+    fn used(&self, position: usize, number: usize, session: &mut Session) -> Result<Option<Used>> {
+        let studied = &self.study.statements[position];
+        let table_id = self.candidates.get(number).table_id;
+        let planned = studied.planned_over(self.candidates.tables_with(&[number]), session)?;
+        let mut uses = planned.uses.into_iter();
+        let used = uses.find(|used| {
+            let mut secondary = used.secondary.iter();
+            used.table.definition.id == table_id
+                && secondary.any(|at| used.table.is_hypothetical(*at))
+        });
+        Ok(used.map(|used| Used {
+            rows: used.rows,
+            key_len: used.key_len,
+            fetches_none: used.is_covering && !studied.changes_rows_of(table_id),
+        }))
     }
 }
 

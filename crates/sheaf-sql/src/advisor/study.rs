@@ -155,6 +155,13 @@ impl Studied {
         needs.any(|need| need.table.definition.id == table_id)
     }
 
+    /// Whether it changes rows of a table that are there.
+    pub(super) fn changes_rows_of(&self, table_id: u64) -> bool {
+        let changes_rows = matches!(self.ast, Statement::Update(_) | Statement::Delete(_));
+        let mut changes = self.changes.iter();
+        changes_rows && changes.any(|change| change.table_id == table_id)
+    }
+
     /// Its plan over these tables, which stand for others of their version.
     pub(super) fn planned_over(
         &self,

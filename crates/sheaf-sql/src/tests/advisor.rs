@@ -195,6 +195,138 @@ fn indexes_that_are_not_needed_are_proposed_to_be_dropped() {
     assert_eq!(statements(&advised), expected);
 }
 
+/// What is proposed to be dropped in the database `test`, by name, with the reasons.
+fn drops(bench: &mut Bench) -> Vec<(String, String)> {
+    let rows = bench.rows("ADVISE INDEXES FOR SCHEMA test");
+    let dropped = rows.iter().map(|row| {
+        let cells: Vec<&str> = row.split('|').collect();
+        assert_eq!(cells[0], "DROP", "{row}");
+        (cells[3].to_string(), cells[5].to_string())
+    });
+    dropped.collect()
+}
+
+#[test]
+fn an_index_that_serves_for_another_takes_over_its_uses() {
+    let (serves, unused) = (
+        |index: &str| format!("{index} serves the same statements"),
+        || "no statement has read through it since the start".to_string(),
+    );
+    let cases = [
+        (
+            "KEY kxid (a, id), KEY kx (a)",
+            "kxid",
+            vec![("kxid", serves("kx"))],
+        ),
+        (
+            "KEY k_a (a), KEY k_ab (a, b)",
+            "k_a",
+            vec![("k_a", serves("k_ab"))],
+        ),
+        // One that serves for both.
+        (
+            "KEY k_a (a), KEY k_ab (a, b), KEY k_abc (a, b, c)",
+            "k_a",
+            vec![("k_a", serves("k_abc")), ("k_ab", serves("k_abc"))],
+        ),
+        // (a, b) serves for (a), but not for (a, id).
+        (
+            "KEY kxid (a, id), KEY kx (a), KEY k_ab (a, b)",
+            "kxid",
+            vec![("kxid", serves("kx")), ("k_ab", unused())],
+        ),
+        (
+            "KEY k_a (a), KEY k_ab (a, b)",
+            "PRIMARY",
+            vec![("k_a", unused()), ("k_ab", unused())],
+        ),
+    ];
+    let mut bench = Bench::new();
+    for (keys, read, expected) in cases {
+        bench.ok(&format!(
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, c INT, {keys})"
+        ));
+        bench.ok("INSERT INTO t VALUES (1, 1, 1, 1)");
+        bench.ok(&format!(
+            "SELECT id FROM t FORCE INDEX ({read}) WHERE a = 1"
+        ));
+        let dropped = drops(&mut bench);
+        let dropped: Vec<(&str, String)> = dropped
+            .iter()
+            .map(|(index, reason)| (index.as_str(), reason.clone()))
+            .collect();
+        assert_eq!(dropped, expected, "{keys}");
+        bench.ok("DROP TABLE t");
+    }
+}
+
+#[test]
+fn an_index_that_a_foreign_key_needs_stays() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE par (id INT PRIMARY KEY, x INT, y INT, KEY kxid (x, id), KEY kx (x))");
+    bench.ok(
+        "CREATE TABLE child (id INT PRIMARY KEY, p INT, p2 INT, KEY of_par (p, p2), \
+         FOREIGN KEY (p, p2) REFERENCES par (x, id))",
+    );
+    bench.ok("INSERT INTO par VALUES (1, 1, 1)");
+    bench.ok("SELECT id FROM par FORCE INDEX (kx) WHERE x = 1");
+    assert_eq!(drops(&mut bench), []);
+    // Another one that begins with the columns of the key.
+    bench.ok("CREATE INDEX kxidy ON par (x, id, y)");
+    let dropped = drops(&mut bench);
+    assert_eq!(dropped.len(), 1, "{dropped:?}");
+    assert_eq!(dropped[0].0, "kxid");
+    bench.ok("DROP INDEX kxid ON par");
+    assert_eq!(drops(&mut bench), []);
+}
+
+#[test]
+fn no_two_proposals_have_one_name() {
+    let mut bench = Bench::new();
+    let (one, two) = ("c".repeat(55) + "_one", "c".repeat(55) + "_two");
+    bench.ok(&format!(
+        "CREATE TABLE t (id INT PRIMARY KEY, {one} INT, {two} INT, note VARCHAR(100))"
+    ));
+    for first in (0..20_000).step_by(2_000) {
+        let rows = (first..first + 2_000)
+            .map(|id| format!("({id}, {}, {}, REPEAT('x', 60))", id % 500, id % 501));
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        bench.ok(&format!("INSERT INTO t VALUES {rows}"));
+    }
+    bench.ok("ANALYZE TABLE t");
+    let search = |column: &str| format!("SELECT * FROM t WHERE {column} = 7");
+    let advice = of_one(&mut bench, &format!("{}; {}", search(&one), search(&two)));
+    assert_eq!(advice.len(), 2, "{advice:?}");
+    for (statement, _) in &advice {
+        bench.ok(statement);
+    }
+}
+
+#[test]
+fn rows_that_are_changed_are_fetched() {
+    let mut bench = infamous();
+    for (statement, fetches_none) in [
+        (
+            "SELECT COUNT(*) FROM infamous_table WHERE member_id = 5",
+            true,
+        ),
+        ("DELETE FROM infamous_table WHERE member_id = 5", false),
+        (
+            "UPDATE infamous_table SET flag = 1 WHERE member_id = 5",
+            false,
+        ),
+    ] {
+        let rows = bench.rows(&format!("ADVISE INDEXES FOR '{statement}'"));
+        let reason = rows[0].split('|').nth(5).unwrap_or_default();
+        assert!(reason.contains("entries are read"), "{reason}");
+        assert_eq!(
+            reason.contains("no rows are fetched"),
+            fetches_none,
+            "{statement}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_advised_is_refused() {
     let mut bench = Bench::new();
