@@ -274,9 +274,11 @@ fn an_index_that_a_foreign_key_needs_stays() {
     // Another one that begins with the columns of the key.
     bench.ok("CREATE INDEX kxidy ON par (x, id, y)");
     let dropped = drops(&mut bench);
-    assert_eq!(dropped.len(), 1, "{dropped:?}");
-    assert_eq!(dropped[0].0, "kxid");
-    bench.ok("DROP INDEX kxid ON par");
+    let names: Vec<&str> = dropped.iter().map(|(index, _)| index.as_str()).collect();
+    assert_eq!(names, ["kxid", "kx"], "{dropped:?}");
+    for index in names {
+        bench.ok(&format!("DROP INDEX {index} ON par"));
+    }
     assert_eq!(drops(&mut bench), []);
 }
 
