@@ -367,6 +367,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "answers",
             "concurrency",
             "oltp",
+            "online",
             "planning",
             "statements",
             "plans",

@@ -17,8 +17,8 @@ pub mod progress;
 pub mod statistics;
 pub mod table;
 
+pub use build::alter_options::{AlterOptions, Altered};
 pub use build::alter_table;
-pub use build::alter_table::{AlterOptions, Altered};
 pub use build::alteration::{Alteration, ColumnPlace, InitialValues};
 pub use build::altered_definition::AlterWork;
 pub use build::bulk_load;

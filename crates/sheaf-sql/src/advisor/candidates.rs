@@ -48,6 +48,8 @@ pub(super) struct Candidate {
     pub table_id: u64,
     pub index: Arc<HypotheticalIndex>,
     pub bytes: u64,
+    /// Bytes of its entries, those that leaves have once counted each time.
+    pub whole_bytes: f64,
     /// Microseconds that the workload's changes take to keep it.
     pub upkeep_us: f64,
 }
@@ -137,6 +139,7 @@ impl Candidates {
                     table: Arc::clone(&table),
                     table_id: table.definition.id,
                     bytes: index.statistics().bytes,
+                    whole_bytes: index.whole_bytes(),
                     upkeep_us: entries * entry_us,
                     index,
                 });

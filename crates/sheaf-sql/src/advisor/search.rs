@@ -100,13 +100,18 @@ impl<'s> Search<'s> {
         let best = worth.values().copied().fold(0.0, f64::max);
         let good = worth.into_iter();
         let good = good.filter(|(_, benefit)| *benefit >= best * NEARLY_AS_MUCH);
-        let size = |number: usize| {
-            let candidate = self.candidates.get(number);
-            (candidate.bytes, candidate.index.definition.parts.len())
+        // The shortest keys, then the greatest benefit; of equal ones that which was thought of first.
+        let order = |a: &(usize, f64), b: &(usize, f64)| {
+            let (one, other) = (self.candidates.get(a.0), self.candidates.get(b.0));
+            let parts = |candidate: &Candidate| candidate.index.definition.parts.len();
+            let percent = |benefit: f64| (benefit / best * 100.0).round();
+            let bytes = one.whole_bytes.total_cmp(&other.whole_bytes);
+            bytes
+                .then(parts(one).cmp(&parts(other)))
+                .then(percent(b.1).total_cmp(&percent(a.1)))
+                .then(a.0.cmp(&b.0))
         };
-        let mut good: Vec<(usize, f64)> = good.collect();
-        good.sort_by(|a, b| size(a.0).cmp(&size(b.0)).then(b.1.total_cmp(&a.1)));
-        Ok(good.first().map(|(number, _)| *number))
+        Ok(good.min_by(order).map(|(number, _)| number))
     }
 
     /// Microseconds that the workload saves with `more` over `fewer`, which differ by a candidate.

@@ -350,7 +350,9 @@ mod tests {
             .engine
             .session(SessionInfo::default())
             .expect("a session");
-        let large = format!("SELECT {} FROM test.t", list("a + 1", 800));
+        // A window has no direct plan.
+        let list = list("a + 1", 800);
+        let large = format!("SELECT {list}, RANK() OVER (ORDER BY a) FROM test.t");
         let waiting = format!("{large} {clause}");
         run(&mut other, "BEGIN").expect("a transaction");
         let is_answered = AtomicBool::new(false);
@@ -360,6 +362,7 @@ mod tests {
                 is_answered.store(true, Ordering::Relaxed);
             });
             while bench.engine.planning().taken_bytes() == 0 {
+                assert!(!is_answered.load(Ordering::Relaxed), "{waiting}");
                 thread::yield_now();
             }
             // It would be in the way of this one otherwise, which gives up soon.

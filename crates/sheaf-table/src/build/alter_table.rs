@@ -29,8 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_storage::{ReadView, TreeId};
-use sheaf_types::{ColumnType, assignment::Mode, error::ColumnIssue};
+use sheaf_types::ColumnType;
 
+use crate::build::alter_options::{AlterOptions, Altered};
 use crate::build::alteration::{Alteration, keeps_values};
 use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, altered_definition, renames_column,
@@ -42,79 +43,12 @@ use crate::build::table_copy_beside::{TableCopy, is_possible_beside};
 use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
-use crate::definition::check_constraint::RowTest;
-use crate::definition::convert::RowFill;
 use crate::definition::foreign_key::{is_comparable, leading_index, referenced_positions};
 use crate::definition::schema::{ForeignKey, Index, PRIMARY, TableDefinition, same_name};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
 use crate::progress::Progress;
-use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{Table, TableState};
-
-/// How an ALTER TABLE goes about it.
-#[derive(Debug, Clone)]
-pub struct AlterOptions {
-    /// Memory for sorting and merging, in bytes.
-    pub memory_bytes: usize,
-    /// Threads that write trees, 1 or more.
-    pub threads: usize,
-    /// Whether a value that a changed column cannot hold is an error.
-    pub mode: Mode,
-    /// 0 stays 0 in a column that becomes AUTO_INCREMENT.
-    pub keeps_zero: bool,
-    /// What a column that becomes AUTO_INCREMENT is given.
-    pub series: AutoIncrementSeries,
-    /// What CURRENT_TIMESTAMP stands for: as the default of a new column, and for NULL in a TIMESTAMP that is to take
-    /// none.
-    pub now_micros: i64,
-    /// Computes what new columns hold whose defaults are expressions.
-    pub row_fill: Option<RowFill>,
-    /// Types of columns that foreign keys compare stay (the variable `foreign_key_checks`).
-    pub check_foreign_keys: bool,
-    /// What the changes were made for; `None`: whatever there is.
-    pub version: Option<Arc<Table>>,
-    /// What the rows must pass that are there, in the shape of the new definition; an error of it ends the statement.
-    pub row_test: Option<RowTest>,
-    /// Others change rows meanwhile, where that [is possible](Catalog::admits_writers).
-    pub beside_writers: bool,
-    /// Bytes of keys of rows that others change meanwhile; beyond them the statement fails.
-    pub online_log_bytes: u64,
-    /// Others do not even read the table meanwhile.
-    pub excludes_readers: bool,
-}
-
-impl Default for AlterOptions {
-    fn default() -> Self {
-        AlterOptions {
-            memory_bytes: 1 << 20,
-            threads: 1,
-            mode: Mode::STRICT,
-            keeps_zero: false,
-            series: AutoIncrementSeries::default(),
-            now_micros: 0,
-            row_fill: None,
-            check_foreign_keys: true,
-            version: None,
-            row_test: None,
-            beside_writers: false,
-            online_log_bytes: u64::MAX,
-            excludes_readers: false,
-        }
-    }
-}
-
-/// What an ALTER TABLE has done.
-#[derive(Debug, Clone)]
-pub struct Altered {
-    pub work: AlterWork,
-    /// Rows that were copied, or tested for a CHECK or a foreign key.
-    pub rows: u64,
-    /// Values that were not quite kept.
-    pub issues: Vec<ColumnIssue>,
-    /// How many more such values there were.
-    pub more_issues: u64,
-}
 
 /// A table that is being altered, and others that must not be written meanwhile.
 struct LockedTables {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, ReadView, Storage, Transaction, Tree, TreeId};
 use sheaf_types::Value;
 
-use crate::build::alter_table::AlterOptions;
+use crate::build::alter_options::AlterOptions;
 use crate::build::build_beside::{BesideTarget, RoundEnd, RowChange, SeenRow};
 use crate::build::external_sort::ExternalSort;
 use crate::build::index_build::{IndexTree, build_indexes};

@@ -12,11 +12,13 @@
 //! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
 //! | [`table_copy_beside`] | copies them while others change rows |
 //! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
+//! | [`alter_options`] | what it is told, and what it tells |
 //! | [`alteration`] | the changes that ALTER TABLE makes |
 //! | [`altered_definition`] | what a definition becomes by the changes of an ALTER TABLE |
 //! | [`instant_columns`] | columns that are added and dropped without writing a row |
 //! | [`altered_generated`] | generated columns, and defaults that name columns: what may be changed |
 
+pub(crate) mod alter_options;
 pub mod alter_table;
 pub(crate) mod alteration;
 pub(crate) mod altered_definition;

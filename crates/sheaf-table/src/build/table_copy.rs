@@ -24,7 +24,7 @@ use sheaf_types::{
     temporal::TimeZone,
 };
 
-use crate::build::alter_table::{AlterOptions, Altered};
+use crate::build::alter_options::{AlterOptions, Altered};
 use crate::build::altered_definition::AlteredDefinition;
 use crate::build::tree_load::{BulkLoadOptions, TreeLoad};
 use crate::catalog::Catalog;

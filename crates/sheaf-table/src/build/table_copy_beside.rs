@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use sheaf_storage::{ReadView, Transaction, TreeId};
 
-use crate::build::alter_table::AlterOptions;
+use crate::build::alter_options::AlterOptions;
 use crate::build::alteration::Alteration;
 use crate::build::altered_definition::AlteredDefinition;
 use crate::build::build_beside::{

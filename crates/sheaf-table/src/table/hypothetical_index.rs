@@ -61,6 +61,8 @@ pub struct HypotheticalIndex {
     weight: f64,
     /// Average bytes of an entry, its place in a leaf included.
     entry_bytes: f64,
+    /// Average bytes of an entry that its leaf has once.
+    common_bytes: f64,
     /// Estimated distinct values of the first 1, 2, ... parts, those of the primary key included.
     distinct: Vec<f64>,
     /// Share of its leaves that is taken to be in memory: that of the table's, 0 to 1.
@@ -97,6 +99,7 @@ impl HypotheticalIndex {
             entries: 0,
             weight: 1.0,
             entry_bytes: 0.0,
+            common_bytes: 0.0,
             distinct: Vec::new(),
             resident: sample.resident(),
             layout,
@@ -166,7 +169,8 @@ impl HypotheticalIndex {
         self.entries = sample.table_rows();
         self.weight = (self.entries as f64 / sampled).max(1.0);
         let whole = (self.bytes.len() + payload_bytes) as f64 / sampled + ENTRY_OVERHEAD_BYTES;
-        self.entry_bytes = whole - self.common_bytes(PAGE_SIZE as f64 * LEAF_FILL / whole);
+        self.common_bytes = self.common_bytes(PAGE_SIZE as f64 * LEAF_FILL / whole);
+        self.entry_bytes = whole - self.common_bytes;
         let mut least = 1.0_f64;
         self.distinct = prefixes
             .into_iter()
@@ -300,6 +304,11 @@ impl HypotheticalIndex {
     /// Average bytes of an entry.
     pub fn entry_bytes(&self) -> f64 {
         self.entry_bytes
+    }
+
+    /// The bytes of all entries, what leaves have once counted each time: the less, the shorter are the keys.
+    pub fn whole_bytes(&self) -> f64 {
+        self.entries as f64 * (self.entry_bytes + self.common_bytes)
     }
 
     /// The size that the tree would have.
