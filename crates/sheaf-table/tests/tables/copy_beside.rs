@@ -247,6 +247,7 @@ fn rows_get_another_primary_key_beside_writers() {
     assert_eq!(error.to_string(), "Duplicate entry '2' for key 't.PRIMARY'");
     assert_eq!(trees(&catalog), before);
     // And one that has gone before anybody looks.
+    let (_directory, catalog) = with_numbers(&[1, 2, 3]);
     let gone = When::new(Some("copying"), || {
         let mut session = Session::begin(&catalog);
         session.insert(&numbered(10, 2));
