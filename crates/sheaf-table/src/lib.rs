@@ -76,5 +76,6 @@ pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;
 pub use table::hypothetical_index::{HypotheticalIndex, IndexTree};
+pub use table::reference_lookup::take_reference_lookups;
 pub use table::row_sample::{RowSample, SampleLimits};
 pub use table::{InsertOutcome, RowToChange, Table};

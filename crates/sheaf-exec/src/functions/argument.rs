@@ -27,8 +27,8 @@ use super::document::within_packet;
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
 use super::types::{
-    HEX_OF_KEY, HYBRID_KEY, SqlType, are_text_beside, bit_length, collation_of, common_collation,
-    declared_type, float_decimals, is_bytes, refuse_what_is_no_text, takes_bytes, zerofill,
+    HEX_OF_KEY, SqlType, are_text_beside, collation_of, common_collation, is_bytes,
+    refuse_what_is_no_text, takes_bytes,
 };
 use super::{EvaluationError, Function};
 

@@ -26,7 +26,7 @@ use sheaf_types::temporal::{
 };
 use sheaf_types::text::encoding::TextEncoding;
 
-use super::argument::to_text;
+use super::conversion::to_text;
 use super::result_array::{byte_strings, texts};
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field, refuse_what_is_no_text};
 use super::{Call, EvaluationError, Function, Operands};

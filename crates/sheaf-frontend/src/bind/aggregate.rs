@@ -17,7 +17,7 @@ use super::block::Clause;
 use super::session::group_concat_limit;
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::error::SqlError;
-use crate::syntax::number_digits;
+use crate::syntax::{is_position, number_digits};
 
 impl Binder<'_> {
     /// An aggregate of the block's groups, or of those of a query around.
@@ -202,8 +202,9 @@ impl Binder<'_> {
         for order in &arguments.order_by {
             let descends = order.options.asc == Some(false);
             directions.push(if descends { 'd' } else { 'a' });
-            // A whole number says the argument of that position.
-            keys.push(match number_digits(&order.expr) {
+            // A whole number says the argument of that position; any other constant orders nothing.
+            let position = number_digits(&order.expr).filter(|_| is_position(&order.expr));
+            keys.push(match position {
                 None => self.value(&order.expr)?,
                 Some(digits) => {
                     let position = digits.parse::<usize>().ok();

@@ -309,6 +309,7 @@ impl StatementParser<'_> {
                 Ok(within(wait, truncate))
             }
             "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" => self.maintain(),
+            "CHECKSUM" => self.checksum(),
             "ADVISE" => self.advise(),
             "BACKUP" => {
                 self.tokens.advance_token();

@@ -3,7 +3,8 @@
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::{Collation, ColumnType};
 
-use crate::codec::key_codec::{KeyLayout, KeyPart};
+use crate::codec::key_codec::KeyLayout;
+use crate::codec::key_part::KeyPart;
 use crate::definition::schema::{
     CheckSpec, Column, DefaultValue, ForeignKeySpec, Index, IndexPartSpec, IndexSpec,
     TableDefinition,

@@ -78,7 +78,7 @@ impl Extents<'_> {
             "insert" => argument(0)?.checked_add(argument(3)?)?,
             "quote" => argument(0)?.checked_mul(2)?.checked_add(2)?,
             "lpad" | "rpad" | "$cast_char" | "$cast_binary" if args.len() > 1 => number(1)?,
-            "$cast_char" | "$cast_binary" | "$short_double" => argument(0)?,
+            "$cast_char" | "$text_of_bytes" | "$cast_binary" | "$short_double" => argument(0)?,
             "space" => number(0)?,
             "hex" => match is_string(args.first()?.field().data_type()) {
                 true => self.part(args.first()?, true)?.checked_mul(2)?,
