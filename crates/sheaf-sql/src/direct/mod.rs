@@ -140,6 +140,9 @@ const COST_WITHOUT_ESTIMATE: f64 = 1.0;
 /// A larger plan is not kept, and its statement runs by operators, whose memory is bounded while they are made.
 const MAX_PLAN_BYTES: usize = 512 << 10;
 
+/// Rows that a subquery is asked for one by one, rather than for all that it finds.
+const MAX_ASKED_ROWS: u64 = 20;
+
 /// See the module's comment.
 pub(crate) struct DirectPlan {
     action: Action,

@@ -148,8 +148,8 @@ pub(in crate::direct) fn comparisons(
     Some(found)
 }
 
-/// A condition's conjuncts that are such comparisons, and the others. LIKE and IS NULL are both. `with_rows`: an OR of conditions
-/// on several columns is a comparison, too.
+/// A condition's conjuncts that are such comparisons, and the others. LIKE and IS NULL are both. `with_rows`: an OR of
+/// conditions on several columns is a comparison, too.
 pub(in crate::direct) fn conditions<'e>(
     condition: &'e ast::Expr,
     names: &dyn ColumnNames,

@@ -141,7 +141,7 @@ impl Join {
                     walk.otherwise = Some(Box::new(join));
                     join = walk;
                 }
-                otherwise => join.otherwise = otherwise.map(Box::new),
+                walk => join.otherwise = walk.map(Box::new),
             }
         }
         Some(join)

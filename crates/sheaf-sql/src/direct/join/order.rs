@@ -26,6 +26,15 @@ pub(super) enum Step {
     Rows(Vec<(usize, Compared)>),
 }
 
+/// A table that may be read next.
+struct NextTable {
+    table: usize,
+    step: Step,
+    slots: Vec<(usize, usize)>,
+    /// Whether a table before leads to it.
+    is_linked: bool,
+}
+
 impl Step {
     /// At most one row.
     fn is_single(&self) -> bool {
@@ -145,7 +154,7 @@ impl<'a> Conditions<'a> {
         while order.steps.len() < names.len() {
             let is_read =
                 |table: usize, order: &Order| order.steps.iter().any(|(step, _)| *step == table);
-            let mut next: Option<(bool, (usize, Step, Vec<(usize, usize)>))> = None;
+            let mut next: Option<NextTable> = None;
             for table in (0..names.len()).filter(|table| !is_read(*table, &order)) {
                 // What decides whether a row is missing comes first.
                 let mut others = self.links_of(table).flat_map(|link| link.others(table));
@@ -169,16 +178,23 @@ impl<'a> Conditions<'a> {
                     links.any(|link| link.others(table).any(|other| is_read(other, &order)));
                 let is_better = match &next {
                     None => true,
-                    Some((is_linked_before, _)) => is_linked && !is_linked_before,
+                    Some(before) => is_linked && !before.is_linked,
                 };
                 if is_single || is_next && is_better {
-                    next = Some((is_linked, (table, step, slots)));
+                    next = Some(NextTable {
+                        table,
+                        step,
+                        slots,
+                        is_linked,
+                    });
                 }
                 if is_single {
                     break;
                 }
             }
-            let (_, (table, step, slots)) = next?;
+            let NextTable {
+                table, step, slots, ..
+            } = next?;
             if !step.is_single() && !matches!(step, Step::Rows(_)) {
                 multiplying = multiplying.saturating_sub(1);
             }

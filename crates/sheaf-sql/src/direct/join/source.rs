@@ -120,8 +120,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Reads the tables beginning with rows of one in this order, which an index has: all of them, or those that its
-    /// keys find. `None` if none has it.
+    /// Reads the tables beginning with rows of one in this order, which an index has: those that its keys find, or all.
+    /// `None` if none has it.
     pub(in crate::direct) fn walk(&mut self, ordered: &[KeyColumn]) -> Option<()> {
         let first = match ordered {
             [] => 0,
@@ -136,8 +136,7 @@ impl<'a> Source<'a> {
             .map(|&(_, column, descending)| OrderItem { column, descending })
             .collect();
         let own = &self.conditions.own[first];
-        // Keys that leave rows in this order come first.
-        let keyed = Access::candidates(table, own, true, None).into_iter();
+        let found = Access::candidates(table, own, true, None);
         let whole = indexes(table).map(|index| Access::whole(index, own));
         let in_order = found.into_iter().chain(whole).filter_map(|access| {
             let direction = index_order(table, &access, &wanted)?;
