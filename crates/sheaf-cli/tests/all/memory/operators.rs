@@ -296,6 +296,29 @@ fn distinct_values_of_several_texts_are_counted_in_groups() {
     assert_eq!(counts, [(3_000, 3_000); 20], "{sql}");
 }
 
+/// What sixty aggregates make of rows fits in memory, whatever they would make of an ordinary batch.
+#[test]
+fn many_texts_that_are_made_of_each_row_have_an_answer() {
+    const TEXTS: usize = 60;
+    let server = filled();
+    let mut connection = connect(server.port);
+    let list = |item: &dyn Fn(usize) -> String| {
+        let items: Vec<String> = (0..TEXTS).map(item).collect();
+        items.join(", ")
+    };
+    let sql = format!(
+        "SELECT {} FROM (SELECT id % 500 g, {} FROM d.a WHERE id <= 50000 GROUP BY g) q",
+        list(&|n| format!("SUM(LENGTH(m{n}))")),
+        list(&|n| format!("MAX(CONCAT(s, s, s, s, {})) m{n}", 10 + n)),
+    );
+    let sums = within_memory(server.child.id(), || answer_of(&mut connection, &sql));
+    let one = answer_of(
+        &mut connection,
+        "SELECT SUM(l) FROM (SELECT id % 500 g, LENGTH(MAX(s)) * 4 + 2 l FROM d.a WHERE id <= 50000 GROUP BY g) q",
+    );
+    assert_eq!(sums, [vec![one[0].as_str(); TEXTS].join("\t")]);
+}
+
 /// Texts of several orders and of sets of groups, and distinct values beside them, are sorted in files as well.
 #[test]
 fn texts_of_several_orders_and_sets_of_groups_have_an_answer() {
