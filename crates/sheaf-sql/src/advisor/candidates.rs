@@ -157,8 +157,8 @@ impl Candidates {
         &self.all[number]
     }
 
-    /// The indexes of some candidates, with their tables. No two of a table have one name, however much of their columns
-    /// they have in common.
+    /// The indexes of some candidates, with their tables. No two of a table have one name, however much of their
+    /// columns they have in common.
     pub(super) fn named(&self, chosen: &[usize]) -> Vec<(u64, Index)> {
         let mut named: Vec<(u64, Index)> = Vec::new();
         for candidate in chosen.iter().map(|number| &self.all[*number]) {

@@ -48,7 +48,7 @@ impl Session {
             return Err(SqlError::empty_query());
         }
         if statements.len() > MAX_STATEMENTS {
-            return Err(SqlError::not_supported_yet(&format!(
+            return Err(SqlError::not_supported_yet(format!(
                 "ADVISE INDEXES of more than {MAX_STATEMENTS} statements"
             )));
         }
