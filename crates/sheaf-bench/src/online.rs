@@ -1,5 +1,5 @@
-//! What others notice of a change of a table: writers and point readers beside each ALTER TABLE, how much of their quiet
-//! throughput they keep, and the longest that a statement of theirs takes.
+//! What others notice of a change of a table: writers and point readers beside each ALTER TABLE, how much of their
+//! quiet throughput they keep, and the longest that a statement of theirs takes.
 //!
 //! ```text
 //!   writers   begin, update by key (of an index, and not), delete and insert, commit      ]

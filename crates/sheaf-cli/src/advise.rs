@@ -1,8 +1,8 @@
 //! `sheaf advise`: asks a server which indexes the statements of a slow query log want.
 //!
 //! The log may be of any server that writes MySQL's format. Its statements are summed up by their shapes, and those
-//! that took most time go to the server with `ADVISE INDEXES FOR '...'`, database by database. A statement that ran more
-//! often is there more often. What comes out is a script: the statements to run, with the reasons as comments.
+//! that took most time go to the server with `ADVISE INDEXES FOR '...'`, database by database. A statement that ran
+//! more often is there more often. What comes out is a script: the statements to run, with the reasons as comments.
 
 use std::error::Error;
 use std::fs::File;

@@ -410,8 +410,8 @@ pub fn has_room_for(bytes: usize) -> bool {
         if bytes < LONG_VALUE_BYTES {
             return !account.shall_stop();
         }
-        // One that holds little does not come before others that wait: what is let go for them would be gone, and each of
-        // those that hold a part of what they need would be stopped.
+        // One that holds little does not come before others that wait: what is let go for them would be gone, and each
+        // of those that hold a part of what they need would be stopped.
         let may_ask = account.held_bytes() >= MUCH_BYTES || !others_wait();
         if may_ask && process::will_take(bytes) {
             AHEAD.set(bytes);

@@ -148,7 +148,9 @@ const ORDER: &[(&str, &[&str])] = &[
     ("sheaf-archive", &["object_archive"]),
     (
         "sheaf-binlog",
-        &["error", "bytes", "gtid", "row", "table", "event", "file", "recovery"],
+        &[
+            "error", "bytes", "gtid", "row", "table", "event", "file", "recovery",
+        ],
     ),
     (
         "sheaf-access",

@@ -634,8 +634,8 @@ fn illegal_mix(operands: &[SqlType], operation: &str) -> DataFusionError {
     EvaluationError::new(code, message).into()
 }
 
-/// The collation by which a pattern is matched: bytes as bytes, unless there is a COLLATE clause, and everything else by
-/// the operands' collation.
+/// The collation by which a pattern is matched: bytes as bytes, unless there is a COLLATE clause, and everything else
+/// by the operands' collation.
 pub fn matching_collation(left: &Field, right: &Field, operation: &str) -> Result<Collation> {
     let types = [SqlType::of(left), SqlType::of(right)];
     if (is_bytes(left) || is_bytes(right)) && !types.iter().any(is_explicit) {

@@ -11,8 +11,8 @@
 //! - ExtractLeafExpressions and PushDownLeafProjections are for nested types, and put projections between joins.
 //! - CommonSubexprEliminate puts projections between operators, which would hide the join graph from
 //!   [`crate::logical::join_graph`]; it runs last, when all filters have been pushed down.
-//! - SimplifyExpressions and CommonSubexprEliminate leave out what has a long literal in it. The one would put its bytes
-//!   into the plan, and the other into a column for each row.
+//! - SimplifyExpressions and CommonSubexprEliminate leave out what has a long literal in it. The one would put its
+//!   bytes into the plan, and the other into a column for each row.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -4,9 +4,9 @@
 //!   value -> its kind, length and bytes -> FNV-1a over the values of a row -> mixed -> summed over the rows -> 32 bits
 //! ```
 //!
-//! A sum, so that the order of the rows does not count, and rows that are there twice do. The values are hashed, not the
-//! bytes that store them: a table whose columns have come and gone without a copy has the number of one that was made as
-//! it is now. It is not MySQL's number, which is made of the bytes of its rows.
+//! A sum, so that the order of the rows does not count, and rows that are there twice do. The values are hashed, not
+//! the bytes that store them: a table whose columns have come and gone without a copy has the number of one that was
+//! made as it is now. It is not MySQL's number, which is made of the bytes of its rows.
 //!
 //! Reference: MySQL manual, "CHECKSUM TABLE Statement"; <http://www.isthe.com/chongo/tech/comp/fnv/>.
 
@@ -78,8 +78,8 @@ impl Session {
     }
 }
 
-/// All columns that have a name, invisible ones too. A TIMESTAMP as its seconds, which no time zone changes. LIMIT, since
-/// `sql_select_limit` is not meant.
+/// All columns that have a name, invisible ones too. A TIMESTAMP as its seconds, which no time zone changes. LIMIT,
+/// since `sql_select_limit` is not meant.
 fn query_of_all(table: &Table, database: &str, name: &str) -> String {
     let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
     let columns = table.definition.columns.iter();
