@@ -35,7 +35,7 @@ pub struct AlterOptions {
     pub version: Option<Arc<Table>>,
     /// What the rows must pass that are there, in the shape of the new definition; an error of it ends the statement.
     pub row_test: Option<RowTest>,
-    /// Others change rows meanwhile, where that [is possible](Catalog::admits_writers).
+    /// Others change rows meanwhile, where that [is possible](crate::catalog::Catalog::admits_writers).
     pub beside_writers: bool,
     /// Bytes of keys of rows that others change meanwhile; beyond them the statement fails.
     pub online_log_bytes: u64,
