@@ -448,7 +448,7 @@ fn others_wait() -> bool {
     matches!(NEXT.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// What the thread was given room for is the caller's, who says when it [is taken](process::has_taken).
+/// What the thread was given room for is the caller's. The caller says when it [is taken](process::has_taken).
 pub(crate) fn take_ahead() -> usize {
     AHEAD.take()
 }

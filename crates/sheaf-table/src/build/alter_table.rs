@@ -225,7 +225,7 @@ impl Catalog {
                     state,
                     forgets_auto_increment: altered.sets_auto_increment,
                 };
-                // For those who read the table as it was.
+                // For transactions that read the table as it was.
                 progress.begin(WAITING, None);
                 self.enter_altered((&locked, exclusive), changes, next, wait)?;
                 Ok(kept)

@@ -148,7 +148,7 @@ fn the_rows_are_read_once_for_several_indexes() {
             NO_WAIT,
         )
         .unwrap();
-    // For writers first, and in the end for those who read the table as it was.
+    // For writers first, and in the end for transactions that read the table as it was.
     let waiting = "Waiting for table metadata lock";
     let expected = [
         waiting,
