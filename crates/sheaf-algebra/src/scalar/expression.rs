@@ -18,6 +18,16 @@ use crate::column::ColumnId;
 /// Conditions of a chain that is a tree as deep as it is long. Longer ones are balanced.
 pub(super) const MAX_DEEP_CHAIN: usize = 16;
 
+/// A literal as it is, with what its type is besides that of its value. It is copied if others have it as well.
+pub(super) fn written_literal(value: Arc<ScalarValue>, field: &Field) -> Expr {
+    Expr::Literal(Arc::unwrap_or_clone(value), metadata_of(field))
+}
+
+fn metadata_of(field: &Field) -> Option<FieldMetadata> {
+    let metadata = field.metadata();
+    (!metadata.is_empty()).then(|| FieldMetadata::from(metadata))
+}
+
 /// How columns and literals are written.
 struct Leaves<'a> {
     column: &'a dyn Fn(ColumnId, &FieldRef) -> Expr,
@@ -48,14 +58,10 @@ impl Scalar {
         };
         match &self.kind {
             ScalarKind::Column(id) => (leaves.column)(*id, &self.field),
-            ScalarKind::Literal(value) => {
-                let metadata = self.field.metadata();
-                let metadata = (!metadata.is_empty()).then(|| FieldMetadata::from(metadata));
-                match leaves.names_long {
-                    true => plan_literal(value, metadata),
-                    false => Expr::Literal(ScalarValue::clone(value), metadata),
-                }
-            }
+            ScalarKind::Literal(value) => match leaves.names_long {
+                true => plan_literal(value, metadata_of(&self.field)),
+                false => written_literal(Arc::clone(value), &self.field),
+            },
             ScalarKind::Call {
                 function,
                 arguments,

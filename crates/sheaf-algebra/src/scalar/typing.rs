@@ -43,6 +43,7 @@ use sheaf_exec::typing::{
     number_of_column, refused_texts, resolve_node, watched_condition,
 };
 
+use super::expression::written_literal;
 use super::window::WindowOrder;
 use super::{Aggregate, Comparison, Scalar, ScalarKind, WindowFunction};
 use crate::column::ColumnId;
@@ -490,7 +491,9 @@ impl Operands {
     /// What the rule sees of an operand.
     fn expr(&self, scalar: Scalar) -> Expr {
         match scalar.kind {
-            ScalarKind::Column(_) | ScalarKind::Literal(_) => self.whole(&scalar),
+            // It may be long, and nothing else has it.
+            ScalarKind::Literal(value) => written_literal(value, &scalar.field),
+            ScalarKind::Column(_) => self.whole(&scalar),
             _ if scalar.notes => self.whole(&scalar),
             _ => {
                 let mut hidden = self.hidden.borrow_mut();

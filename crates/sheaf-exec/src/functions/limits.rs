@@ -69,7 +69,7 @@ impl ResultLimits {
     }
 
     /// What a function that makes long texts of short ones may make of several rows, in bytes.
-    fn lengthened_bytes(&self) -> usize {
+    pub(crate) fn lengthened_bytes(&self) -> usize {
         let part = self.batch_bytes / LENGTHENED_PART;
         part.max(LEAST_LENGTHENED_BYTES.min(self.batch_bytes))
     }

@@ -14,11 +14,12 @@
 use std::sync::Arc;
 
 use arrow::compute::concat;
+use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DataFusionError, Result, internal_err};
 use datafusion_expr::{ColumnarValue, Operator};
-use datafusion_physical_expr::expressions::BinaryExpr;
+use datafusion_physical_expr::expressions::{BinaryExpr, Column, Literal};
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::functions::closed::is_or_calls;
@@ -31,6 +32,9 @@ use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 /// worker has them twice while they are put together, and nobody has reserved them.
 const PARTS: usize = 2;
 const LEAST_BYTES: usize = 16 << 20;
+/// What the strings of a batch take is bounded, and each text that is computed may have a column's once more. More such
+/// columns are many, although no function makes long texts of short ones.
+pub const MANY_TEXTS: usize = 4;
 
 /// Has the parts of a condition, or the whole expression, evaluated for fewer rows at a time where that is needed.
 pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn PhysicalExpr> {
@@ -47,10 +51,35 @@ pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn Ph
     }
     Arc::new(BoundedExpr {
         repeated_bytes: repeated_bytes(&expr),
-        batch_bytes: limits.batch_bytes,
+        lengthened_bytes: limits.lengthened_bytes(),
         inner: expr,
         most_bytes: (limits.batch_bytes / PARTS).max(LEAST_BYTES),
     })
+}
+
+/// Whether values of a type are texts or byte strings, of any length.
+pub fn is_string(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::Utf8View | DataType::Binary | DataType::BinaryView
+    )
+}
+
+/// Of how many columns of strings an expression over such rows makes a text. 0: it makes none, but may be a column.
+pub fn texts_made(expr: &Arc<dyn PhysicalExpr>, rows: &Schema) -> usize {
+    let is_there = expr.is::<Column>() || expr.is::<Literal>();
+    if is_there || !expr.data_type(rows).is_ok_and(|ty| is_string(&ty)) {
+        return 0;
+    }
+    let mut columns = 0;
+    // The closure does not fail.
+    let _ = expr.apply(|part| {
+        let column = part.downcast_ref::<Column>();
+        let field = column.and_then(|column| rows.fields().get(column.index()));
+        columns += usize::from(field.is_some_and(|field| is_string(field.data_type())));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    columns.max(1)
 }
 
 /// Whether an expression has functions whose results may be much longer than their arguments.
@@ -119,8 +148,8 @@ struct BoundedExpr {
     inner: Arc<dyn PhysicalExpr>,
     /// The results for a batch.
     most_bytes: usize,
-    /// What a function may make at a time, and what long constants add to that for each row.
-    batch_bytes: usize,
+    /// What may be made of long constants at a time, and what they add to that for each row.
+    lengthened_bytes: usize,
     repeated_bytes: usize,
 }
 
@@ -131,10 +160,11 @@ impl PhysicalExpr for BoundedExpr {
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         let rows = batch.num_rows();
-        let is_too_much = rows > 1 && self.repeated_bytes.saturating_mul(rows) > self.batch_bytes;
+        let repeated_bytes = self.repeated_bytes.saturating_mul(rows);
+        let is_too_much = rows > 1 && repeated_bytes > self.lengthened_bytes;
         let error = match is_too_much {
             // It need not be tried.
-            true => EvaluationError::batch_too_large("expression", self.batch_bytes).into(),
+            true => EvaluationError::batch_too_large("expression", self.lengthened_bytes).into(),
             false => match self.inner.evaluate(batch) {
                 Err(error) if rows > 1 && is_batch_too_large(&error) => error,
                 outcome => return outcome,
@@ -168,7 +198,7 @@ impl PhysicalExpr for BoundedExpr {
             repeated_bytes: repeated_bytes(&inner),
             inner,
             most_bytes: self.most_bytes,
-            batch_bytes: self.batch_bytes,
+            lengthened_bytes: self.lengthened_bytes,
         }))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn deep<T>(walk: impl FnOnce() -> T) -> T {
 ///
 /// DataFusion names each expression on the way and looks for branches that are never taken, which takes time that
 /// grows with the square of an expression's size.
-pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
+pub fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
     match expr {
         Expr::Column(column) => schema.field_from_column(column).map(Arc::clone),
         Expr::Literal(value, metadata) => {

@@ -45,7 +45,7 @@ use crate::functions::{as_function, call, mathematics};
 
 use aggregate::resolve_aggregate;
 use date_operands::{moment_of, moments_of, refuses_zero_of, times_of_today, to_date, to_datetime};
-use expression_type::{deep, field_of};
+use expression_type::deep;
 use fold::{fold, typed_literal};
 use number_operands::{
     is_constant, is_division, is_hybrid, is_literal_of_bytes, note_constant_divisor,
@@ -62,7 +62,7 @@ pub use change_condition::{
 };
 pub use choose::{as_column_of, with_shown_digits};
 pub use compare::number_of_column;
-pub use expression_type::{field_of_aggregate, is_condition, type_of};
+pub use expression_type::{field_of, field_of_aggregate, is_condition, type_of};
 pub use fold::constant_value;
 pub(crate) use fold::literal;
 pub use once::{nodes_of_call, stand_ins_in_bodies};

@@ -1,4 +1,4 @@
-//! What is aggregated is computed below, where it may be long.
+//! What is aggregated is computed below, where it may be long, or where it is many texts.
 //!
 //! `sum(length(repeat(s, 100000)))` makes long texts of each row, of which only few have room at a time. A projection
 //! can hand on its rows in small batches (`sheaf_exec::operator::bounded_projection`), an aggregate takes batches as
@@ -8,16 +8,21 @@
 //!   Aggregate sum(length(repeat(s, 100000)))     -->     Aggregate sum($long_0)
 //!                                                          Projection ..., length(repeat(s, 100000)) AS $long_0
 //! ```
+//!
+//! Sixty arguments such as `concat(a, b)` are long together: an aggregate with groups has the values of all of them for
+//! a batch at the same time.
 
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, Result};
+use datafusion_common::{Column, DFSchema, ExprSchema, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Projection};
 use datafusion_expr::{Expr, LogicalPlan};
 use sheaf_exec::functions::closed::calls;
 use sheaf_exec::long_literal::{has_long_literal, literal_of};
+use sheaf_exec::operator::bounded_projection::{MANY_TEXTS, is_string};
+use sheaf_exec::typing::field_of;
 
 /// Puts projections below aggregates that need one.
 pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -48,21 +53,70 @@ fn lengthens(expr: &Expr) -> bool {
 }
 
 fn has_long(aggregate: &Aggregate) -> bool {
-    aggregate.aggr_expr.iter().any(lengthens)
+    aggregate.aggr_expr.iter().any(lengthens) || makes_many_texts(aggregate)
+}
+
+/// Whether the arguments are many texts that are made of columns. One that is a column is there anyway.
+fn makes_many_texts(aggregate: &Aggregate) -> bool {
+    let rows = aggregate.input.schema();
+    let made = |count: fn(&Expr, &DFSchema) -> usize| {
+        let mut made = 0;
+        for expr in &aggregate.aggr_expr {
+            // The closure does not fail.
+            let _ = expr.apply(|expr| {
+                if let Expr::AggregateFunction(function) = expr {
+                    let args = function.params.args.iter();
+                    made += args.map(|arg| count(arg, rows)).sum::<usize>();
+                }
+                Ok(TreeNodeRecursion::Continue)
+            });
+        }
+        made
+    };
+    // The type of an expression takes longer.
+    made(strings_taken) > MANY_TEXTS && made(texts_made) > MANY_TEXTS
+}
+
+/// How many columns of strings a computed expression takes; at least 1, but for what is there without being computed.
+fn strings_taken(expr: &Expr, rows: &DFSchema) -> usize {
+    if matches!(expr, Expr::Column(_)) || literal_of(expr).is_some() {
+        return 0;
+    }
+    let mut columns = 0;
+    // The closure does not fail.
+    let _ = expr.apply(|part| {
+        if let Expr::Column(column) = part
+            && rows.data_type(column).is_ok_and(is_string)
+        {
+            columns += 1;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    columns.max(1)
+}
+
+/// Of how many columns of strings an expression makes a text; 0 if it makes none.
+fn texts_made(expr: &Expr, rows: &DFSchema) -> usize {
+    match field_of(expr, rows).is_ok_and(|field| is_string(field.data_type())) {
+        true => strings_taken(expr, rows),
+        false => 0,
+    }
 }
 
 fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
+    let has_many = makes_many_texts(&aggregate);
     let Aggregate {
         input,
         group_expr,
         aggr_expr,
         ..
     } = aggregate;
-    let columns = input.schema().columns();
+    let rows = Arc::clone(input.schema());
+    let columns = rows.columns();
     let mut items: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     // Puts a column in the place of an expression.
     let mut compute_below = |expr: Expr| -> Result<Expr> {
-        if !lengthens(&expr) {
+        if !lengthens(&expr) && !(has_many && texts_made(&expr, &rows) > 0) {
             return Ok(expr);
         }
         let name = format!("$long_{}", items.len());

@@ -47,7 +47,7 @@ use crate::physical::planner::ordered_groups::rows_of_first_groups;
 use crate::physical::planner::{Block, Planned, Planner};
 use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{
-    by_texts, in_order_of_groups, in_order_of_texts, keep_values,
+    by_texts, in_order_of_groups, in_order_of_texts, keep_texts, keep_values,
 };
 
 pub(crate) fn plan_aggregate(
@@ -117,7 +117,11 @@ fn plan_once(
         physical_schema = input.plan.schema();
     }
     let mut of_no_rows = None;
-    if planner.context.settings.is_thrifty() && keep_values(&functions, &physical_schema)? {
+    let keeps_much = || -> Result<bool> {
+        let of_groups = grouped && keep_texts(&functions, &physical_schema)?;
+        Ok(of_groups || keep_values(&functions, &physical_schema)?)
+    };
+    if planner.context.settings.is_thrifty() && keeps_much()? {
         let is_total = |set: &Vec<bool>| set.iter().all(|is_null| *is_null);
         if groups.has_grouping_set() && groups.groups().iter().any(is_total) {
             let parts = (groups.clone(), functions.clone(), filters.clone());

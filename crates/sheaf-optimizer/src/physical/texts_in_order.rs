@@ -1,7 +1,8 @@
 //! The rows of an aggregate in an order in which it keeps little, where memory is short.
 //!
 //! Rows that are grouped by texts are sorted by these: a hash table has all of them in memory, and when it spills, once
-//! more in their order. What follows is about GROUP_CONCAT, which keeps the texts of its rows.
+//! more in their order. So are rows of which a MIN or MAX keeps a text for each group. What follows is about
+//! GROUP_CONCAT, which keeps the texts of its rows.
 //!
 //! The rows are sorted by their groups first. So one group is in memory, and of that no more than is shown. DISTINCT
 //! takes another sort, which says which texts were there before:
@@ -45,6 +46,7 @@ use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::aggregates::GROUP_CONCAT;
+use sheaf_exec::operator::bounded_projection::is_string;
 use sheaf_exec::operator::copies_exec::CopiesExec;
 use sheaf_exec::operator::first_of_equal_exec::{FirstOfEqualExec, short_keys};
 
@@ -226,6 +228,25 @@ pub(super) fn keep_values(
     for function in functions {
         if is_group_concat(function) || is_sorted_instead(function, schema)? {
             return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether any of the functions keeps a text for each group, of any length, as MAX does. A hash table that spills puts
+/// all of them together in a batch.
+pub(super) fn keep_texts(
+    functions: &[Arc<AggregateFunctionExpr>],
+    schema: &Schema,
+) -> Result<bool> {
+    for function in functions {
+        if !matches!(function.fun().name(), "min" | "max") {
+            continue;
+        }
+        for argument in function.expressions() {
+            if is_string(&argument.data_type(schema)?) {
+                return Ok(true);
+            }
         }
     }
     Ok(false)
