@@ -34,4 +34,4 @@ pub mod walk;
 
 pub use sheaf_types::text::encoding;
 pub use statement_text::{StatementText, edit};
-pub use syntax::{bare, header_of_literal, is_plain_column};
+pub use syntax::{bare, header_of_literal, is_plain_column, shown_in_header};

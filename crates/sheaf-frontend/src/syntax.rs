@@ -224,19 +224,28 @@ pub fn bare(mut expr: &Expr) -> &Expr {
     expr
 }
 
+/// The longest header that an item without an alias has, in bytes: MySQL's MAX_ALIAS_NAME without the byte behind it.
+const MAX_HEADER_BYTES: usize = 255;
+
+/// What a header shows of a text.
+pub fn shown_in_header(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_HEADER_BYTES)]
+}
+
 /// The header of a literal that is not the way in which it is written: the text of a string, and NULL.
 pub fn header_of_literal(literal: &Expr) -> Option<String> {
+    let shown = |text: &str| Some(shown_in_header(text).to_string());
     match literal {
         Expr::Value(value) => match &value.value {
             Literal::SingleQuotedString(text)
             | Literal::DoubleQuotedString(text)
-            | Literal::NationalStringLiteral(text) => Some(text.clone()),
+            | Literal::NationalStringLiteral(text) => shown(text),
             Literal::Null => Some("NULL".to_string()),
             _ => None,
         },
         Expr::Prefixed { value, .. } => match value.as_ref() {
             Expr::Value(text) => match &text.value {
-                Literal::SingleQuotedString(text) => Some(text.clone()),
+                Literal::SingleQuotedString(text) => shown(text),
                 _ => None,
             },
             _ => None,

@@ -12,6 +12,7 @@ use datafusion_expr::{ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs};
 
 use super::expression_type::field_of;
 use crate::functions::as_function;
+use crate::long_literal::is_long;
 
 /// The value of a literal.
 pub(crate) fn literal(expr: &Expr) -> Option<&ScalarValue> {
@@ -41,6 +42,15 @@ pub(crate) fn fold(expr: Expr, schema: &DFSchema) -> Expr {
         Ok(Some(folded)) => folded,
         Ok(None) | Err(_) => expr,
     }
+}
+
+/// A value as an argument of a call for one row. A function makes an array of it, and this is done here where the value
+/// is long: it would be copied twice.
+fn value_of_one(value: &ScalarValue) -> Result<ColumnarValue> {
+    Ok(match is_long(value) {
+        true => ColumnarValue::Array(value.to_array()?),
+        false => ColumnarValue::Scalar(value.clone()),
+    })
 }
 
 fn try_fold(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
@@ -76,8 +86,8 @@ fn try_fold(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
             let result = func.invoke_with_args(ScalarFunctionArgs {
                 args: values
                     .into_iter()
-                    .map(|value| ColumnarValue::Scalar(value.clone()))
-                    .collect(),
+                    .map(value_of_one)
+                    .collect::<Result<_>>()?,
                 arg_fields,
                 number_rows: 1,
                 return_field: Arc::clone(&return_field),

@@ -21,7 +21,7 @@ use crate::syntax::{is_position, number_digits};
 
 impl Binder<'_> {
     /// An aggregate of the block's groups, or of those of a query around.
-    pub(super) fn aggregate(&mut self, name: &str, arguments: &Arguments) -> Bound<Scalar> {
+    pub(super) fn aggregate(&mut self, name: &str, arguments: &Arguments<'_>) -> Bound<Scalar> {
         let is_alone = self.blocks.len() == 1;
         let block = self.block()?;
         let has_aggregates = block.has_aggregates();
@@ -108,7 +108,7 @@ impl Binder<'_> {
     }
 
     /// GROUPING(keys): which of them are rolled up, the last as the lowest bit. Error 3602 for what is no key.
-    fn grouping(&mut self, arguments: &Arguments) -> Bound<Scalar> {
+    fn grouping(&mut self, arguments: &Arguments<'_>) -> Bound<Scalar> {
         let Some(grouping) = self.block()?.grouping.clone() else {
             return Err(invalid_group_function());
         };
@@ -161,7 +161,7 @@ impl Binder<'_> {
         aggregate
     }
 
-    fn aggregate_arguments(&mut self, name: &str, arguments: &Arguments) -> Bound<Vec<Scalar>> {
+    fn aggregate_arguments(&mut self, name: &str, arguments: &Arguments<'_>) -> Bound<Vec<Scalar>> {
         if name == "count" && arguments.star {
             // A constant that is never NULL.
             return Ok(vec![self.integer(1)]);
@@ -172,7 +172,7 @@ impl Binder<'_> {
         if matches!(name, "json_arrayagg" | "json_objectagg") {
             return self.json_collected(name, arguments);
         }
-        let mut operands = self.operands(&arguments.values)?;
+        let mut operands = self.operands(arguments.values.iter().copied())?;
         if arguments.distinct && !matches!(name, "max" | "min") {
             operands = self.as_stored(operands)?;
         }
@@ -185,7 +185,7 @@ impl Binder<'_> {
         if operands.len() != 1 {
             return Err(SqlError::parse_error(",", 1));
         }
-        if matches!(name, "max" | "min") && !is_name(&arguments.values[0]) {
+        if matches!(name, "max" | "min") && !is_name(arguments.values[0]) {
             operands = self.of_no_column(operands)?;
         }
         self.computed_with(name, arguments.distinct, operands)
@@ -195,11 +195,11 @@ impl Binder<'_> {
     fn group_concat(
         &mut self,
         mut operands: Vec<Scalar>,
-        arguments: &Arguments,
+        arguments: &Arguments<'_>,
     ) -> Bound<Vec<Scalar>> {
         let mut directions = String::new();
         let mut keys = Vec::new();
-        for order in &arguments.order_by {
+        for order in arguments.order_by {
             let descends = order.options.asc == Some(false);
             directions.push(if descends { 'd' } else { 'a' });
             // A whole number says the argument of that position; any other constant orders nothing.
@@ -232,10 +232,7 @@ impl Binder<'_> {
             true => self.call("$tuple_key", vec![joined.clone()])?,
             false => Scalar::literal(ScalarValue::Null),
         };
-        let separator = arguments
-            .separator
-            .clone()
-            .unwrap_or_else(|| ",".to_string());
+        let separator = arguments.separator.unwrap_or(",");
         Ok(vec![
             joined,
             self.text(separator)?,

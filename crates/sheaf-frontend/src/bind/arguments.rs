@@ -7,7 +7,6 @@ use sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
-use crate::syntax::copy_of;
 
 /// Functions that the grammar knows with their arguments.
 const OF_THE_GRAMMAR: [&str; 37] = [
@@ -69,32 +68,33 @@ pub fn invalid_group_function() -> SqlError {
     )
 }
 
-/// A call taken apart.
-pub struct Arguments {
-    pub values: Vec<Expr>,
+/// A call taken apart. Arguments are not copied: a nest would have as many copies of its innermost ones as it is deep.
+pub struct Arguments<'e> {
+    pub values: Vec<&'e Expr>,
     pub star: bool,
     pub distinct: bool,
-    pub order_by: Vec<OrderByExpr>,
-    pub separator: Option<String>,
+    pub order_by: &'e [OrderByExpr],
+    pub separator: Option<&'e str>,
 }
 
 /// Takes a call's arguments apart.
 ///
 /// # Errors
-/// 1235, and what stops the statement.
-pub fn take_arguments(args: &FunctionArguments) -> Result<Arguments> {
+/// 1235.
+pub fn take_arguments(args: &FunctionArguments) -> Result<Arguments<'_>> {
     let mut taken = Arguments {
         values: vec![],
         star: false,
         distinct: false,
-        order_by: vec![],
+        order_by: &[],
         separator: None,
     };
     let list = match args {
         FunctionArguments::None => return Ok(taken),
-        FunctionArguments::Subquery(query) => {
-            taken.values.push(Expr::Subquery(query.clone()));
-            return Ok(taken);
+        FunctionArguments::Subquery(_) => {
+            return Err(SqlError::not_supported_yet(
+                "a subquery as an argument list",
+            ));
         }
         FunctionArguments::List(list) => list,
     };
@@ -102,18 +102,18 @@ pub fn take_arguments(args: &FunctionArguments) -> Result<Arguments> {
     taken.values.reserve_exact(list.args.len());
     for arg in &list.args {
         match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => taken.values.push(copy_of(expr)?),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => taken.values.push(expr),
             FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => taken.star = true,
             other => return Err(SqlError::not_supported_yet(other)),
         }
     }
     for clause in &list.clauses {
         match clause {
-            FunctionArgumentClause::OrderBy(order_by) => taken.order_by = order_by.clone(),
+            FunctionArgumentClause::OrderBy(order_by) => taken.order_by = order_by,
             FunctionArgumentClause::Separator(value) => {
                 taken.separator = match &value.value {
                     Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
-                        Some(text.clone())
+                        Some(text.as_str())
                     }
                     other => return Err(SqlError::not_supported_yet(other)),
                 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use datafusion_common::ScalarValue;
 use datafusion_expr::WindowFunctionDefinition;
 use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
@@ -12,7 +13,7 @@ use sheaf_types::ColumnType;
 use sheaf_types::column_type::MAX_FRACTION_DIGITS;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::SECOND;
-use sqlparser::ast::{Expr, Function, FunctionArguments, NullTreatment};
+use sqlparser::ast::{Expr, Function, NullTreatment};
 
 use super::arguments::{take_arguments, unit_argument, wrong_argument_count};
 use super::character_set::operands_of_bytes;
@@ -71,9 +72,6 @@ impl Binder<'_> {
     pub(super) fn function(&mut self, call: &Function) -> Bound<Scalar> {
         let written = object_text(&call.name);
         let name = written.to_ascii_lowercase();
-        if matches!(call.args, FunctionArguments::Subquery(_)) {
-            return unsupported("a subquery as an argument list");
-        }
         if let Some((table, name)) = column_of_default(call)? {
             let table = table.map(|table| table.value.as_str());
             return self.default_of(table, &name.value);
@@ -124,9 +122,9 @@ impl Binder<'_> {
             return Err(wrong_argument_count(&written));
         }
         let arguments = match name.starts_with("json_") {
-            true => self.json_operands(&arguments.values)?,
+            true => self.json_operands(arguments.values.iter().copied())?,
             false => {
-                let mut values = self.operands(&arguments.values)?;
+                let mut values = self.operands(arguments.values.iter().copied())?;
                 if let ("ord", [operand], [value]) = (&*name, &*arguments.values, &*values)
                     && let Some(code) = self.code_in_its_character_set(value, operand)?
                 {
@@ -134,7 +132,8 @@ impl Binder<'_> {
                 }
                 let operands = values.iter_mut().zip(&arguments.values);
                 for (value, operand) in operands.take(operands_of_bytes(&name)) {
-                    *value = self.in_its_character_set(value.clone(), operand)?;
+                    let taken = std::mem::replace(value, Scalar::literal(ScalarValue::Null));
+                    *value = self.in_its_character_set(taken, operand)?;
                 }
                 values
             }
@@ -182,14 +181,14 @@ impl Binder<'_> {
     }
 
     /// Functions that are special forms.
-    fn special_function(&mut self, name: &str, values: &[Expr]) -> Bound<Option<Scalar>> {
+    fn special_function(&mut self, name: &str, values: &[&Expr]) -> Bound<Option<Scalar>> {
         let count = values.len();
         let expect = |fits: bool| match fits {
             true => Ok(()),
             false => Err(wrong_argument_count(name)),
         };
         if name == "last_insert_id" && count == 1 {
-            let id = self.value(&values[0])?;
+            let id = self.value(values[0])?;
             let id = self.call("$cast_unsigned", vec![id])?;
             let function = self.context.session.insert_id_cell().function();
             return Ok(Some(self.typing().call_function(function, vec![id])?));
@@ -210,11 +209,13 @@ impl Binder<'_> {
             return Ok(Some(named));
         }
         if let ("weight_string", [operand, length @ ..]) = (name, values) {
-            return self.weight_string(operand, length.first()).map(Some);
+            return self
+                .weight_string(operand, length.first().copied())
+                .map(Some);
         }
         if name == "sleep" {
             expect(count == 1)?;
-            let seconds = self.value(&values[0])?;
+            let seconds = self.value(values[0])?;
             let seconds = self.call("$cast_double", vec![seconds])?;
             let function = sleep_function(self.context.session.cancel_flag());
             return Ok(Some(self.typing().call_function(function, vec![seconds])?));
@@ -222,7 +223,7 @@ impl Binder<'_> {
         let locks = self.context.session.user_locks();
         if let Some(lock) = locks.function(name, self.context.session.cancel_flag()) {
             expect(count == lock.arguments)?;
-            let mut arguments = self.values(values)?;
+            let mut arguments = self.values(values.iter().copied())?;
             if let Some(seconds) = arguments.get_mut(1) {
                 *seconds = self.call("$cast_signed", vec![seconds.clone()])?;
             }
@@ -242,7 +243,7 @@ impl Binder<'_> {
         }
         if name == "load_file" {
             expect(count == 1)?;
-            let path = self.value(&values[0])?;
+            let path = self.value(values[0])?;
             let function = load_file_function(self.context.session.file_reader());
             return Ok(Some(self.typing().call_function(function, vec![path])?));
         }
@@ -272,7 +273,7 @@ impl Binder<'_> {
         if let Some(cipher) = self.cipher(name, values)? {
             return Ok(Some(cipher));
         }
-        let fsp = values.first().and_then(number_digits);
+        let fsp = values.first().and_then(|digits| number_digits(digits));
         let fsp = fsp.and_then(|digits| digits.parse::<u64>().ok());
         let digits = fsp.map(|digits| digits.min(u64::from(MAX_FRACTION_DIGITS)) as u8);
         if let Some(value) = self.session_function(name, digits) {
@@ -299,7 +300,8 @@ impl Binder<'_> {
                 chosen.map_err(|error| error.in_operation("case", "if"))?
             }
             ("ifnull", [_, _]) | ("coalesce", [_, ..]) => {
-                let chosen = self.choosing(|this| this.call_on_values("coalesce", values));
+                let chosen =
+                    self.choosing(|this| this.call_on_values("coalesce", values.iter().copied()));
                 chosen.map_err(|error| error.in_operation("coalesce", name))?
             }
             ("isnull", [value]) => self.value(value)?.is_null(),
@@ -316,7 +318,7 @@ impl Binder<'_> {
                 match amount {
                     Expr::Interval(interval) => self.add_interval(marker, date, interval)?,
                     days if name.ends_with("date") => {
-                        let mut arguments = self.values([date, days])?;
+                        let mut arguments = self.values([*date, *days])?;
                         arguments.push(self.text("day")?);
                         self.call(marker, arguments)?
                     }

@@ -15,7 +15,7 @@ use crate::syntax::{number_digits, object_text};
 const CHARACTERS: i64 = 512;
 
 impl Binder<'_> {
-    pub(super) fn json_value(&mut self, arguments: &[Expr]) -> Bound<Scalar> {
+    pub(super) fn json_value(&mut self, arguments: &[&Expr]) -> Bound<Scalar> {
         let [
             document,
             path,
@@ -77,7 +77,7 @@ impl Binder<'_> {
     pub(super) fn json_collected(
         &mut self,
         name: &str,
-        arguments: &Arguments,
+        arguments: &Arguments<'_>,
     ) -> Bound<Vec<Scalar>> {
         /// More bytes than a document may have.
         const MOST_BYTES: i64 = 1 << 30;
@@ -91,7 +91,7 @@ impl Binder<'_> {
         if arguments.values.len() != count {
             return Err(SqlError::parse_error(name, 1));
         }
-        let operands = self.json_operands(&arguments.values)?;
+        let operands = self.json_operands(arguments.values.iter().copied())?;
         let none = Scalar::literal(ScalarValue::Null);
         Ok(vec![
             self.call(part, operands)?,

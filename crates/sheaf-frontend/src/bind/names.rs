@@ -12,7 +12,7 @@ use crate::syntax::is_literal;
 
 impl Binder<'_> {
     /// NAME_CONST(name, value): a literal, whose column has the name. `None`: it is another function.
-    pub(super) fn name_const(&mut self, function: &str, values: &[Expr]) -> Bound<Option<Scalar>> {
+    pub(super) fn name_const(&mut self, function: &str, values: &[&Expr]) -> Bound<Option<Scalar>> {
         if function != "name_const" {
             return Ok(None);
         }
@@ -33,7 +33,7 @@ impl Binder<'_> {
     pub(super) fn names_of_dates(
         &mut self,
         function: &str,
-        values: &[Expr],
+        values: &[&Expr],
     ) -> Bound<Option<Scalar>> {
         let count = match function {
             "dayname" | "monthname" => 1,
@@ -46,7 +46,7 @@ impl Binder<'_> {
         let Some(locale) = self.locale_of_names()? else {
             return Ok(None);
         };
-        let mut arguments = self.operands(values)?;
+        let mut arguments = self.operands(values.iter().copied())?;
         arguments.push(locale);
         self.call(function, arguments).map(Some)
     }

@@ -42,7 +42,7 @@ use crate::error::SqlError;
 use crate::query::{Header, Listed};
 use crate::syntax::{
     bare, header_of_literal, inside, is_plain_column, is_same, name_of_constant, number_digits,
-    object_text,
+    object_text, shown_in_header,
 };
 
 /// An item of the select list, bound.
@@ -795,7 +795,10 @@ pub fn header_of(expr: &Expr, written: Option<&str>) -> String {
         Expr::Value(value) if matches!(value.value, Literal::Number(..)) && inner != expr => {
             value.to_string()
         }
-        _ => written.map_or_else(|| expr.to_string(), str::to_string),
+        _ => match written {
+            Some(written) => shown_in_header(written).to_string(),
+            None => shown_in_header(&expr.to_string()).to_string(),
+        },
     }
 }
 

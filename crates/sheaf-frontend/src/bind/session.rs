@@ -52,7 +52,7 @@ impl Binder<'_> {
     }
 
     /// AES_ENCRYPT and AES_DECRYPT, in the session's mode.
-    pub(super) fn cipher(&mut self, name: &str, values: &[Expr]) -> Bound<Option<Scalar>> {
+    pub(super) fn cipher(&mut self, name: &str, values: &[&Expr]) -> Bound<Option<Scalar>> {
         let cipher = match name {
             "aes_encrypt" => "$aes_encrypt",
             "aes_decrypt" => "$aes_decrypt",

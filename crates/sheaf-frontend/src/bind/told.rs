@@ -32,7 +32,7 @@ const DATETIMES: [&str; 5] = [
 
 impl Binder<'_> {
     /// `None`: it is another function.
-    pub(super) fn told_of_type(&mut self, name: &str, values: &[Expr]) -> Bound<Option<Scalar>> {
+    pub(super) fn told_of_type(&mut self, name: &str, values: &[&Expr]) -> Bound<Option<Scalar>> {
         let operand = match (name, values) {
             ("charset" | "collation" | "coercibility", [operand]) => operand,
             // The grammar has its operand.

@@ -255,7 +255,7 @@ pub fn nested_window_function() -> SqlError {
 /// ```
 ///
 /// `None` for other functions, and where the distance is a parameter, which is counted where it stands.
-pub fn with_default_of_row(name: &str, arguments: &[Expr], over: &WindowType) -> Option<Expr> {
+pub fn with_default_of_row(name: &str, arguments: &[&Expr], over: &WindowType) -> Option<Expr> {
     let [value, distance, default] = arguments else {
         return None;
     };
@@ -264,7 +264,7 @@ pub fn with_default_of_row(name: &str, arguments: &[Expr], over: &WindowType) ->
         return None;
     }
     let over_window = |value: Expr| {
-        let arguments = [value, distance.clone()].map(argument);
+        let arguments = [value, Expr::clone(distance)].map(argument);
         let mut call = function(name, arguments.to_vec());
         call.over = Some(over.clone());
         Box::new(Expr::Function(call))
@@ -275,9 +275,9 @@ pub fn with_default_of_row(name: &str, arguments: &[Expr], over: &WindowType) ->
         operand: None,
         conditions: vec![CaseWhen {
             condition: Expr::IsNull(over_window(number(1))),
-            result: default.clone(),
+            result: Expr::clone(default),
         }],
-        else_result: Some(over_window(value.clone())),
+        else_result: Some(over_window(Expr::clone(value))),
     })
 }
 
@@ -290,7 +290,7 @@ pub fn group_concat_over_window() -> SqlError {
 ///
 /// # Errors
 /// 1064 for a wrong number of arguments and what is no such number, 1210 for zero where there has to be one.
-pub fn check_window_arguments(name: &str, arguments: &[Expr]) -> Result<()> {
+pub fn check_window_arguments(name: &str, arguments: &[&Expr]) -> Result<()> {
     if window_function(name).is_none() {
         return Ok(());
     }
@@ -303,10 +303,14 @@ pub fn check_window_arguments(name: &str, arguments: &[Expr]) -> Result<()> {
     };
     let syntax = |at: String| Err(SqlError::parse_error(&at, 1));
     if !counts.contains(&arguments.len()) {
-        return syntax(arguments.last().map_or(")".to_string(), Expr::to_string));
+        return syntax(
+            arguments
+                .last()
+                .map_or(")".to_string(), ToString::to_string),
+        );
     }
     let wrong = || Err(SqlError::wrong_arguments(name));
-    let amount = place_of_amount(name).and_then(|place| arguments.get(place));
+    let amount = place_of_amount(name).and_then(|place| arguments.get(place).copied());
     let digits = |amount: &Expr| number_digits(amount).map(str::to_string);
     match amount {
         None => Ok(()),
@@ -341,7 +345,7 @@ fn place_of_amount(name: &str) -> Option<usize> {
 
 /// Error 1210 for a user variable as a number of rows that holds something else; `values` are the arguments with their
 /// values. NTILE takes no NULL, and neither it nor NTH_VALUE takes 0.
-pub fn check_amount(name: &str, written: &[Expr], values: &[Scalar]) -> Result<()> {
+pub fn check_amount(name: &str, written: &[&Expr], values: &[Scalar]) -> Result<()> {
     let Some(place) = place_of_amount(name) else {
         return Ok(());
     };

@@ -27,7 +27,7 @@ impl Binder<'_> {
     pub(super) fn aggregate_over(
         &mut self,
         name: &str,
-        arguments: &Arguments,
+        arguments: &Arguments<'_>,
         over: &WindowType,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<Scalar> {
@@ -41,8 +41,9 @@ impl Binder<'_> {
         if has_no_window || arguments.distinct {
             return unsupported(format!("{name} over a window"));
         }
+        let one = Expr::Value(Literal::Number("1".into(), false).into());
         let arguments = match arguments.star {
-            true if name == "count" => vec![Expr::Value(Literal::Number("1".into(), false).into())],
+            true if name == "count" => vec![&one],
             true => return Err(SqlError::parse_error(")", 1)),
             false => arguments.values.clone(),
         };
@@ -63,7 +64,7 @@ impl Binder<'_> {
     pub(super) fn window_call(
         &mut self,
         function: WindowFunctionDefinition,
-        arguments: &[Expr],
+        arguments: &[&Expr],
         aggregate: Option<&str>,
         over: &WindowType,
         null_treatment: Option<NullTreatment>,
@@ -106,13 +107,13 @@ impl Binder<'_> {
     fn window_operands(
         &mut self,
         function: WindowFunctionDefinition,
-        arguments: &[Expr],
+        arguments: &[&Expr],
         aggregate: Option<&str>,
         spec: &WindowSpec,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<WindowCall> {
         let written = arguments;
-        let arguments = self.values(arguments)?;
+        let arguments = self.values(arguments.iter().copied())?;
         check_amount(function.name(), written, &arguments)?;
         let mut arguments = self.as_stored(arguments)?;
         if let Some(aggregate) = aggregate {

@@ -251,6 +251,23 @@ impl SessionFunction {
     }
 }
 
+/// Whether there may be such calls and variables in a text, which may be megabytes long.
+fn may_have_some(text: &str) -> bool {
+    const NAMES: [&[u8]; 4] = [b"insert_id", b"connection_id", b"database", b"schema("];
+    let text = text.as_bytes();
+    let begins = |at: usize, name: &[u8]| {
+        let part = text.get(at..at + name.len());
+        part.is_some_and(|part| part.eq_ignore_ascii_case(name))
+    };
+    text.iter().enumerate().any(|(at, byte)| match byte {
+        b'@' => true,
+        b'i' | b'I' | b'c' | b'C' | b'd' | b'D' | b's' | b'S' => {
+            NAMES.iter().any(|name| begins(at, name))
+        }
+        _ => false,
+    })
+}
+
 /// A statement whose WHERE has places, behind so many parameters, for the variables and numbers of the session in it:
 /// they are operands of its keys then. With what takes these places. `None` if there are none; `text` is what was
 /// parsed.
@@ -262,12 +279,7 @@ pub(super) fn with_places(
         first: parameters,
         given: Vec::new(),
     };
-    let may_have_some = text.contains('@') || {
-        let text = text.to_ascii_lowercase();
-        let names = ["insert_id", "connection_id", "database", "schema("];
-        names.iter().any(|part| text.contains(part))
-    };
-    if !may_have_some {
+    if !may_have_some(text) {
         return (None, places.given);
     }
     let mut statement = statement.clone();

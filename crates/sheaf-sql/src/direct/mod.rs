@@ -106,6 +106,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_table::{PrivilegeLevel, Privileges, Table};
 use sheaf_types::Value;
 
@@ -428,6 +429,8 @@ impl Session {
         (text, parameters): (&str, usize),
     ) -> Option<DirectPlan> {
         let may_be_direct = match statement {
+            // A direct plan would have copies of long literals.
+            Statement::Query(_) if text.len() >= LONG_VALUE_BYTES => false,
             Statement::Query(query) => {
                 items_of(&query.body, text.len() > LONG_TEXT_BYTES) <= MAX_ITEMS
             }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use sheaf_frontend::{StatementText, bare, header_of_literal, is_plain_column};
+use sheaf_frontend::{StatementText, bare, header_of_literal, is_plain_column, shown_in_header};
 use sheaf_types::Value;
 use sqlparser::ast;
 
@@ -341,7 +341,8 @@ impl HeaderName {
     fn of(expr: &ast::Expr, written: &str, text: &str) -> HeaderName {
         let before = written.as_ptr() as usize - text.as_ptr() as usize;
         let first = text[..before].matches('?').count();
-        let written = written.to_string();
+        // A literal in the place of a `?` is no shorter, so no more than that is shown.
+        let written = shown_in_header(written).to_string();
         let inner = bare(expr);
         if let Some(column) = is_plain_column(inner) {
             return HeaderName::Fixed(column.value.clone());
@@ -381,7 +382,7 @@ impl HeaderName {
             HeaderName::Fixed(name) => return Some(name.clone()),
             HeaderName::Parameter { number, text } => match (&parameters[*number], spelled) {
                 (_, Spelled::AsWritten) => return Some(text.clone()),
-                (Value::Text(text), _) => return Some(text.clone()),
+                (Value::Text(text), _) => return Some(shown_in_header(text).to_string()),
                 (Value::Null, _) => return Some("NULL".into()),
                 _ => (text, *number),
             },
@@ -395,10 +396,11 @@ impl HeaderName {
                 let mut spans = spans[first..].iter();
                 for (number, piece) in text.split('?').enumerate() {
                     if number > 0 {
-                        name.push_str(&sql[spans.next()?.clone()]);
+                        name.push_str(shown_in_header(&sql[spans.next()?.clone()]));
                     }
                     name.push_str(piece);
                 }
+                name.truncate(shown_in_header(&name).len());
                 Some(name)
             }
         }

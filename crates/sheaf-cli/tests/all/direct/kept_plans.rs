@@ -197,6 +197,35 @@ fn the_header_of_an_aggregate_has_its_comment() {
     }
 }
 
+/// A header shows as much of an expression as MySQL's do, 255 bytes, and no part of a character.
+#[test]
+fn a_header_shows_the_beginning_of_a_long_expression() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("long_headers");
+    c.query_drop("create table t (a int primary key)")
+        .expect("a table");
+    c.query_drop("insert into t values (1)").expect("a row");
+    let long = "é".repeat(400);
+    for direct in ["on", "off"] {
+        c.query_drop(format!("set optimizer_switch = 'direct={direct}'"))
+            .expect("a switch");
+        for (item, shown) in [
+            (format!("'{long}'"), "é".repeat(127)),
+            (
+                format!("length('{long}')"),
+                format!("length('{}", "é".repeat(123)),
+            ),
+            (format!("'{}' as b", "z".repeat(300)), "b".to_string()),
+        ] {
+            for from in ["", " from t", " from t where a = 1"] {
+                let result = c.query_iter(format!("select {item}{from}")).expect("a row");
+                let columns = result.columns();
+                assert_eq!(columns.as_ref()[0].name_str(), shown, "{direct}{from}");
+            }
+        }
+    }
+}
+
 /// The clock is read at each execution of a plan that is kept, and so are variables.
 #[test]
 fn a_kept_plan_reads_the_clock_and_variables_anew() {

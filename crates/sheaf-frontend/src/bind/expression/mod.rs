@@ -132,8 +132,11 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn json_operands(&mut self, exprs: &[Expr]) -> Bound<Vec<Scalar>> {
-        let values = self.operands(exprs)?.into_iter().zip(exprs);
+    pub(super) fn json_operands<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr> + Clone,
+    ) -> Bound<Vec<Scalar>> {
+        let values = self.operands(exprs.clone())?.into_iter().zip(exprs);
         values
             .map(|(value, expr)| self.value_in_json(value, expr))
             .collect()
