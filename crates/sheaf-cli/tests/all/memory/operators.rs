@@ -319,6 +319,48 @@ fn many_texts_that_are_made_of_each_row_have_an_answer() {
     assert_eq!(sums, [vec![one[0].as_str(); TEXTS].join("\t")]);
 }
 
+/// So does what they make of rows of 4 KB, where the texts of all groups together are more than the query memory. None
+/// of these texts is much longer than what it is made of, and a batch has all of them.
+#[test]
+fn many_texts_that_are_made_of_long_rows_have_an_answer() {
+    const TEXTS: usize = 60;
+    let server = filled();
+    let mut connection = connect(server.port);
+    connection
+        .query_drop("CREATE TABLE d.wide SELECT id, id % 100 g, RPAD(s, 4000, 'y') v FROM d.a WHERE id <= 2000")
+        .expect("a table");
+    let list = |item: &dyn Fn(usize) -> String| {
+        let items: Vec<String> = (0..TEXTS).map(item).collect();
+        items.join(", ")
+    };
+    let made: [(&dyn Fn(usize) -> String, usize); 4] = [
+        (&|n| format!("CONCAT(v, {})", 10 + n), 4002),
+        (&|n| format!("UPPER(LEFT(v, {}))", 4000 - n % 2), 4000),
+        (
+            &|n| format!("CASE WHEN id < {n} THEN v ELSE CONCAT(v, {}) END", 10 + n),
+            4002,
+        ),
+        (
+            &|n| format!("CAST(JSON_OBJECT('v', v, 'n', {}) AS CHAR)", 10 + n),
+            4018,
+        ),
+    ];
+    within_memory(server.child.id(), || {
+        for (text, longest) in made {
+            let sql = format!(
+                "SELECT {} FROM (SELECT g, {} FROM d.wide GROUP BY g) q",
+                list(&|n| format!("MAX(LENGTH(m{n})) >= {}", longest - 1)),
+                list(&|n| format!("MAX({}) m{n}", text(n))),
+            );
+            let sums = answer_of(&mut connection, &sql);
+            assert_eq!(sums, [vec!["1"; TEXTS].join("\t")], "{}", text(0));
+            let rows = format!("SELECT {} FROM d.wide", list(text));
+            let count = connection.query_iter(&rows).expect("rows").count();
+            assert_eq!(count, 2000, "{rows}");
+        }
+    });
+}
+
 /// Texts of several orders and of sets of groups, and distinct values beside them, are sorted in files as well.
 #[test]
 fn texts_of_several_orders_and_sets_of_groups_have_an_answer() {
