@@ -104,7 +104,7 @@ fn as_long(function: &ScalarUDF) -> Option<&LongLiteral> {
 }
 
 /// Bytes of a text or of a byte string; those of other values are few.
-fn bytes_of(value: &ScalarValue) -> usize {
+pub(crate) fn bytes_of(value: &ScalarValue) -> usize {
     match value {
         ScalarValue::Utf8(Some(text))
         | ScalarValue::LargeUtf8(Some(text))

@@ -17,7 +17,7 @@ use arrow::compute::concat;
 use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion_common::{DataFusionError, Result, internal_err};
+use datafusion_common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion_expr::{ColumnarValue, Operator};
 use datafusion_physical_expr::expressions::{BinaryExpr, Column, Literal};
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -25,16 +25,18 @@ use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use crate::functions::closed::is_or_calls;
 use crate::functions::limits::{ResultLimits, ask_for};
 use crate::functions::{EvaluationError, Function};
-use crate::long_literal::long_constant_bytes;
+use crate::long_literal::{bytes_of, long_constant_bytes};
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
 /// The results of an expression may take half of what a function may make of them, and so many bytes at least. Each
 /// worker has them twice while they are put together, and nobody has reserved them.
 const PARTS: usize = 2;
 const LEAST_BYTES: usize = 16 << 20;
-/// What the strings of a batch take is bounded, and each text that is computed may have a column's once more. More such
-/// columns are many, although no function makes long texts of short ones.
-pub const MANY_TEXTS: usize = 4;
+/// What the strings of a batch take is bounded. Texts that are made of them may have each of them so many times: more are
+/// many, although no function makes long texts of short ones.
+pub const MOST_COPIES: usize = 4;
+/// Texts of many rows have no shorter literals in them that count.
+const COUNTED_LITERAL_BYTES: usize = 256;
 
 /// Has the parts of a condition, or the whole expression, evaluated for fewer rows at a time where that is needed.
 pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn PhysicalExpr> {
@@ -65,21 +67,40 @@ pub fn is_string(data_type: &DataType) -> bool {
     )
 }
 
-/// Of how many columns of strings an expression over such rows makes a text. 0: it makes none, but may be a column.
-pub fn texts_made(expr: &Arc<dyn PhysicalExpr>, rows: &Schema) -> usize {
+/// Whether an expression over such rows makes a text. A column is there without being made.
+pub fn makes_text(expr: &Arc<dyn PhysicalExpr>, rows: &Schema) -> bool {
     let is_there = expr.is::<Column>() || expr.is::<Literal>();
-    if is_there || !expr.data_type(rows).is_ok_and(|ty| is_string(&ty)) {
-        return 0;
+    !is_there && expr.data_type(rows).is_ok_and(|ty| is_string(&ty))
+}
+
+/// How often the texts that expressions make have the string of the same column or literal in them, at most.
+pub fn copies_made<'e>(
+    exprs: impl IntoIterator<Item = &'e Arc<dyn PhysicalExpr>>,
+    rows: &Schema,
+) -> usize {
+    let (mut of_columns, mut of_literals) = (vec![0; rows.fields().len()], 0);
+    let texts = exprs.into_iter().filter(|expr| makes_text(expr, rows));
+    for expr in texts {
+        // The closure does not fail.
+        let _ = expr.apply(|part| {
+            if let Some(column) = part.downcast_ref::<Column>() {
+                let field = rows.fields().get(column.index());
+                let counts = field.is_some_and(|field| is_string(field.data_type()));
+                if let Some(copies) = of_columns.get_mut(column.index()).filter(|_| counts) {
+                    *copies += 1;
+                }
+            } else if let Some(literal) = part.downcast_ref::<Literal>() {
+                of_literals += usize::from(is_counted(literal.value()));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
     }
-    let mut columns = 0;
-    // The closure does not fail.
-    let _ = expr.apply(|part| {
-        let column = part.downcast_ref::<Column>();
-        let field = column.and_then(|column| rows.fields().get(column.index()));
-        columns += usize::from(field.is_some_and(|field| is_string(field.data_type())));
-        Ok(TreeNodeRecursion::Continue)
-    });
-    columns.max(1)
+    of_columns.into_iter().fold(of_literals, usize::max)
+}
+
+/// Whether a literal in many texts counts.
+pub fn is_counted(literal: &ScalarValue) -> bool {
+    bytes_of(literal) > COUNTED_LITERAL_BYTES
 }
 
 /// Whether an expression has functions whose results may be much longer than their arguments.
@@ -200,5 +221,36 @@ impl PhysicalExpr for BoundedExpr {
             most_bytes: self.most_bytes,
             lengthened_bytes: self.lengthened_bytes,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Field;
+    use datafusion_physical_expr::expressions::{CastExpr, lit};
+
+    use super::*;
+
+    #[test]
+    fn copies_are_of_one_column_or_literal() {
+        let rows = Schema::new(vec![
+            Field::new("a", DataType::Utf8View, true),
+            Field::new("b", DataType::Utf8View, true),
+            Field::new("n", DataType::Int64, true),
+        ]);
+        let column = |at: usize| -> Arc<dyn PhysicalExpr> {
+            Arc::new(Column::new(rows.field(at).name(), at))
+        };
+        let text = |expr: Arc<dyn PhysicalExpr>| -> Arc<dyn PhysicalExpr> {
+            Arc::new(CastExpr::new(expr, DataType::Binary, None))
+        };
+        let copies = |exprs: &[Arc<dyn PhysicalExpr>]| copies_made(exprs, &rows);
+        assert_eq!(copies(&[column(0), column(0), lit("x".repeat(1000))]), 0);
+        assert_eq!(copies(&[text(column(0)), text(column(1)), column(0)]), 1);
+        assert_eq!(copies(&[text(column(0)), text(text(column(0)))]), 2);
+        // Numbers make short texts.
+        assert_eq!(copies(&[text(column(2)), text(column(2))]), 0);
+        let literal = || text(lit("x".repeat(1000)));
+        assert_eq!(copies(&[literal(), literal(), text(lit("x"))]), 2);
     }
 }

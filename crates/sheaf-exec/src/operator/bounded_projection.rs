@@ -33,7 +33,9 @@ use futures::{Stream, StreamExt};
 
 use crate::functions::EvaluationError;
 use crate::functions::limits::{PARTS_OF_ROW, ResultLimits};
-pub use crate::operator::bounded_expr::{MANY_TEXTS, is_string, lengthens_much, texts_made};
+pub use crate::operator::bounded_expr::{
+    MOST_COPIES, copies_made, is_counted, is_string, lengthens_much, makes_text,
+};
 use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, repeated_bytes, unbounded};
 use crate::operator::noted_rows::NotedRows;
 use crate::operator::plan_members::{input_handed_on, with_input};
@@ -81,15 +83,14 @@ pub fn bound_projections(
 fn is_to_be_bounded(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<ProjectionExec>().is_some_and(|node| {
         let mut list = node.expr().iter();
-        list.any(|item| may_be_long(&item.expr)) || all_texts_made(node) > MANY_TEXTS
+        list.any(|item| may_be_long(&item.expr)) || copies_of(node) > MOST_COPIES
     })
 }
 
-/// [Columns](texts_made) that the texts of a list are made of.
-fn all_texts_made(node: &ProjectionExec) -> usize {
-    let rows = node.input().schema();
-    let list = node.expr().iter();
-    list.map(|item| texts_made(&item.expr, &rows)).sum()
+/// How often the texts of a list have the string of the same column, at most.
+fn copies_of(node: &ProjectionExec) -> usize {
+    let list = node.expr().iter().map(|item| &item.expr);
+    copies_made(list, &node.input().schema())
 }
 
 /// What each of so many projections hands on at most.
@@ -136,8 +137,8 @@ impl ExecutionPlan for BoundedProjectionExec {
             return self.input.execute(partition, context);
         };
         let schema = projection.schema();
-        let made = all_texts_made(projection);
-        let is_many = made > MANY_TEXTS;
+        let copies = copies_of(projection);
+        let has_many = copies > MOST_COPIES;
         let rows = projection.input().schema();
         let list = projection.expr().iter().zip(schema.fields());
         let list = list.map(|(item, field)| {
@@ -149,7 +150,7 @@ impl ExecutionPlan for BoundedProjectionExec {
             };
             Item {
                 expr: Arc::clone(expr),
-                may_be_long: may_be_long(expr) || is_many && texts_made(expr, &rows) > 0,
+                may_be_long: may_be_long(expr) || has_many && makes_text(expr, &rows),
             }
         });
         let list: Vec<Item> = list.collect();
@@ -157,7 +158,7 @@ impl ExecutionPlan for BoundedProjectionExec {
         let repeated = list.iter().map(|item| repeated_bytes(&item.expr));
         let repeated_bytes = repeated.fold(0, usize::saturating_add);
         let first_rows = self.batch_bytes / repeated_bytes.max(1);
-        let most_rows = FIRST_ROWS / made.div_ceil(MANY_TEXTS).max(1);
+        let most_rows = FIRST_ROWS / copies.div_ceil(MOST_COPIES).max(1);
         Ok(Box::pin(BoundedStream {
             noted: NotedRows::new(&context),
             input: projection.input().execute(partition, context)?,

@@ -15,13 +15,13 @@
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, ExprSchema, Result};
+use datafusion_common::{Column, DFSchema, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Projection};
 use datafusion_expr::{Expr, LogicalPlan};
 use sheaf_exec::functions::closed::calls;
 use sheaf_exec::long_literal::{has_long_literal, literal_of};
-use sheaf_exec::operator::bounded_projection::{MANY_TEXTS, is_string};
+use sheaf_exec::operator::bounded_projection::{MOST_COPIES, is_counted, is_string};
 use sheaf_exec::typing::field_of;
 
 /// Puts projections below aggregates that need one.
@@ -56,51 +56,54 @@ fn has_long(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().any(lengthens) || makes_many_texts(aggregate)
 }
 
-/// Whether the arguments are many texts that are made of columns. One that is a column is there anyway.
+/// Whether the arguments are many texts that are made of the same columns or literals.
 fn makes_many_texts(aggregate: &Aggregate) -> bool {
     let rows = aggregate.input.schema();
-    let made = |count: fn(&Expr, &DFSchema) -> usize| {
-        let mut made = 0;
-        for expr in &aggregate.aggr_expr {
-            // The closure does not fail.
-            let _ = expr.apply(|expr| {
-                if let Expr::AggregateFunction(function) = expr {
-                    let args = function.params.args.iter();
-                    made += args.map(|arg| count(arg, rows)).sum::<usize>();
-                }
-                Ok(TreeNodeRecursion::Continue)
-            });
-        }
-        made
-    };
     // The type of an expression takes longer.
-    made(strings_taken) > MANY_TEXTS && made(texts_made) > MANY_TEXTS
+    copies_in(aggregate, &|arg| !is_there(arg)) > MOST_COPIES
+        && copies_in(aggregate, &|arg| makes_text(arg, rows)) > MOST_COPIES
 }
 
-/// How many columns of strings a computed expression takes; at least 1, but for what is there without being computed.
-fn strings_taken(expr: &Expr, rows: &DFSchema) -> usize {
-    if matches!(expr, Expr::Column(_)) || literal_of(expr).is_some() {
-        return 0;
-    }
-    let mut columns = 0;
-    // The closure does not fail.
-    let _ = expr.apply(|part| {
-        if let Expr::Column(column) = part
-            && rows.data_type(column).is_ok_and(is_string)
-        {
-            columns += 1;
+/// How often such arguments have the string of the same column or literal in them, at most.
+fn copies_in(aggregate: &Aggregate, counts: &dyn Fn(&Expr) -> bool) -> usize {
+    let rows = aggregate.input.schema();
+    let (mut of_columns, mut of_literals) = (vec![0; rows.fields().len()], 0);
+    let mut count = |part: &Expr| match part {
+        Expr::Column(column) => {
+            if let Some(at) = rows.maybe_index_of_column(column)
+                && is_string(rows.field(at).data_type())
+            {
+                of_columns[at] += 1;
+            }
         }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    columns.max(1)
+        Expr::Literal(value, _) => of_literals += usize::from(is_counted(value)),
+        _ => {}
+    };
+    for expr in &aggregate.aggr_expr {
+        // The closures do not fail.
+        let _ = expr.apply(|expr| {
+            if let Expr::AggregateFunction(function) = expr {
+                for arg in function.params.args.iter().filter(|arg| counts(arg)) {
+                    let _ = arg.apply(|part| {
+                        count(part);
+                        Ok(TreeNodeRecursion::Continue)
+                    });
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    of_columns.into_iter().fold(of_literals, usize::max)
 }
 
-/// Of how many columns of strings an expression makes a text; 0 if it makes none.
-fn texts_made(expr: &Expr, rows: &DFSchema) -> usize {
-    match field_of(expr, rows).is_ok_and(|field| is_string(field.data_type())) {
-        true => strings_taken(expr, rows),
-        false => 0,
-    }
+/// Whether a value is there without being computed.
+fn is_there(expr: &Expr) -> bool {
+    matches!(expr, Expr::Column(_)) || literal_of(expr).is_some()
+}
+
+fn makes_text(expr: &Expr, rows: &DFSchema) -> bool {
+    let is_text = || field_of(expr, rows).is_ok_and(|field| is_string(field.data_type()));
+    !is_there(expr) && is_text()
 }
 
 fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
@@ -116,7 +119,7 @@ fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
     let mut items: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     // Puts a column in the place of an expression.
     let mut compute_below = |expr: Expr| -> Result<Expr> {
-        if !lengthens(&expr) && !(has_many && texts_made(&expr, &rows) > 0) {
+        if !lengthens(&expr) && !(has_many && makes_text(&expr, &rows)) {
             return Ok(expr);
         }
         let name = format!("$long_{}", items.len());

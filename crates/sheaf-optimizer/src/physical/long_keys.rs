@@ -19,7 +19,9 @@ use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::PhysicalGroupBy;
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use sheaf_exec::operator::bounded_projection::lengthens_much;
+use sheaf_exec::operator::bounded_projection::{
+    MOST_COPIES, copies_made, lengthens_much, makes_text,
+};
 
 /// Rows that get such texts as columns behind their own.
 pub(crate) struct Lengthened {
@@ -98,12 +100,17 @@ pub(crate) fn without_columns(
 }
 
 /// The rows with the keys behind their columns, and the keys in terms of these. `None`: no key is made by such a
-/// function.
+/// function, and the keys are not many texts.
 pub(super) fn computed_below(
     plan: &Arc<dyn ExecutionPlan>,
     groups: &PhysicalGroupBy,
 ) -> Result<Option<(Arc<dyn ExecutionPlan>, PhysicalGroupBy)>> {
-    let is_long = |key: &(Arc<dyn PhysicalExpr>, String)| lengthens_much(&key.0);
+    let rows = plan.schema();
+    let keys = groups.expr().iter().map(|(key, _)| key);
+    let are_many = copies_made(keys, &rows) > MOST_COPIES;
+    let is_long = |key: &(Arc<dyn PhysicalExpr>, String)| {
+        lengthens_much(&key.0) || are_many && makes_text(&key.0, &rows)
+    };
     if !groups.expr().iter().any(is_long) {
         return Ok(None);
     }
