@@ -155,8 +155,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
     ),
     // A value, its SQL type text, its shown decimals, its coercibility, and for bytes a text if they are made of
-    // literals: the same value, whose field says so.
-    Function::strict("$typed", (5, 5), typed_field, |call| {
+    // literals: the same value, whose field says so. Behind these a text if it becomes a column: then it is no date or
+    // time that arithmetic has made any more.
+    Function::strict("$typed", (5, 6), typed_field, |call| {
         call.args.args[0].to_array(call.rows())
     }),
     // A part of a row in IN and in a comparison by order: a YEAR as a number.
@@ -336,7 +337,8 @@ pub fn microseconds() -> DataType {
 fn typed_field(operands: &Operands<'_>) -> Result<Field> {
     let value = &operands.fields[0];
     let mut field = Field::new("", value.data_type().clone(), true);
-    if let Some(moment) = value.metadata().get(MOMENT_KEY) {
+    let is_column = operands.text(5).is_some();
+    if let Some(moment) = value.metadata().get(MOMENT_KEY).filter(|_| !is_column) {
         let moment = moment.clone();
         field.metadata_mut().insert(MOMENT_KEY.to_string(), moment);
     }

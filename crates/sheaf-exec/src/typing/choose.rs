@@ -17,8 +17,8 @@ use crate::functions::call;
 use crate::functions::control::{case_values, common_field, common_field_in, microseconds};
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::{
-    BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bit_length, collation_of,
-    field, float_decimals, zerofill,
+    BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length,
+    collation_of, field, float_decimals, zerofill,
 };
 
 /// Converts a value to the field of a choice that it is a branch of.
@@ -100,6 +100,17 @@ pub fn with_shown_digits(expr: Expr, field: &Field) -> Expr {
 
 /// The value with the metadata of `field`, whatever its own says.
 fn typed(expr: Expr, field: &Field) -> Expr {
+    call("$typed", typed_operands(expr, field))
+}
+
+/// A value of this type and metadata as a column, which keeps nothing else of the value's field.
+fn typed_column(expr: Expr, field: &Field) -> Expr {
+    let mut operands = typed_operands(expr, field);
+    operands.push(lit("column"));
+    call("$typed", operands)
+}
+
+fn typed_operands(expr: Expr, field: &Field) -> Vec<Expr> {
     let text = |key: &str| lit(field.metadata().get(key).cloned().unwrap_or_default());
     let keys = [TYPE_KEY, DECIMALS_KEY, COERCIBILITY_KEY];
     let mark = match field.metadata().contains_key(BYTES_LITERAL_KEY) {
@@ -107,7 +118,7 @@ fn typed(expr: Expr, field: &Field) -> Expr {
         false => "",
     };
     let told = keys.into_iter().map(text).chain([lit(mark)]);
-    call("$typed", std::iter::once(expr).chain(told).collect())
+    std::iter::once(expr).chain(told).collect()
 }
 
 /// A text that a function has made of no text: it is compared as literals are, by the connection's collation.
@@ -187,6 +198,7 @@ pub fn as_column_of(
     Ok(match converted {
         converted if field.metadata() == to.metadata() => converted,
         Expr::Literal(value, _) => typed_literal(value, to),
+        converted if field.metadata().contains_key(MOMENT_KEY) => typed_column(converted, to),
         converted => typed(converted, to),
     })
 }

@@ -19,6 +19,7 @@ use datafusion_expr::TableSource;
 use sheaf_algebra::relation::{Item, JoinKind, Operator, Recursive, SetKind};
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::WorkTableSource;
+use sheaf_exec::functions::types::MOMENT_KEY;
 use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, Query, SetExpr, SetOperator, SetQuantifier, TableFactor};
 use std::ops::ControlFlow;
@@ -135,12 +136,16 @@ impl Binder<'_> {
         let mut fields = Vec::with_capacity(outputs.len());
         for output in outputs {
             let column = Scalar::column(output.id, Arc::clone(&output.field));
-            let value = self.call("$first_part", vec![column])?;
+            let mut value = self.call("$first_part", vec![column])?;
+            let mut field = value.field().as_ref().clone().with_nullable(true);
+            // A column is a text alone, also where arithmetic has made the text of a date.
+            if field.metadata_mut().remove(MOMENT_KEY).is_some() {
+                value = self.typing().of_round(value, &field)?;
+            }
             let column = match value.as_column() {
                 Some(column) => column,
                 None => self.new_column(&output.header.name, &value),
             };
-            let field = value.field().as_ref().clone().with_nullable(true);
             fields.push(Arc::new(field));
             items.push(Item { column, value });
         }
