@@ -50,7 +50,8 @@ use fold::{fold, typed_literal};
 use number_operands::{
     is_constant, is_division, is_hybrid, is_literal_of_bytes, note_constant_divisor,
     note_constants, number_of_hybrid, number_of_moment, numbers_of, numbers_of_moments,
-    wanted_number, watched_cut, watched_divisor, watched_logarithm, watched_numbers,
+    numbers_of_moments_among, wanted_number, watched_cut, watched_divisor, watched_logarithm,
+    watched_numbers,
 };
 use rule::{Rule, is_of_rows};
 use window::resolve_window;
@@ -210,9 +211,10 @@ fn resolve_call(
                 true => args.into_iter().map(number_of_hybrid).collect(),
                 false => args,
             };
-            let args = match takes_numbers && !CASTS_TO_INTEGERS.contains(&name) {
+            let args = match takes_numbers {
+                true if CASTS_TO_INTEGERS.contains(&name) => args,
                 true => numbers_of_moments(args, schema)?,
-                false => args,
+                false => numbers_of_moments_among(name, args, schema)?,
             };
             let args = date_operands::wall_clocks(name, args, rule);
             let args = date_operands::days_of_years(name, args, schema)?;

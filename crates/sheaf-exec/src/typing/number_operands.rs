@@ -40,6 +40,20 @@ pub(super) fn numbers_of_moments(exprs: Vec<Expr>, schema: &DFSchema) -> Result<
     exprs.into_iter().map(number).collect()
 }
 
+/// The operands of a function that takes numbers and others, with numbers of moments in the places of numbers.
+pub(super) fn numbers_of_moments_among(
+    function: &str,
+    mut operands: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<Vec<Expr>> {
+    for (_, range) in numbers_among(function, &operands, schema)? {
+        for operand in operands.iter_mut().take(range.end).skip(range.start) {
+            *operand = number_of_moment(std::mem::take(operand), schema)?;
+        }
+    }
+    Ok(operands)
+}
+
 /// Whether this is a hexadecimal literal.
 pub(super) fn is_hybrid(expr: &Expr) -> bool {
     match expr {

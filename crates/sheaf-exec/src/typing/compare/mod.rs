@@ -444,6 +444,7 @@ fn with_literal(
 
 /// A value as a condition.
 pub(super) fn truth(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
+    let value = number_of_moment(value, schema)?;
     let ty = type_of(&value, schema)?;
     if let Some(constant) = literal(&value) {
         if constant.is_null() {
