@@ -24,6 +24,7 @@
 //! pushed down.
 
 use datafusion_common::Result;
+use datafusion_expr::expr::BinaryExpr;
 use datafusion_expr::utils::conjunction;
 use datafusion_expr::{Expr, Operator, lit};
 
@@ -87,7 +88,8 @@ pub fn of_typed_parts(parts: Vec<(Expr, bool)>, rows: WatchedRows<'_>) -> Result
                     (0..conditions.len()).filter(|other| *other < at || comes_first[*other]);
                 let known = known.filter_map(|other| conditions[other].clone());
                 let known = known.chain(of_join.iter().cloned());
-                reached::with_conditions(part, &known.collect::<Vec<_>>())?
+                let part = reached::with_conditions(part, &known.collect::<Vec<_>>())?;
+                with_whole_branches(part)
             }
             false => part,
         };
@@ -100,6 +102,24 @@ pub fn of_typed_parts(parts: Vec<(Expr, bool)>, rows: WatchedRows<'_>) -> Result
     }
     others.reverse();
     Ok(conjunction(others.into_iter().chain(waiting)).unwrap_or_else(|| lit(true)))
+}
+
+/// A disjunction whose branches stay whole. Rules that simplify would test first what branches have in common, and rows
+/// for which that is false would not come to the rest.
+fn with_whole_branches(part: Expr) -> Expr {
+    let Expr::BinaryExpr(BinaryExpr {
+        left,
+        op: Operator::Or,
+        right,
+    }) = part
+    else {
+        return part;
+    };
+    let whole = |branch: Expr| match is_conjunction(&branch) && reached::takes_conditions(&branch) {
+        true => branch.is_true(),
+        false => with_whole_branches(branch),
+    };
+    whole(*left).or(whole(*right))
 }
 
 fn is_conjunction(part: &Expr) -> bool {
