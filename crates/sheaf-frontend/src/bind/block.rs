@@ -51,9 +51,10 @@ pub struct Pending {
 
 /// What a name means among the items of the select list ([`super::group::named_items`]).
 pub struct NamedItem {
-    /// The alias, or the name of a column.
+    /// The alias, or the name of a column, or the header of another expression.
     pub name: String,
     pub is_alias: bool,
+    pub is_header: bool,
     /// A column that has another alias: only HAVING finds it by its own name.
     pub is_behind_alias: bool,
     /// Columns that are not the same have this name.

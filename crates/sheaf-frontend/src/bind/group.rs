@@ -142,7 +142,7 @@ impl Binder<'_> {
         for expr in exprs {
             let expr = match self.position(expr, items.len(), "group statement")? {
                 Some(position) => {
-                    self.key_of_item(position, &items[position].0, &mut keys)?;
+                    self.key_of_item(position, &items[position].expr, &mut keys)?;
                     continue;
                 }
                 None => expr,
@@ -456,6 +456,7 @@ impl Binder<'_> {
 ///   SELECT a x, b + 1 x, c + 1 x    x is b + 1
 ///   SELECT a x, b x                 error 1052 where x is named
 ///   SELECT a x                      HAVING a > 1 is x > 1
+///   SELECT 'v', a + 1               HAVING v = 'v' AND `a + 1` > 2
 /// ```
 pub(super) fn named_items(items: &[ListedItem<'_>], scope: &Scope) -> Vec<NamedItem> {
     let mut all: Vec<NamedItem> = Vec::new();
@@ -476,10 +477,11 @@ pub(super) fn named_items(items: &[ListedItem<'_>], scope: &Scope) -> Vec<NamedI
             }
         }
     };
-    for (position, (expr, alias)) in items.iter().enumerate() {
+    for (position, ListedItem { expr, alias, header }) in items.iter().enumerate() {
         let item = |name: &str, is_behind_alias: bool| NamedItem {
             name: name.to_string(),
             is_alias: alias.is_some() && !is_behind_alias,
+            is_header: header.is_some(),
             is_behind_alias,
             is_ambiguous: false,
             expr: expr.as_ref().clone(),
@@ -494,7 +496,11 @@ pub(super) fn named_items(items: &[ListedItem<'_>], scope: &Scope) -> Vec<NamedI
                 }
             }
             (None, Some(column)) => add(item(column, false)),
-            (None, None) => {}
+            (None, None) => {
+                if let Some(header) = header {
+                    add(item(header, false));
+                }
+            }
         }
     }
     all

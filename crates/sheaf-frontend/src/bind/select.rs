@@ -56,7 +56,22 @@ pub(super) struct BoundItem<'s> {
 }
 
 /// An item without wildcards, with its alias.
-pub(super) type ListedItem<'s> = (Cow<'s, Expr>, Option<&'s str>);
+pub(super) struct ListedItem<'s> {
+    pub expr: Cow<'s, Expr>,
+    pub alias: Option<&'s str>,
+    /// The header of an expression without an alias, which other clauses may name it by.
+    pub header: Option<String>,
+}
+
+impl<'s> ListedItem<'s> {
+    fn new(expr: Cow<'s, Expr>) -> ListedItem<'s> {
+        ListedItem {
+            expr,
+            alias: None,
+            header: None,
+        }
+    }
+}
 
 /// What ORDER BY orders by.
 enum OrderKey {
@@ -162,13 +177,16 @@ impl Binder<'_> {
             relation = with_subqueries(relation, self.take_pending()?)?;
             relation = relation.filter(condition);
         }
-        let listed = self.listed(select)?;
+        let is_named = !order_by.is_empty()
+            || select.having.is_some()
+            || !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+        let listed = self.listed(select, is_named)?;
         let block = self.block()?;
         block.items = named_items(&listed, &block.scope);
         if select.having.is_some() {
             let columns = listed
                 .iter()
-                .filter_map(|(expr, _)| block.scope.column_named(expr));
+                .filter_map(|item| block.scope.column_named(&item.expr));
             block.shown_columns = columns.map(|column| column.id).collect();
         }
         let (with_keys, keys) = self.keys(&select.group_by, relation, &listed)?;
@@ -427,26 +445,42 @@ impl Binder<'_> {
         }
     }
 
-    /// The items with their aliases, without wildcards, as GROUP BY and HAVING name them.
-    fn listed<'s>(&mut self, select: &'s Select) -> Bound<Vec<ListedItem<'s>>> {
-        let mut listed = Vec::with_capacity(select.projection.len());
-        for item in &select.projection {
+    /// The items with their aliases, without wildcards, as GROUP BY and HAVING name them. `is_named`: some clause may
+    /// name them.
+    fn listed<'s>(&mut self, select: &'s Select, is_named: bool) -> Bound<Vec<ListedItem<'s>>> {
+        let list = &select.projection;
+        let text = Rc::clone(&self.text);
+        let written = match is_named && list.iter().any(has_text_as_header) {
+            true => text.select_items(select.select_token.0.span.start),
+            false => Vec::new(),
+        };
+        let has_text = written.len() == list.len();
+        let mut listed = Vec::with_capacity(list.len());
+        for (position, item) in list.iter().enumerate() {
             match item {
-                SelectItem::UnnamedExpr(expr) => listed.push((Cow::Borrowed(expr), None)),
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    listed.push((Cow::Borrowed(expr), Some(alias.value.as_str())));
+                SelectItem::UnnamedExpr(expr) => {
+                    let is_text = is_named && has_text_as_header(item);
+                    listed.push(ListedItem {
+                        header: is_text
+                            .then(|| header_of(expr, has_text.then(|| written[position]))),
+                        ..ListedItem::new(Cow::Borrowed(expr))
+                    });
                 }
+                SelectItem::ExprWithAlias { expr, alias } => listed.push(ListedItem {
+                    alias: Some(alias.value.as_str()),
+                    ..ListedItem::new(Cow::Borrowed(expr))
+                }),
                 SelectItem::Wildcard(_) => {
-                    let columns = self.block()?.scope.visible();
-                    listed.extend(columns.map(|column| (Cow::Owned(qualified_name(column)), None)));
+                    let columns = self.block()?.scope.visible().map(qualified_name);
+                    listed.extend(columns.map(|column| ListedItem::new(Cow::Owned(column))));
                 }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
                 ) => {
                     let columns = self.columns_of_wildcard(name)?;
-                    let columns = columns.iter();
-                    listed.extend(columns.map(|column| (Cow::Owned(qualified_name(column)), None)));
+                    let columns = columns.iter().map(qualified_name);
+                    listed.extend(columns.map(|column| ListedItem::new(Cow::Owned(column))));
                 }
                 _ => {}
             }
@@ -461,9 +495,8 @@ impl Binder<'_> {
         start: Location,
     ) -> Bound<Vec<BoundItem<'s>>> {
         self.block()?.clause = Clause::FieldList;
-        let is_text = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none());
         let text = Rc::clone(&self.text);
-        let written = match list.iter().any(is_text) {
+        let written = match list.iter().any(has_text_as_header) {
             true => text.select_items(start),
             false => Vec::new(),
         };
@@ -776,6 +809,11 @@ fn wildcard_item<'s>(column: &ScopeColumn) -> BoundItem<'s> {
         value: column.scalar(),
         header: column.header(&column.name),
     }
+}
+
+/// Whether the header of an item is its text.
+fn has_text_as_header(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none())
 }
 
 /// The header of an item without an alias.

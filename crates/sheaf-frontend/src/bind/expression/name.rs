@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use sheaf_algebra::Scalar;
 use sheaf_types::error::codes;
 
-use crate::bind::block::Clause;
+use crate::bind::block::{Clause, NamedItem};
 use crate::bind::scope::{Found, ScopeColumn};
 use crate::bind::{Binder, Bound};
 use crate::error::SqlError;
@@ -124,7 +124,8 @@ impl Binder<'_> {
         let mut items = block.items.iter();
         // In HAVING a column that is shown is an item, too.
         let in_having = block.clause == Clause::Having;
-        let item = items.find(|item| (item.is_alias || in_having) && is_same(&item.name, name));
+        let is_named = |item: &NamedItem| item.is_alias || item.is_header || in_having;
+        let item = items.find(|item| is_named(item) && is_same(&item.name, name));
         let Some(item) = item else {
             return Ok(None);
         };
@@ -134,7 +135,8 @@ impl Binder<'_> {
         if item.is_ambiguous {
             return Err(SqlError::non_unique_column(name, block.clause.name()));
         }
-        let (expr, position, is_alias) = (item.expr.clone(), item.position, item.is_alias);
+        let is_alias = item.is_alias || item.is_header;
+        let (expr, position) = (item.expr.clone(), item.position);
         if block.clause == Clause::FieldList && position >= block.items_so_far {
             return Err(SqlError::new(
                 codes::ILLEGAL_REFERENCE,
