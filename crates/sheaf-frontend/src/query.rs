@@ -82,6 +82,10 @@ pub trait SessionValues {
     fn version(&self) -> String;
     /// `@@name`, `@@session.name`, `@@global.name`; `None` if there is no such variable (error 1193).
     fn system_variable(&self, global: bool, name: &str) -> Option<Value>;
+    /// Whether `@@session.name` may stand for a variable that there is (error 1238).
+    fn has_session_value(&self, _name: &str) -> bool {
+        true
+    }
     /// Whether derived tables become part of the query around them (`optimizer_switch`).
     fn merges_derived_tables(&self) -> bool {
         true

@@ -28,6 +28,9 @@ pub fn variable(session: &dyn SessionValues, parts: &[&str]) -> Result<Option<Ex
     };
     let (global, name) = match (system.to_ascii_lowercase().as_str(), parts.get(1)) {
         ("global", Some(name)) => (true, (*name).to_string()),
+        ("session" | "local", Some(name)) if !session.has_session_value(name) => {
+            return Err(SqlError::no_session_value(name));
+        }
         ("session" | "local", Some(name)) => (false, (*name).to_string()),
         (name, None) => (false, name.to_string()),
         (structured, Some(name)) => (false, format!("{structured}.{name}")),

@@ -641,6 +641,14 @@ impl SqlError {
         )
     }
 
+    /// A value that only the server has is asked for as `@@session.name`.
+    pub fn no_session_value(name: &str) -> Self {
+        Self::new(
+            codes::INCORRECT_GLOBAL_LOCAL_VAR,
+            format!("Variable '{name}' is a GLOBAL variable"),
+        )
+    }
+
     pub fn wrong_value_for_variable(name: &str, value: &str) -> Self {
         Self::new(
             codes::WRONG_VALUE_FOR_VAR,

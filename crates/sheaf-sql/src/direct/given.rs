@@ -11,9 +11,10 @@ use sheaf_types::temporal::{SECOND, split_datetime};
 use sqlparser::ast;
 
 use crate::parser::parameter_number;
-use crate::parser::statement::Statement;
+use crate::parser::statement::{Scope, Statement};
 use crate::session::Session;
 use crate::session::result::Origin;
+use crate::variables::Variables;
 use sheaf_frontend::query::SessionValues;
 
 /// Fraction digits of a second, at most.
@@ -103,7 +104,11 @@ impl Given {
         let (is_global, name) = match (scope.as_str(), parts) {
             (_, [_]) => (false, scope.clone()),
             ("global", [_, name]) => (true, name.value.to_ascii_lowercase()),
-            ("session" | "local", [_, name]) => (false, name.value.to_ascii_lowercase()),
+            ("session" | "local", [_, name])
+                if Variables::check_readable(Scope::Session, &name.value).is_ok() =>
+            {
+                (false, name.value.to_ascii_lowercase())
+            }
             _ => return None,
         };
         Some(Given::SystemVariable { is_global, name })

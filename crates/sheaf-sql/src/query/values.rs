@@ -158,6 +158,13 @@ impl SessionValues for Session {
         SERVER_VERSION.to_string()
     }
 
+    fn has_session_value(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        // What there is not at all is another error.
+        let is_known = self.variables.get(&name).is_ok();
+        !is_known || Variables::check_readable(Scope::Session, &name).is_ok()
+    }
+
     fn system_variable(&self, global: bool, name: &str) -> Option<Value> {
         let name = name.to_ascii_lowercase();
         if global {
@@ -294,6 +301,21 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
     }
 }
 
+/// A point in time, or a time, has digits of a second that only the origin of its value tells.
+fn is_moment(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_)
+    )
+}
+
+/// The text of such a value, with as many digits as its expression has. `None` for other values.
+fn text_of_moment(value: &Value, origin: &Origin) -> Option<Value> {
+    let fsp = origin.decimals;
+    let text = || column_text(&ColumnType::DateTime { fsp }, value);
+    is_moment(value).then(|| Value::Text(text()))
+}
+
 /// The value of an expression as a column of this type takes it:
 ///
 /// - A point in time does not know how many digits of a second its expression has. A text shows them.
@@ -303,11 +325,10 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
 pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
     let is_string = ty.is_character() || ty.is_binary();
     match (value, &origin.declared) {
-        (Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_), _) if is_string => {
-            let fsp = origin.decimals;
-            let text = column_text(&ColumnType::DateTime { fsp }, value);
-            Cow::Owned(Value::Text(text))
-        }
+        (value, _) if is_string && is_moment(value) => match text_of_moment(value, origin) {
+            Some(text) => Cow::Owned(text),
+            None => Cow::Borrowed(value),
+        },
         (value, Some(declared)) if origin.is_column && ty.is_long() => {
             shown_as_string(declared, value)
         }
@@ -461,7 +482,7 @@ impl Session {
         let expressions = Parsed::new(vec![expression.ast.clone()], expression.text);
         let mut row = self.evaluate_by_query(expressions, Purpose::Variable)?;
         match row.pop() {
-            Some((value, _)) => Ok(value),
+            Some((value, origin)) => Ok(text_of_moment(&value, &origin).unwrap_or(value)),
             None => Err(SqlError::unknown("a variable without a value")),
         }
     }
@@ -593,8 +614,9 @@ impl Session {
                     self.system_variable(true, &name.value)
                 }
                 [scope, name]
-                    if scope.value.eq_ignore_ascii_case("@@session")
-                        || scope.value.eq_ignore_ascii_case("@@local") =>
+                    if (scope.value.eq_ignore_ascii_case("@@session")
+                        || scope.value.eq_ignore_ascii_case("@@local"))
+                        && self.has_session_value(&name.value) =>
                 {
                     self.system_variable(false, &name.value)
                 }

@@ -73,6 +73,17 @@ enum Lives {
     ReadOnly,
 }
 
+/// Variables that no session can set, and of which each has its own value.
+const FACTS_OF_SESSIONS: [&str; 7] = [
+    "error_count",
+    "external_user",
+    "gtid_owned",
+    "max_user_connections",
+    "proxy_user",
+    "statement_id",
+    "warning_count",
+];
+
 /// A variable's type and its limits.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -445,10 +456,11 @@ impl Variables {
         let definition = &DEFINITIONS[position(name)?];
         match (scope, definition.lives) {
             (Scope::Global, Lives::Session) => Err(SqlError::session_variable(name)),
-            (Scope::Session, Lives::Global) => Err(SqlError::new(
-                codes::INCORRECT_GLOBAL_LOCAL_VAR,
-                format!("Variable '{name}' is a GLOBAL variable"),
-            )),
+            (Scope::Session, Lives::Global | Lives::ReadOnly)
+                if !FACTS_OF_SESSIONS.contains(&definition.name) =>
+            {
+                Err(SqlError::no_session_value(name))
+            }
             _ => Ok(()),
         }
     }
