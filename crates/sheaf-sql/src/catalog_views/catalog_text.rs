@@ -1,12 +1,22 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
 use sheaf_table::{Column, DefaultText, DefaultValue, TableDefinition};
-use sheaf_types::ColumnType;
 use sheaf_types::column_type::{MAX_CHARACTER_BYTES, Sign};
 use sheaf_types::labels::longest_text;
+use sheaf_types::text::hexadecimal::digits_of;
+use sheaf_types::{ColumnType, Value};
 
-/// A column's default as text; `None` for NULL and for no default.
+/// A column's default as text; `None` for NULL and for no default. Bytes are hexadecimal digits, as in MySQL, without the
+/// zeros that BINARY is filled up with.
 pub(crate) fn column_default(column: &Column) -> Option<String> {
+    if let Some(DefaultValue::Value(Value::Bytes(bytes))) = &column.default {
+        let filled = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+        return Some(match column.ty {
+            ColumnType::Binary { .. } => format!("0x{}", digits_of(&bytes[..bytes.len() - filled])),
+            _ if bytes.is_empty() => String::new(),
+            _ => format!("0x{}", digits_of(bytes)),
+        });
+    }
     match column.default_text()? {
         DefaultText::Null => None,
         DefaultText::Expression(text) => Some(text.to_string()),
