@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion_common::Result;
+use sheaf_types::error::codes;
 use sheaf_types::number::{is_double_text, is_integer_text};
 use sheaf_types::temporal::{
     MAX_TIME, ZERO_DATETIME, datetime_of_number, read_datetime, read_partial_date, read_time,
@@ -350,6 +351,14 @@ impl TruncatedTexts {
         let noted = self.cell.noted.lock();
         let noted = noted.unwrap_or_else(PoisonError::into_inner);
         (noted.messages.len(), noted.count)
+    }
+
+    /// Whether a division by zero was noted since.
+    pub fn has_divided_since(&self, (messages, _): (usize, u64)) -> bool {
+        let noted = self.cell.noted.lock();
+        let noted = noted.unwrap_or_else(PoisonError::into_inner);
+        let mut later = noted.messages.iter().skip(messages);
+        later.any(|(code, _)| *code == codes::DIVISION_BY_ZERO.number())
     }
 
     /// Forgets what was noted since: what noted it is done again.

@@ -250,8 +250,13 @@ fn resolve_call(
                 _ if rule.watches() => moments_of(name, args, schema, rule)?,
                 _ => args,
             };
+            // A query computes constants once.
+            let is_constant_of_query = rule.purpose == Purpose::DividedCondition
+                && args.first().is_some_and(is_constant);
             let args = match is_division(name) {
-                true if rule.watches_divisors() => watched_divisor(args, rule)?,
+                true if rule.watches_divisors() && !is_constant_of_query => {
+                    watched_divisor(args, rule)?
+                }
                 true if rule.purpose == Purpose::Shown || rule.purpose == Purpose::Copy => args,
                 true if rule.purpose == Purpose::Order && args.iter().all(is_constant) => args,
                 true => {

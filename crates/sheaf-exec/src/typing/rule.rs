@@ -96,6 +96,11 @@ impl Texts {
         self.truncated.noted_so_far()
     }
 
+    /// Whether one that was typed since divides by a constant that is zero, where that is noted.
+    pub fn has_divided_since(&self, noted: (usize, u64)) -> bool {
+        self.truncated.has_divided_since(noted)
+    }
+
     /// An expression is typed again: what it has noted since is forgotten.
     pub fn forget_since(&self, noted: (usize, u64)) {
         self.truncated.forget_since(noted);
@@ -145,6 +150,8 @@ pub enum Purpose {
     ChangeCondition,
     /// Such a part that compares an indexed column with constants.
     Sought,
+    /// A part of a condition of a query that divides by a constant that is zero.
+    DividedCondition,
     Other,
     /// It is computed elsewhere, too, and what there is to note is noted there.
     Copy,
@@ -177,13 +184,20 @@ impl Rule<'_> {
         match self.purpose {
             Purpose::Shown => true,
             Purpose::ChangeCondition => self.truncated.is_refused(),
-            Purpose::Order | Purpose::Sought | Purpose::Other | Purpose::Copy => false,
+            Purpose::Order
+            | Purpose::Sought
+            | Purpose::DividedCondition
+            | Purpose::Other
+            | Purpose::Copy => false,
         }
     }
 
     /// Whether anything is noted where a row comes to it.
     pub(super) fn has_conditions(self) -> bool {
-        self.purpose == Purpose::Shown || self.purpose == Purpose::ChangeCondition
+        matches!(
+            self.purpose,
+            Purpose::Shown | Purpose::ChangeCondition | Purpose::DividedCondition
+        )
     }
 
     /// Whether a division by zero is noted where a row comes to it.
@@ -191,6 +205,7 @@ impl Rule<'_> {
         match self.purpose {
             Purpose::Shown => self.truncated.watches_divisions(),
             Purpose::ChangeCondition => self.truncated.watches_conditions(),
+            Purpose::DividedCondition => self.truncated.watches_constant_divisors(),
             Purpose::Order | Purpose::Sought | Purpose::Other | Purpose::Copy => false,
         }
     }

@@ -19,7 +19,7 @@ use sqlparser::ast::{
 };
 
 use super::expression::comparison_of;
-use super::{Binder, Bound};
+use super::{Binder, Bound, has_word};
 use crate::syntax::object_text;
 use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
 
@@ -83,9 +83,11 @@ impl Binder<'_> {
         };
         let condition = match scan.source.downcast_ref::<SheafTableSource>() {
             Some(source) if is_watched => {
-                self.watched_condition(expr, &indexed_columns_of(source))?
+                let indexed = indexed_columns_of(source);
+                self.watched_condition(expr, &indexed, Purpose::ChangeCondition)?
             }
-            _ => self.condition(expr)?.decided(),
+            Some(source) => self.condition_of_query(expr, source)?,
+            None => self.condition(expr)?.decided(),
         };
         let condition = match self.texts.are_refused() {
             true => self.typing().refused_texts(condition)?,
@@ -94,7 +96,29 @@ impl Binder<'_> {
         Ok(condition.with_long_lists()?)
     }
 
-    fn watched_condition(&mut self, expr: &Expr, indexed: &[String]) -> Bound<Scalar> {
+    /// The condition of a query over a table. Divisions by a constant that is zero are noted for each row that comes to
+    /// them. With a LIMIT they are noted once, as one that a constant text is: a plan may come to more rows than MySQL.
+    fn condition_of_query(&mut self, expr: &Expr, source: &SheafTableSource) -> Bound<Scalar> {
+        let noted = self.texts.noted_so_far();
+        let condition = self.condition(expr)?.decided();
+        let is_divided = self.texts.has_divided_since(noted)
+            && self.open_subqueries == 0
+            && !has_word(self.context.sql, "limit")
+            && !Found::has_subquery(expr);
+        if !is_divided {
+            return Ok(condition);
+        }
+        self.texts.forget_since(noted);
+        let indexed = indexed_columns_of(source);
+        self.watched_condition(expr, &indexed, Purpose::DividedCondition)
+    }
+
+    fn watched_condition(
+        &mut self,
+        expr: &Expr,
+        indexed: &[String],
+        watched: Purpose,
+    ) -> Bound<Scalar> {
         let mut parts = Vec::new();
         add_conjuncts(expr, &mut parts);
         let is_watched = parts.len() <= MAX_WATCHED_PARTS;
@@ -103,7 +127,7 @@ impl Binder<'_> {
             let has_subquery = Found::has_subquery(part);
             let purpose = match is_watched && !has_subquery {
                 true if seeks_a_constant(part, indexed) => Purpose::Sought,
-                true => Purpose::ChangeCondition,
+                true => watched,
                 false => Purpose::Other,
             };
             let condition = self.with_purpose(purpose, |this| this.condition(part))?;
@@ -149,15 +173,21 @@ impl Binder<'_> {
     }
 
     fn typed_condition_of_found_rows(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let mut watched = Purpose::ChangeCondition;
         if !self.texts.are_refused() {
-            return Ok(self.condition(expr)?.decided());
+            let noted = self.texts.noted_so_far();
+            let condition = self.condition(expr)?.decided();
+            if !self.texts.has_divided_since(noted) || Found::has_subquery(expr) {
+                return Ok(condition);
+            }
+            self.texts.forget_since(noted);
+            watched = Purpose::DividedCondition;
         }
         let mut parts = Vec::new();
         add_conjuncts(expr, &mut parts);
         // A row comes to a part where those in front of it are true.
         let bound = parts.into_iter().map(|part| {
-            let condition =
-                self.with_purpose(Purpose::ChangeCondition, |this| this.condition(part))?;
+            let condition = self.with_purpose(watched, |this| this.condition(part))?;
             Ok(condition.decided())
         });
         Ok(Scalar::and(bound.collect::<Bound<Vec<_>>>()?).decided())
