@@ -379,6 +379,9 @@ pub(crate) fn shown_as_string<'v>(declared: &ColumnType, value: &'v Value) -> Co
         (Value::Float(_) | Value::Double(_), _) if declared.float_digits().is_some() => {
             Cow::Owned(Value::Text(column_text(declared, value)))
         }
+        (year, ColumnType::Year) if !year.is_null() => {
+            Cow::Owned(Value::Text(format!("{:0>4}", year.to_string())))
+        }
         (number, _) if number.is_number() && declared.zerofill().is_some() => {
             Cow::Owned(Value::Text(column_text(declared, number)))
         }

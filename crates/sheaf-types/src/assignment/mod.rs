@@ -257,6 +257,7 @@ pub fn names_labels(ty: &ColumnType, text: &str) -> bool {
 fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
     if let Value::Json(bytes) = value
         && !(ty.is_long() || ty.is_character() || ty.is_binary() || ty.has_labels())
+        && bit::length_of(ty).is_none()
     {
         let json = Json::new(bytes).unwrap_or(Json::NULL);
         return document::to_column(ty, json, mode);
