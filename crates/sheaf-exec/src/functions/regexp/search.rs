@@ -16,6 +16,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
+use std::sync::Arc;
 
 use regex::Regex;
 use regex_automata::hybrid::dfa::{Cache, Config as DfaConfig, DFA};
@@ -24,8 +25,8 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchError};
 
-use super::MAX_PATTERN_BYTES;
 use super::threads::Threads;
+use super::{MAX_PATTERN_BYTES, shared};
 use crate::functions::limits::Turns;
 
 /// States of a pattern times bytes of a text that are searched in one go, at most. Each takes about a nanosecond, and
@@ -42,16 +43,16 @@ const CACHE_BYTES: usize = 4 << 20;
 const STRETCH_BYTES: usize = 64;
 
 /// What a pattern means besides its text.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Modes {
     pub insensitive: bool,
     pub lines: bool,
     pub dot_all: bool,
 }
 
-/// A compiled pattern. It belongs to one call of a kernel.
+/// A compiled pattern. It belongs to one call of a kernel, but for what the `regex` crate has made of it.
 pub(super) struct Pattern {
-    pub regex: Regex,
+    pub regex: Arc<Regex>,
     text: String,
     modes: Modes,
     /// Whether it may have a `$` that is the end of the text. It is also the place in front of a last line feed, as in
@@ -91,12 +92,24 @@ impl Groups<'_> {
 
 impl Pattern {
     pub(super) fn new(text: &str, modes: Modes) -> Result<Pattern, regex::Error> {
-        let regex = regex::RegexBuilder::new(text)
-            .case_insensitive(modes.insensitive)
-            .multi_line(modes.lines)
-            .dot_matches_new_line(modes.dot_all)
-            .size_limit(MAX_PATTERN_BYTES)
-            .build()?;
+        let regex = match shared::find(text, modes) {
+            Some(known) => known,
+            None => {
+                let make = || {
+                    regex::RegexBuilder::new(text)
+                        .case_insensitive(modes.insensitive)
+                        .multi_line(modes.lines)
+                        .dot_matches_new_line(modes.dot_all)
+                        .size_limit(MAX_PATTERN_BYTES)
+                        .build()
+                        .map(Arc::new)
+                };
+                let (made, bytes) = sheaf_memory::kept_by(make);
+                let made = made?;
+                shared::keep(text, modes, (&made, bytes));
+                made
+            }
+        };
         Ok(Pattern {
             regex,
             text: text.to_string(),
