@@ -2,7 +2,7 @@
 
 use mysql::prelude::Queryable;
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, query_text};
 use crate::transactions::{code_of, error_of, rows, run, two_sessions};
 
 #[test]
@@ -254,4 +254,154 @@ fn queries_inside_that_lock_one_row_come_one_after_the_other() {
     });
     let sum: Option<i64> = one.query_first("select sum(a) from o").expect("it runs");
     assert_eq!(sum, Some(60));
+}
+
+/// A locking read locks the same rows whichever way it runs: of joins, groups, subqueries and sorted LIMITs.
+#[test]
+fn direct_locking_reads_lock_the_rows_that_planned_ones_lock() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "both_locked");
+    run(
+        &mut one,
+        "create table u (id int primary key, t_id int not null, v varchar(10), key (t_id))",
+    );
+    run(
+        &mut one,
+        "insert into u values (11, 1, 'a'), (12, 1, 'b'), (13, 2, 'c'), (14, 3, 'd')",
+    );
+    // With what is shown, and the rows of each table that are locked.
+    let statements = [
+        (
+            "select t.id, u.v from t join u on u.t_id = t.id where t.id = 1 order by u.id for update",
+            "1\ta,1\tb",
+            "t1 u11 u12",
+        ),
+        (
+            "select t.*, u.id from u join t on t.id = u.t_id where u.id = 12 for update of u",
+            "1\t10\t12",
+            "u12",
+        ),
+        (
+            "select u.v from u join t on t.id = u.t_id where u.id = 13 for update of t nowait",
+            "c",
+            "t2",
+        ),
+        (
+            "select u.v, t.n from u left join t on t.id = u.t_id where u.id in (13, 14) order by u.id for update",
+            "c\t20,d\tNULL",
+            "t2 u13 u14",
+        ),
+        (
+            "select u.id from u join t on t.id = u.t_id where t.id = 1 order by u.v desc limit 1 for update",
+            "12",
+            "t1 u12",
+        ),
+        (
+            "select u.id from u join t on t.id = u.t_id where t.id = 1 order by u.id limit 1 for update of u skip locked",
+            "11",
+            "u11",
+        ),
+        (
+            "select u.id from u join t on t.id = u.t_id where t.id = 1 order by u.id limit 1 offset 1 for update of u skip locked",
+            "12",
+            "u11 u12",
+        ),
+        ("select count(*), max(v) from u where t_id = 1 for update", "2\tb", "u11 u12"),
+        ("select distinct t_id from u where t_id = 1 for update", "1", "u11 u12"),
+        ("select id from u where t_id = 1 order by v desc limit 1 for update", "12", "u12"),
+        ("select id from u where t_id = 1 order by id limit 1 offset 1 for update", "12", "u11 u12"),
+        ("select n from t where id = (select t_id from u where id = 13) for update", "20", "t2"),
+        ("select id from t where id in (select t_id from u where v = 'c' and id = 13) for update", "2", "t2"),
+        (
+            "select t.id, (select count(*) from u where u.t_id = t.id) from t where t.id = 1 for update",
+            "1\t2",
+            "t1",
+        ),
+    ];
+    let direct_count = |connection: &mut mysql::Conn| {
+        let sql = "show status like 'Statements_direct'";
+        let row: Option<(String, u64)> = connection.query_first(sql).expect(sql);
+        row.expect("a count").1
+    };
+    // What is searched besides is locked in REPEATABLE READ, and depends on the plan.
+    run(&mut one, "set session transaction isolation level read committed");
+    for (sql, shown, expected) in statements {
+        for direct in ["off", "on"] {
+            run(&mut one, &format!("set optimizer_switch = 'direct={direct}'"));
+            run(&mut one, "begin");
+            let before = direct_count(&mut one);
+            let what = format!("direct={direct}: {sql}");
+            assert_eq!(query_text(&mut one, sql).join(","), shown, "{what}");
+            let is_direct = direct_count(&mut one) > before;
+            assert_eq!(is_direct, direct == "on", "{what}");
+            let mut locked = Vec::new();
+            for (table, ids) in [("t", 1..=2), ("u", 11..=14)] {
+                for id in ids {
+                    let probe = format!("select * from {table} where id = {id} for update nowait");
+                    if two.query_drop(&probe).is_err() {
+                        locked.push(format!("{table}{id}"));
+                    }
+                }
+            }
+            assert_eq!(locked.join(" "), expected, "{what}");
+            run(&mut one, "rollback");
+        }
+    }
+}
+
+/// In REPEATABLE READ nothing is inserted where a locking join has looked for rows of the tables that it locks.
+#[test]
+fn a_direct_locking_join_locks_what_it_has_searched() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "searched_joins");
+    run(
+        &mut one,
+        "create table u (id int primary key, t_id int not null, key (t_id))",
+    );
+    run(&mut one, "insert into u values (11, 1), (13, 2), (15, 2)");
+    run(&mut two, "set innodb_lock_wait_timeout = 1");
+    let join = "select u.id from t join u on u.t_id = t.id where t.id = 1 for update";
+    for (level, of, is_free) in [
+        ("repeatable read", "", false),
+        ("repeatable read", " of t", true),
+        ("repeatable read", " of u", false),
+        ("read committed", "", true),
+    ] {
+        run(&mut one, &format!("set session transaction isolation level {level}"));
+        run(&mut one, "begin");
+        let sql = format!("{join}{of}");
+        assert_eq!(query_text(&mut one, &sql), ["11"], "{level}: {sql}");
+        run(&mut two, "begin");
+        let inserted = two.query_drop("insert into u values (12, 1)");
+        assert_eq!(inserted.is_ok(), is_free, "{level}: {sql}");
+        run(&mut two, "rollback");
+        run(&mut one, "rollback");
+    }
+}
+
+/// A row that another transaction has changed since is found as it is now, and not at all where it does not match.
+#[test]
+fn a_direct_locking_join_waits_and_looks_again() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "looked_again");
+    run(&mut one, "create table u (id int primary key, t_id int not null, v int)");
+    run(&mut one, "insert into u values (11, 1, 5), (12, 2, 6)");
+    let join = "select u.id, u.v, t.n from u join t on t.id = u.t_id where u.id in (11, 12) and u.v < 100 \
+                order by u.id for update";
+    run(&mut two, "begin");
+    assert_eq!(query_text(&mut two, "select count(*) from u"), ["2"]);
+    run(&mut one, "begin");
+    run(&mut one, "update u set v = 7 where id = 11");
+    run(&mut one, "update u set v = 700 where id = 12");
+    let found = std::thread::scope(|scope| {
+        let found = scope.spawn(|| query_text(&mut two, join));
+        let waits = "select count(*) from performance_schema.data_lock_waits";
+        while query_text(&mut one, waits) == ["0"] {
+            std::thread::yield_now();
+        }
+        run(&mut one, "commit");
+        found.join().expect("rows")
+    });
+    assert_eq!(found, ["11\t7\t10"]);
+    run(&mut two, "commit");
 }

@@ -16,12 +16,12 @@
 
 use std::sync::Arc;
 
-use sheaf_access::CLUSTERED_KEY;
 use sheaf_storage::ReadView;
-use sheaf_table::{ChangeSet, Privileges, Table, TableDefinition, ValueRef};
-use sheaf_types::{ColumnType, Value};
+use sheaf_table::{ChangeSet, Privileges, Table, TableDefinition};
+use sheaf_types::Value;
 use sqlparser::ast;
 
+use super::found_key::FoundKey;
 use super::select_list::Spelled;
 use super::subquery::Values;
 use super::{Action, DirectPlan, may_divide};
@@ -61,15 +61,6 @@ enum Work {
         is_single: bool,
     },
     Delete(Vec<Arc<Table>>),
-}
-
-/// Where the query has the primary key of a table's rows.
-struct FoundKey {
-    table: Arc<Table>,
-    /// The query's column that the clustered key takes the place of.
-    place: usize,
-    /// Columns of the key, with those of the query.
-    parts: Vec<(usize, usize)>,
 }
 
 /// What is found in a run.
@@ -181,83 +172,6 @@ impl ChangeFound {
         let of_changed = keys.map(|key| TableNeed::new(&key.table, privileges, None));
         let of_query = self.query.needs.iter().filter(|_| reads);
         of_changed.chain(of_query.cloned()).collect()
-    }
-}
-
-impl FoundKey {
-    /// Puts the columns of the primary key into a query that asks for the clustered key of a table. `None`: there is no
-    /// primary key whose values the query gives as the table has them.
-    fn of(
-        table: Arc<Table>,
-        place: usize,
-        projection: &mut Vec<ast::SelectItem>,
-    ) -> Option<FoundKey> {
-        let definition = &table.definition;
-        let key = &definition.primary;
-        let is_plain = |ty: &ColumnType| {
-            ty.is_integer()
-                || matches!(
-                    ty,
-                    ColumnType::Char { .. }
-                        | ColumnType::VarChar { .. }
-                        | ColumnType::VarBinary { .. }
-                        | ColumnType::Decimal { .. }
-                        | ColumnType::Date
-                )
-        };
-        let mut columns = key.parts.iter().map(|part| part.column);
-        if !key.primary || !columns.all(|column| is_plain(&definition.columns[column].ty)) {
-            return None;
-        }
-        let ast::SelectItem::ExprWithAlias { expr, alias } = projection.get(place)? else {
-            return None;
-        };
-        let (expr, alias) = (expr.clone(), alias.clone());
-        let ast::Expr::CompoundIdentifier(asked) = &expr else {
-            return None;
-        };
-        let [of, name] = asked.as_slice() else {
-            return None;
-        };
-        if name.value != CLUSTERED_KEY {
-            return None;
-        }
-        let mut parts = Vec::with_capacity(key.parts.len());
-        for (number, part) in key.parts.iter().enumerate() {
-            let name = ast::Ident::with_quote('`', &definition.columns[part.column].name);
-            let expr = ast::Expr::CompoundIdentifier(vec![of.clone(), name]);
-            if number == 0 {
-                let alias = alias.clone();
-                projection[place] = ast::SelectItem::ExprWithAlias { expr, alias };
-                parts.push((part.column, place));
-                continue;
-            }
-            parts.push((part.column, projection.len()));
-            let name = format!("{}{number} ", alias.value);
-            let alias = ast::Ident::with_quote('`', name);
-            projection.push(ast::SelectItem::ExprWithAlias { expr, alias });
-        }
-        Some(FoundKey {
-            table,
-            place,
-            parts,
-        })
-    }
-
-    /// The clustered key of a row that the query has found; NULL if an outer join has none.
-    fn encoded(&self, found: &[Value]) -> Value {
-        if self.parts.iter().any(|(_, at)| found[*at] == Value::Null) {
-            return Value::Null;
-        }
-        let value = |column: usize| {
-            let mut parts = self.parts.iter();
-            let part = parts.find(|(of, _)| *of == column);
-            part.map_or(ValueRef::Null, |(_, at)| ValueRef::from(&found[*at]))
-        };
-        let (mut key, mut payload) = (Vec::new(), Vec::new());
-        let layout = &self.table.clustered_layout;
-        layout.encode_entry(value, 0, &mut key, &mut payload);
-        Value::Bytes(key)
     }
 }
 
@@ -376,7 +290,8 @@ impl Session {
         let before = (self.outcome.found_rows, self.outcome.row_count);
         self.statement.view = Some(view.clone());
         self.statement.searched = locks_searches.then(Vec::new);
-        let is_done = self.run_to_change(&change.query, parameters, &mut found);
+        let given = (parameters, Spelled::AsWritten);
+        let is_done = self.run_inner(&change.query, given, &mut found);
         let is_done = found.outcome(is_done);
         self.statement.view = None;
         let searched = self.statement.searched.take().unwrap_or_default();
@@ -418,22 +333,6 @@ impl Session {
             origins: found.origins,
             searched,
         }))
-    }
-
-    /// Runs the query.
-    fn run_to_change(
-        &mut self,
-        query: &DirectPlan,
-        parameters: &[Value],
-        found: &mut Values,
-    ) -> Result<bool> {
-        let Some(all) = self.places_of(query, parameters) else {
-            return Ok(false);
-        };
-        let Some(all) = self.parameters_and_found(query, &all)? else {
-            return Ok(false);
-        };
-        self.run_action(&query.action, (&all, Spelled::AsWritten), found)
     }
 }
 

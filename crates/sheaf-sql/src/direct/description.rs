@@ -44,6 +44,7 @@ impl Session {
     pub(crate) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Explanation>> {
         let read = match &plan.action {
             Action::ChangeFound(change) => &change.query,
+            Action::LockFound(lock) => &lock.find,
             _ => plan,
         };
         if !self.client.meets_needs_to_show(plan) || !self.client.meets_needs_to_show(read) {
@@ -137,7 +138,10 @@ impl Description<'_> {
             Action::Update(update, table) => self.changed(update.rows(), table, block),
             Action::Delete(delete, table) => self.changed(delete.rows(), table, block),
             // It is its query that finds rows, or there are none to be found.
-            Action::ChangeFound(_) | Action::Insert(_) => Ok(None),
+            Action::ChangeFound(_)
+            | Action::LockFound(_)
+            | Action::IntoVariables(_)
+            | Action::Insert(_) => Ok(None),
         }
     }
 

@@ -45,12 +45,19 @@ impl DirectPlan {
             // The operators' plan of a small table is its own.
             Action::Read(plan, _) if plan.reads_whole => return None,
             Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
-            Action::ChangeFound(change) => match &change.query.action {
-                Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
-                Action::Join(join) => read_all(join, read)?,
-                Action::OverRows(query) => read_all(&query.rows, read)?,
-                _ => return None,
-            },
+            Action::ChangeFound(_) | Action::LockFound(_) => {
+                let query = match &self.action {
+                    Action::ChangeFound(change) => &change.query,
+                    Action::LockFound(lock) => &lock.find,
+                    _ => return None,
+                };
+                match &query.action {
+                    Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
+                    Action::Join(join) => read_all(join, read)?,
+                    Action::OverRows(query) => read_all(&query.rows, read)?,
+                    _ => return None,
+                }
+            }
             Action::Update(plan, table) => read(0, table, &plan.rows().access)?,
             Action::Delete(plan, table) => read(0, table, &plan.rows().access)?,
             Action::Join(join) => read_all(join, read)?,
@@ -58,6 +65,7 @@ impl DirectPlan {
             Action::Insert(_)
             | Action::InsertSelect(_)
             | Action::Union(_)
+            | Action::IntoVariables(_)
             | Action::Constants(_) => return None,
         }
         if order.len() > 1 {

@@ -33,6 +33,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`names`] | the table and its columns |
+//! | [`needs`] | what a session has to be allowed to |
 //! | [`operand`] | constants and parameters, and where they stand among a column's values |
 //! | [`arithmetic`] | operands that are computed of whole numbers |
 //! | [`access`] | from WHERE to keys of an index |
@@ -50,6 +51,8 @@
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
 //! | [`change_found`] | UPDATE and DELETE of what a query finds |
+//! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
+//! | [`found_key`] | clustered keys of what a query finds |
 //! | [`value_lists`] | INSERTs of many rows that come as text |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
@@ -58,6 +61,7 @@
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
 //! | [`dual`] | queries without the FROM DUAL |
+//! | [`into_variables`] | SELECT … INTO of user variables |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
@@ -77,15 +81,19 @@ mod dual;
 mod entry;
 mod explain;
 mod expression;
+mod found_key;
 mod given;
 mod insert;
 mod insert_select;
+mod into_variables;
 mod join;
 mod join_walk;
 mod joined_result;
 mod limits;
+mod lock_found;
 mod locking;
 mod names;
+mod needs;
 mod operand;
 mod order;
 mod over_rows;
@@ -106,14 +114,12 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use sheaf_memory::LONG_VALUE_BYTES;
-use sheaf_table::{PrivilegeLevel, Privileges, Table};
+use sheaf_table::Table;
 use sheaf_types::Value;
 
 use sqlparser::ast;
 
-use self::derived::Derived;
-use crate::accounts::{Client, TableNeed, delete_reads, update_reads};
+use crate::accounts::TableNeed;
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::parser::{self, Parameters};
@@ -122,11 +128,13 @@ use crate::session::result::ResultSink;
 use crate::session::status::Command;
 
 use given::Given;
+use into_variables::IntoVariables;
 use limits::{LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of};
 
 pub(crate) use change::sum;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
+use needs::needs_of;
 pub(crate) use read::Way;
 pub(crate) use select_list::Spelled;
 use shared_plans::PlanKey;
@@ -181,6 +189,27 @@ impl PartsOfPlan {
             list: Vec::new(),
         }
     }
+
+    /// The plan of a statement that is given nothing but so many parameters.
+    fn into_plan(self, parameters: usize) -> DirectPlan {
+        let PartsOfPlan {
+            action,
+            needs,
+            subqueries,
+            list,
+        } = self;
+        DirectPlan {
+            action,
+            parameters,
+            given: Vec::new(),
+            constants: None,
+            subqueries,
+            list,
+            window: None,
+            needs,
+            bytes: 0,
+        }
+    }
 }
 
 enum Action {
@@ -192,6 +221,8 @@ enum Action {
     Update(Box<change::Update>, Arc<Table>),
     Delete(Box<change::Delete>, Arc<Table>),
     ChangeFound(Box<change_found::ChangeFound>),
+    LockFound(Box<lock_found::LockFound>),
+    IntoVariables(Box<IntoVariables>),
     Insert(Box<insert::Insert>),
     InsertSelect(Box<insert_select::InsertSelect>),
 }
@@ -204,6 +235,8 @@ impl Action {
             Action::Join(join) => join.is_current(),
             Action::OverRows(query) => query.is_current(),
             Action::ChangeFound(change) => change.is_current(),
+            Action::LockFound(lock) => lock.is_current(),
+            Action::IntoVariables(into) => into.query.is_current(),
             Action::Union(union) => union.derived.is_current(),
             Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
@@ -239,9 +272,11 @@ impl Action {
             Action::OverRows(query) => query.result_columns(),
             Action::Union(union) => union.derived.result_columns(),
             Action::Constants(constants) => constants.result_columns(),
+            Action::LockFound(lock) => lock.result_columns(),
             Action::Update(..)
             | Action::Delete(..)
             | Action::ChangeFound(_)
+            | Action::IntoVariables(_)
             | Action::Insert(_)
             | Action::InsertSelect(_) => 0,
         }
@@ -282,6 +317,8 @@ impl DirectPlan {
             Action::OverRows(query) if !query.subqueries.is_empty() => true,
             Action::InsertSelect(_) => true,
             Action::ChangeFound(change) => change.query.reads_queries(),
+            Action::LockFound(lock) => lock.find.reads_queries(),
+            Action::IntoVariables(into) => into.query.reads_queries(),
             _ => self.has_subqueries(),
         }
     }
@@ -297,6 +334,8 @@ impl DirectPlan {
             | Action::Join(_)
             | Action::OverRows(_)
             | Action::Union(_)
+            | Action::LockFound(_)
+            | Action::IntoVariables(_)
             | Action::Constants(_) => Command::Select,
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
@@ -312,61 +351,6 @@ fn may_divide(clause: &impl Display) -> bool {
     let written = clause.to_string().to_ascii_lowercase();
     let divisions = ["/", "%", " div ", "mod"];
     divisions.iter().any(|division| written.contains(division))
-}
-
-/// What a plan's statement needs of its tables.
-fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
-    let need = |table: &Table, privileges: Privileges| TableNeed::new(table, privileges, None);
-    let changing = |privilege: Privileges, reads: bool| match reads {
-        true => privilege | Privileges::SELECT,
-        false => privilege,
-    };
-    match (action, statement) {
-        (Action::Read(read, table), _) => {
-            let locks = read.locking.map(|locking| locking.mode());
-            vec![TableNeed::new(table, Privileges::SELECT, locks)]
-        }
-        (Action::Join(join), _) => {
-            let tables = join.tables();
-            let own = tables.map(|table| need(table, Privileges::SELECT));
-            let derived = join.derived().flat_map(Derived::needs).cloned();
-            own.chain(derived).collect()
-        }
-        (Action::OverRows(query), _) => {
-            let tables = query.rows.tables();
-            let own = tables.map(|table| need(table, Privileges::SELECT));
-            let derived = query.rows.derived().flat_map(Derived::needs).cloned();
-            let queries = derived.chain(query.needs_of_subqueries());
-            own.chain(queries).collect()
-        }
-        (Action::Union(union), _) => union.derived.needs().to_vec(),
-        (Action::Constants(_), _) => Vec::new(),
-        (Action::Update(_, table), Statement::Update(update)) => {
-            vec![need(
-                table,
-                changing(Privileges::UPDATE, update_reads(update)),
-            )]
-        }
-        (Action::Delete(_, table), Statement::Delete(delete)) => {
-            vec![need(
-                table,
-                changing(Privileges::DELETE, delete_reads(delete)),
-            )]
-        }
-        // Not made of such statements, but then all is asked for.
-        (Action::Update(_, table) | Action::Delete(_, table), _) => {
-            vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
-        }
-        (Action::ChangeFound(change), Statement::Update(update)) => {
-            change.needs(update_reads(update))
-        }
-        (Action::ChangeFound(change), Statement::Delete(delete)) => {
-            change.needs(delete_reads(delete))
-        }
-        (Action::ChangeFound(change), _) => change.needs(true),
-        (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
-        (Action::InsertSelect(insert), _) => insert.needs.clone(),
-    }
 }
 
 impl Session {
@@ -434,7 +418,10 @@ impl Session {
             Statement::Query(query) => {
                 items_of(&query.body, text.len() > LONG_TEXT_BYTES) <= MAX_ITEMS
             }
-            Statement::Update(_) | Statement::Delete(_) | Statement::Insert(_) => true,
+            Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Insert(_)
+            | Statement::SelectInto { .. } => true,
             _ => false,
         };
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
@@ -447,6 +434,11 @@ impl Session {
             _ => None,
         };
         let statement = without_with.as_ref().unwrap_or(statement);
+        if let Statement::SelectInto { .. } = statement {
+            let into = IntoVariables::compile(self, statement, (text, parameters))?;
+            let action = Action::IntoVariables(Box::new(into));
+            return Some(PartsOfPlan::of(action, statement).into_plan(parameters));
+        }
         if matches!(statement, Statement::Query(query) if select_list::may_name_given(query)) {
             return None;
         }
@@ -485,16 +477,17 @@ impl Session {
             subqueries,
             list,
         } = parts?;
-        Some(DirectPlan {
-            needs,
+        let parts = PartsOfPlan {
             action,
-            parameters,
-            given,
-            constants,
+            needs,
             subqueries,
             list,
+        };
+        Some(DirectPlan {
+            given,
+            constants,
             window,
-            bytes: 0,
+            ..parts.into_plan(parameters)
         })
     }
 
@@ -527,6 +520,9 @@ impl Session {
                 };
                 if let Some(action) = self.plain_action(query, text, places) {
                     action
+                } else if !query.locks.is_empty() {
+                    let lock = lock_found::LockFound::compile(self, query, (text, places))?;
+                    Action::LockFound(Box::new(lock))
                 } else if has_long_condition(query) {
                     // It would be copied.
                     return None;
@@ -654,6 +650,8 @@ impl Session {
             // There is nothing to read, or it is described by itself.
             Action::Constants(_) | Action::Union(_) => Ok(None),
             Action::ChangeFound(change) => self.would_run_directly(&change.query),
+            Action::LockFound(lock) => self.would_run_directly(&lock.find),
+            Action::IntoVariables(into) => self.would_run_directly(&into.query),
             Action::Update(..)
             | Action::Delete(..)
             | Action::Insert(_)
@@ -727,18 +725,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         self.around_direct(plan, parameters, |session, parameters| {
-            if !plan.has_subqueries() {
-                return session.run_action(&plan.action, (parameters, spelled), sink);
-            }
-            let view = session.read_view()?;
-            session.statement.view = Some(view);
-            let all = session.parameters_and_found(plan, parameters);
-            let outcome = all.and_then(|all| match all {
-                Some(all) => session.run_action(&plan.action, (&all, spelled), sink),
-                None => Ok(false),
-            });
-            session.statement.view = None;
-            outcome
+            session.run_parts(plan, (parameters, spelled), sink)
         })
     }
 
@@ -819,6 +806,43 @@ impl Session {
         Ok(Some(all))
     }
 
+    /// Runs a plan inside of another one, with the parameters of that. False: the vectorised path has to do it.
+    fn run_inner(
+        &mut self,
+        query: &DirectPlan,
+        (parameters, spelled): (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let Some(parameters) = self.places_of(query, parameters) else {
+            return Ok(false);
+        };
+        self.run_parts(query, (&parameters, spelled), sink)
+    }
+
+    /// Runs what a plan consists of, all of it through one view.
+    fn run_parts(
+        &mut self,
+        plan: &DirectPlan,
+        (parameters, spelled): (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        if !plan.has_subqueries() {
+            return self.run_action(&plan.action, (parameters, spelled), sink);
+        }
+        let view = match self.statement.view.clone() {
+            Some(view) => view,
+            None => self.read_view()?,
+        };
+        let before = self.statement.view.replace(view);
+        let all = self.parameters_and_found(plan, parameters);
+        let outcome = all.and_then(|all| match all {
+            Some(all) => self.run_action(&plan.action, (&all, spelled), sink),
+            None => Ok(false),
+        });
+        self.statement.view = before;
+        outcome
+    }
+
     /// False: the vectorised path has to do it.
     fn run_action(
         &mut self,
@@ -838,6 +862,8 @@ impl Session {
             Action::Join(join) => self.run_direct_join(join, parameters, sink),
             Action::OverRows(query) => self.run_direct_over_rows(query, given, sink),
             Action::Union(union) => self.run_direct_union(union, parameters, sink),
+            Action::LockFound(lock) => self.run_direct_lock_found(lock, given, sink),
+            Action::IntoVariables(into) => self.run_direct_into_variables(into, parameters, sink),
             Action::Constants(constants) => self.run_direct_constants(constants, given, sink),
             Action::Update(update, table) => {
                 self.run_direct_update(update, table, parameters, sink)
@@ -849,17 +875,5 @@ impl Session {
             Action::Insert(insert) => self.run_direct_insert(insert, (parameters, None), sink),
             Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
         }
-    }
-}
-
-impl Client {
-    /// Whether the session may run a plan that it only shows, which locks nothing.
-    fn meets_needs_to_show(&self, plan: &DirectPlan) -> bool {
-        let without_locks = |need: &TableNeed| TableNeed {
-            locks: None,
-            ..need.clone()
-        };
-        let needs: Vec<TableNeed> = plan.needs.iter().map(without_locks).collect();
-        self.meets_needs(&needs)
     }
 }

@@ -82,6 +82,16 @@ impl Target {
     }
 }
 
+/// What a direct plan is made of that locks what a query finds.
+pub(crate) struct RowsToLock {
+    /// The tables whose rows are locked, how they are locked, and the columns that name the rows.
+    pub(crate) targets: Vec<(Arc<Table>, LockMode, ast::Expr)>,
+    /// Rows of the result are rows of the tables, and what is shown of them can be told from these.
+    pub(crate) is_plain: bool,
+    /// The query that finds keys alone.
+    pub(crate) keys: Box<ast::Query>,
+}
+
 /// The parts of a query that say which rows of its tables it finds.
 struct LockedRows {
     hints: Vec<ast::OptimizerHint>,
@@ -173,6 +183,33 @@ impl Session {
             }));
         }
         Ok(tables)
+    }
+
+    /// What a query locks. `None`: it reads views, or locks nothing, or something is wrong with it.
+    pub(crate) fn rows_to_lock(&self, query: &ast::Query) -> Option<RowsToLock> {
+        let from = rows_of(query)?;
+        let references = self.references_of(&from.tables).ok()?;
+        if references.0.iter().any(|known| known.view.is_some()) {
+            return None;
+        }
+        let (targets, keys) = targets_of(&references, &query.locks).ok()?;
+        let is_told = self.items_of(query, &from).ok()?.is_some();
+        let find = ChangeQuery {
+            hints: &from.hints,
+            projection: keys.clone(),
+            from: &from.tables,
+            selection: &from.selection,
+            order_by: &[],
+            limit: &None,
+        };
+        let targets = targets.into_iter().zip(keys);
+        let targets = targets.map(|(target, key)| (target.table, target.mode, key));
+        let targets: Vec<_> = targets.collect();
+        (!targets.is_empty()).then_some(RowsToLock {
+            targets,
+            is_plain: from.is_plain && is_told,
+            keys: find.build().ok()?,
+        })
     }
 
     /// The tables whose rows a query locks, with the columns that name the rows. The tables stay as they are while the
@@ -293,7 +330,13 @@ impl Session {
                 })
             }
         };
-        self.end_changes(statement, outcome).map(Some)
+        let locked = self.end_changes(statement, outcome)?;
+        if let LockedRead::Rows(..) = &locked {
+            // The query itself is going to find the same.
+            self.findings.truncated_texts.take();
+            self.findings.oversized_results.take();
+        }
+        Ok(Some(locked))
     }
 
     /// Finds what a query shows and locks its rows, again and again until no other transaction comes between. The

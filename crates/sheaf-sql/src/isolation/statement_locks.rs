@@ -449,6 +449,12 @@ impl StatementTransaction {
         (locks.isolation < Isolation::Serializable).then(|| locks.locks_reads())
     }
 
+    /// Whether the statement locks what it searches for rows that it locks; `None`: it is SERIALIZABLE.
+    pub(crate) fn locks_its_searches(&mut self) -> Option<bool> {
+        let (_, locks) = self.changes_and_locks();
+        (locks.isolation < Isolation::Serializable).then(|| locks.locks_searches())
+    }
+
     /// Whether a change of rows of `targets` that has searched these tables locks what it has searched.
     pub(crate) fn locks_what_it_searched<'t>(
         &mut self,

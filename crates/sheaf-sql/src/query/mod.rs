@@ -30,7 +30,7 @@ pub(crate) mod row_evaluator;
 pub(crate) mod row_spool;
 pub(crate) mod rows;
 pub(crate) mod run;
-mod select_into;
+pub(crate) mod select_into;
 pub(crate) mod server_files;
 pub(crate) mod sort_memory;
 pub(crate) mod value_extent;

@@ -43,17 +43,7 @@ impl ResultSink for OnlyRow {
             if self.row.is_some() {
                 return Err(more_than_one_row());
             }
-            // Variables have texts for dates and times, with the digits that these show.
-            let text = ColumnType::VarChar {
-                length: MAX_VARCHAR_LENGTH,
-                collation: Collation::default(),
-            };
-            let columns = batch.columns().iter().zip(&self.origins);
-            let values = columns.map(|(column, origin)| {
-                let value = value_at(column.as_ref(), position)?;
-                Ok(shown_in(&value, origin, &text).into_owned())
-            });
-            self.row = Some(values.collect::<Result<_>>()?);
+            self.row = Some(values_of_variables((batch, position), &self.origins)?);
         }
         Ok(())
     }
@@ -69,6 +59,23 @@ impl ResultSink for OnlyRow {
     fn local_infile(&mut self, _name: &str) -> Result<Box<dyn Read + '_>> {
         Err(SqlError::unknown("a query reads no file of the client"))
     }
+}
+
+/// What variables get of a row. They have texts for dates and times, with the digits that these show.
+pub(crate) fn values_of_variables(
+    (batch, position): (&RecordBatch, usize),
+    origins: &[Origin],
+) -> Result<Vec<Value>> {
+    let text = ColumnType::VarChar {
+        length: MAX_VARCHAR_LENGTH,
+        collation: Collation::default(),
+    };
+    let columns = batch.columns().iter().zip(origins);
+    let values = columns.map(|(column, origin)| {
+        let value = value_at(column.as_ref(), position)?;
+        Ok(shown_in(&value, origin, &text).into_owned())
+    });
+    values.collect()
 }
 
 /// 1172.
@@ -110,15 +117,31 @@ impl Session {
             row: None,
         };
         let selected = self.query(query, &mut only_row);
-        let found = only_row.row.is_some();
         let has_several = |error: &SqlError| error.is(codes::TOO_MANY_ROWS);
         // The first of several rows is assigned before the second is met.
-        if selected.is_ok() || selected.as_ref().is_err_and(has_several) {
-            for (name, value) in targets.iter().zip(only_row.row.into_iter().flatten()) {
-                self.user_variables.set(name, value)?;
-            }
+        if selected.as_ref().is_err_and(has_several) {
+            self.set_variables(targets, only_row.row.take())?;
         }
         selected?;
+        self.end_select_into(targets, only_row.row, sink)
+    }
+
+    fn set_variables(&mut self, targets: &[String], row: Option<Vec<Value>>) -> Result<()> {
+        for (name, value) in targets.iter().zip(row.into_iter().flatten()) {
+            self.user_variables.set(name, value)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a query whose row, if it has found one, goes to variables.
+    pub(crate) fn end_select_into(
+        &mut self,
+        targets: &[String],
+        row: Option<Vec<Value>>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let found = row.is_some();
+        self.set_variables(targets, row)?;
         if !found {
             self.warnings.warn(
                 codes::SP_FETCH_NO_DATA,

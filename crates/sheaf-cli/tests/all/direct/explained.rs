@@ -58,6 +58,11 @@ fn explain_says_direct() {
         "select a.c, b.k from t a join t b on b.id = a.k",
         "select k, max(id) from t group by k",
         "select k, count(*) from t where id between 1 and 2 group by k with rollup",
+        "select max(k) from t where id = 1 for update",
+        "select c from t where id between 1 and 2 order by c limit 1 for update",
+        "select a.c, b.c from t a join t b on b.id = a.k where a.id = 1 for update",
+        "select a.c, b.c from t a join t b on b.id = a.k where a.id = 1 for update of a nowait",
+        "select a.c from t a left join t b on b.id = a.k where a.k between 5 and 6 order by a.id limit 1 for update of a skip locked",
         // A small table is read from end to end.
         "select * from t",
         "select c from t where c = 'a'",
@@ -76,7 +81,6 @@ fn explain_says_direct() {
         "select c from t where id < '1.5'",
         "select c from t where id = '1 apple'",
         "select max(c) from t group by k",
-        "select max(k) from t where id = 1 for update",
         "select a.c from t a left join t b on b.id = a.k and a.c = 'x' where a.id = 1",
     ] {
         assert!(!extra(sql).contains("Direct"), "{sql}: {}", extra(sql));

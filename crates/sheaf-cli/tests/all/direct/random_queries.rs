@@ -382,6 +382,18 @@ impl Table {
             sql.push(relation).operand(random, &value);
         }
         let ordered = tail.end(random, &mut sql);
+        if random.one_in(5) {
+            let lock = *random.pick(&[
+                " for update",
+                " for share",
+                " for update of x",
+                " for share of y nowait",
+                " for update skip locked",
+                " for update of y skip locked",
+                " for update of x for share of y",
+            ]);
+            sql.push(lock);
+        }
         (sql, ordered)
     }
 
