@@ -405,3 +405,32 @@ fn a_direct_locking_join_waits_and_looks_again() {
     assert_eq!(found, ["11\t7\t10"]);
     run(&mut two, "commit");
 }
+
+/// A small table without an index is read from end to end, locked and changed directly: numbers that programs take from a
+/// table are.
+#[test]
+fn small_tables_without_keys_are_locked_and_changed_directly() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "numbers_taken");
+    run(&mut one, "create table s (next_val bigint)");
+    run(&mut one, "insert into s values (5)");
+    let direct_count = |connection: &mut mysql::Conn| {
+        let sql = "show status like 'Statements_direct'";
+        let row: Option<(String, u64)> = connection.query_first(sql).expect(sql);
+        row.expect("a count").1
+    };
+    for level in ["read committed", "repeatable read"] {
+        run(&mut one, &format!("set session transaction isolation level {level}"));
+        run(&mut one, "begin");
+        let before = direct_count(&mut one);
+        let sql = "select next_val as id_val from s for update";
+        assert_eq!(query_text(&mut one, sql), ["5"], "{level}");
+        assert_eq!(error_of(&mut two, "select * from s for update nowait"), 3572);
+        run(&mut one, "update s set next_val = 6 where next_val = 5");
+        run(&mut one, "update s set next_val = 5 where next_val = 6 limit 3");
+        run(&mut one, "delete from s where next_val > 6");
+        assert_eq!(direct_count(&mut one), before + 4, "{level}");
+        run(&mut one, "commit");
+        assert_eq!(query_text(&mut two, "select * from s"), ["5"], "{level}");
+    }
+}

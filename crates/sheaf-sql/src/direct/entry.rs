@@ -73,6 +73,7 @@ impl EntryUse {
 pub(super) struct EntryTest {
     part: usize,
     branches: SmallVec<[EncodedBranch; 1]>,
+    wants_null: bool,
 }
 
 /// Relations that hold all, nearly always one.
@@ -108,13 +109,14 @@ impl EntryTest {
         EntryTest {
             part,
             branches: branches.collect(),
+            wants_null: test.wants_null,
         }
     }
 
     /// Whether an entry with these bytes in the part passes.
     fn passes(&self, layout: &KeyLayout, bytes: &[u8]) -> bool {
         if layout.is_null(self.part, bytes) {
-            return false;
+            return self.wants_null;
         }
         let holds = |(relation, place): &(Relation, EncodedPlace)| match place {
             EncodedPlace::Null => false,

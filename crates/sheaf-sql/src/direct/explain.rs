@@ -58,7 +58,9 @@ impl DirectPlan {
                     _ => return None,
                 }
             }
+            Action::Update(plan, _) if plan.rows().access.is_whole() => return None,
             Action::Update(plan, table) => read(0, table, &plan.rows().access)?,
+            Action::Delete(plan, _) if plan.rows().access.is_whole() => return None,
             Action::Delete(plan, table) => read(0, table, &plan.rows().access)?,
             Action::Join(join) => read_all(join, read)?,
             Action::OverRows(query) => read_all(&query.rows, read)?,

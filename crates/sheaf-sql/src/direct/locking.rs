@@ -95,7 +95,7 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        if !sink.takes_rows() || self.transactions.reads_lock() {
+        if !sink.takes_rows() || self.transactions.reads_lock() || !self.may_read_whole(read) {
             return Ok(false);
         }
         if locking.mode == LockMode::Exclusive && !self.begin_for_update(table)? {
@@ -184,8 +184,9 @@ fn find_and_lock(
             }
         }
     }
+    let mut is_complete = true;
     if wanted > 0 && !is_locked {
-        reader.for_each(&ready.bound, read.direction, |key, row| {
+        is_complete = reader.for_each_of(ready.most(), &ready.bound, read.direction, |key, row| {
             fits = rows.push(read.sort_keys(), (table, &view), &row)?;
             keys.push(key.to_vec());
             Ok(match fits && (keys.len() as u64) < wanted {
@@ -194,7 +195,7 @@ fn find_and_lock(
             })
         })?;
     }
-    if !fits {
+    if !fits || !is_complete {
         return Ok(Attempt::TooLarge);
     }
     let search = DirectSearch {
@@ -235,8 +236,9 @@ fn lock_what_is_free(
     let reader = reader_of(read, (table, &view), handle, left);
     let (mut new, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());
     let mut fits = true;
+    let mut is_complete = true;
     if left > 0 {
-        reader.for_each(&ready.bound, read.direction, |key, row| {
+        is_complete = reader.for_each_of(ready.most(), &ready.bound, read.direction, |key, row| {
             let Some(is_new) = lock_row_or_skip(statement, &view, table, key, mode)? else {
                 return Ok(ControlFlow::Continue(()));
             };
@@ -251,7 +253,7 @@ fn lock_what_is_free(
             })
         })?;
     }
-    if !fits {
+    if !fits || !is_complete {
         for key in &new {
             statement.changes().unlock_row(&table.clustered, key);
         }

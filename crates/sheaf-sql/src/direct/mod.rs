@@ -62,6 +62,7 @@
 //! | [`using`] | USING, written as ON |
 //! | [`dual`] | queries without the FROM DUAL |
 //! | [`into_variables`] | SELECT … INTO of user variables |
+//! | [`modifiers`] | queries without SQL_NO_CACHE and its like |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
@@ -92,6 +93,7 @@ mod joined_result;
 mod limits;
 mod lock_found;
 mod locking;
+mod modifiers;
 mod names;
 mod needs;
 mod operand;
@@ -231,7 +233,8 @@ impl Action {
     fn is_current(&self) -> bool {
         match self {
             Action::Read(read, table) => table.is_current() && read.is_current(table),
-            Action::Update(_, table) | Action::Delete(_, table) => table.is_current(),
+            Action::Update(update, table) => table.is_current() && update.rows().is_current(table),
+            Action::Delete(delete, table) => table.is_current() && delete.rows().is_current(table),
             Action::Join(join) => join.is_current(),
             Action::OverRows(query) => query.is_current(),
             Action::ChangeFound(change) => change.is_current(),
@@ -442,6 +445,8 @@ impl Session {
         if matches!(statement, Statement::Query(query) if select_list::may_name_given(query)) {
             return None;
         }
+        let without_modifiers = modifiers::without_modifiers(statement);
+        let statement = without_modifiers.as_ref().unwrap_or(statement);
         let without_dual = dual::without_dual(statement);
         let statement = without_dual.as_ref().unwrap_or(statement);
         let (without_limit, window) = counted::without_limit(statement).unzip();
@@ -465,8 +470,13 @@ impl Session {
         // What no index serves reads a small table from end to end.
         let parts = parts.or_else(|| match statement {
             Statement::Query(query) if !has_long_condition(query) => {
-                let (read, table) = read::Read::compile_whole(self, query, text)?;
-                let action = Action::Read(Box::new(read), table);
+                let action = match read::Read::compile_whole(self, query, text) {
+                    Some((read, table)) => Action::Read(Box::new(read), table),
+                    None => {
+                        let given = ((query.as_ref(), text), places);
+                        Action::OverRows(Box::new(over_rows::OverRows::compile_whole(self, given)?))
+                    }
+                };
                 Some(PartsOfPlan::of(action, statement))
             }
             _ => None,
@@ -514,8 +524,14 @@ impl Session {
                     let (query, found) = subquery::with_list(self, query, (text, places))?;
                     let action = self.query_action(&query, text, places + 1)?;
                     // Lists are keys, and not tested row by row.
-                    let is_key =
-                        matches!(&action, Action::Read(read, _) if read.access.binds_list());
+                    let is_key = match &action {
+                        Action::Read(read, _) => read.access.binds_list(),
+                        // Values that an UPDATE computes of the rows of one table.
+                        Action::OverRows(query) => {
+                            query.rows.tables.len() == 1 && query.rows.binds_list()
+                        }
+                        _ => false,
+                    };
                     is_key.then_some((action, found))
                 };
                 if let Some(action) = self.plain_action(query, text, places) {
@@ -544,7 +560,11 @@ impl Session {
                         }
                     }
                 } else {
-                    self.rewritten_action(query, text, places)?
+                    let rewritten = self.rewritten_action(query, text, places);
+                    rewritten.or_else(|| {
+                        let joined = derived::rows_as_join(query)?;
+                        self.query_action(&joined, text, places)
+                    })?
                 }
             }
             Statement::Update(update) => match change::Update::compile(self, update) {

@@ -31,6 +31,7 @@ fn changes_of_what_a_query_finds_lock_what_it_has_searched() {
         "delete t from u join t on t.k = u.id where u.id = 1",
         "update t set n = (select m from u where id = 1) where k = 1",
         "delete from t where k in (select id from u where id = 1)",
+        "update t set n = n + 1 where k in (select id from u where id = 1)",
     ];
     let tries = [
         // With the rows that the change finds, and between them.

@@ -59,6 +59,8 @@ fn explain_says_direct() {
         "select k, max(id) from t group by k",
         "select k, count(*) from t where id between 1 and 2 group by k with rollup",
         "select max(k) from t where id = 1 for update",
+        "select c from t order by id limit 1 for update",
+        "select c from t where c = 'a' for update",
         "select c from t where id between 1 and 2 order by c limit 1 for update",
         "select a.c, b.c from t a join t b on b.id = a.k where a.id = 1 for update",
         "select a.c, b.c from t a join t b on b.id = a.k where a.id = 1 for update of a nowait",
@@ -76,7 +78,6 @@ fn explain_says_direct() {
     for sql in [
         "select max(c) from t",
         "select c from t order by id limit 1001",
-        "select c from t order by id limit 1 for update",
         "select rand(1) from t where id = 1",
         "select c from t where id < '1.5'",
         "select c from t where id = '1 apple'",

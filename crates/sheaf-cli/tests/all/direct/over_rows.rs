@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 118] = [
+const STATEMENTS: [(&str, &[&str]); 131] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -495,6 +495,58 @@ const STATEMENTS: [(&str, &[&str]); 118] = [
     (
         "select id from post where id between $ * 2 - 1 and $ + 1 + 1 order by id",
         &["1", "1"],
+    ),
+    (
+        "select a.id, p.id from author a left join post p on p.author = a.id and p.score is null where a.id in ($, $, $)",
+        &["1", "2", "3"],
+    ),
+    (
+        "select a.id, p.title from author a left join post p on p.author = a.id and (p.at is not null) and p.status = 'public' where a.id in ($, $) order by a.id, p.id",
+        &["1", "2"],
+    ),
+    (
+        "select a.id, count(p.id) from author a left join post p on p.author = a.id and p.title is not null and p.score is null where a.id in ($, $) group by a.id",
+        &["1", "2"],
+    ),
+    (
+        "select * from tag where (post, tag) in (select id, 7 from post where author = $) order by post, tag",
+        &["1"],
+    ),
+    (
+        "select id from post where (author, id) in (select author, max(id) from post where author in ($, $) group by author) order by id",
+        &["1", "2"],
+    ),
+    (
+        "select left(status, 3) as s, count(*), max(title) from post group by left(status, 3) order by s",
+        &[],
+    ),
+    (
+        "select count(*), max(name), min(email) from author",
+        &[],
+    ),
+    (
+        "select avg(views), count(distinct lower(title)), group_concat(title order by id) from post where views > $",
+        &["1"],
+    ),
+    (
+        "select distinct left(title, 1) as t from post order by t",
+        &[],
+    ),
+    (
+        "select status, avg(score) from post where title like $ group by status having count(*) > $ order by status",
+        &["'%o%'", "0"],
+    ),
+    (
+        "select id from author where id = $ union all select count(*) from post where author = $ order by id",
+        &["1", "2"],
+    ),
+    (
+        "select sql_no_cache id, upper(name) from author where id = $",
+        &["2"],
+    ),
+    (
+        "select high_priority sql_small_result distinct team from author where id in ($, $) order by team",
+        &["1", "2"],
     ),
 ];
 

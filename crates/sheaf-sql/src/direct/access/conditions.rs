@@ -128,6 +128,8 @@ pub(super) enum Kind {
     StartsWith(Compared),
     /// It bounds keys, and is evaluated as well.
     IsNull,
+    /// IS NULL, or IS NOT NULL, that is tested and bounds no keys.
+    Missing(bool),
     /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
     Or(Vec<Vec<(Relation, Compared)>>),
     /// An OR of conditions on several columns, as `(a, b) IN ((1, 2), (3, 4))` is. It is bound by keys, and never
@@ -270,6 +272,26 @@ fn starts_with(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Compari
     let pattern = Compared::Plain(Operand::of(pattern)?);
     let kind = Kind::StartsWith(pattern);
     Some(Comparison { column, kind })
+}
+
+/// IS NULL and IS NOT NULL as a test of a row.
+pub(in crate::direct) fn missing(
+    condition: &ast::Expr,
+    names: &dyn ColumnNames,
+) -> Option<Comparison> {
+    let (expr, is_missing) = match condition {
+        ast::Expr::Nested(inner) => return missing(inner, names),
+        ast::Expr::IsNull(expr) => (expr, true),
+        ast::Expr::IsNotNull(expr) => (expr, false),
+        _ => return None,
+    };
+    let column = names.column(expr)?;
+    // `IS NULL` finds the date 0 in a column that cannot be NULL.
+    let definition = &names.definition().columns[column];
+    definition.nullable.then_some(Comparison {
+        column,
+        kind: Kind::Missing(is_missing),
+    })
 }
 
 /// What IS NULL says of keys.

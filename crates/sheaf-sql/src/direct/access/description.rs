@@ -136,7 +136,8 @@ impl Comparison {
             }
             Kind::InList(_) => format!("{column} in ({FOUND_FIRST})"),
             Kind::StartsWith(pattern) => format!("{column} LIKE {}", read.compared(pattern)),
-            Kind::IsNull => format!("{column} IS NULL"),
+            Kind::IsNull | Kind::Missing(true) => format!("{column} IS NULL"),
+            Kind::Missing(false) => format!("{column} IS NOT NULL"),
             Kind::Rows(branches) => {
                 let columns = &read.table.definition.columns;
                 let one = |(column, relation, operand): &(usize, Relation, Compared)| {
@@ -172,7 +173,7 @@ impl Comparison {
             Kind::Relation(_, operand) | Kind::StartsWith(operand) => read.knows(operand),
             Kind::In(list) => list.iter().all(|operand| read.knows(operand)),
             Kind::InList(_) => false,
-            Kind::IsNull => true,
+            Kind::IsNull | Kind::Missing(_) => true,
             Kind::Rows(branches) => {
                 let mut operands = branches.iter().flatten().map(|(.., operand)| operand);
                 operands.all(|operand| read.knows(operand))

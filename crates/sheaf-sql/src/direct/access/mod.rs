@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::session::Session;
 
 pub(super) use conditions::{
-    Comparison, MAX_LIST, Relation, comparisons, conditions, list_in_place,
+    Comparison, MAX_LIST, Relation, comparisons, conditions, list_in_place, missing,
 };
 use conditions::{Kind, RowBranch};
 pub(super) use description::{OuterColumn, ReadIn};
@@ -710,7 +710,10 @@ impl Access {
                 };
                 members.map(member).collect::<Option<_>>()?
             }
-            Kind::StartsWith(_) | Kind::IsNull | Kind::Rows(_) => smallvec![],
+            Kind::Missing(false) => smallvec![smallvec![(Relation::Greater, Place::BelowAll)]],
+            Kind::StartsWith(_) | Kind::IsNull | Kind::Missing(true) | Kind::Rows(_) => {
+                smallvec![]
+            }
             Kind::Or(branches) => branches
                 .iter()
                 .map(|branch| branch.iter().map(placed).collect::<Option<Branch>>())
@@ -719,6 +722,7 @@ impl Access {
         Some(Test {
             column: *column,
             branches,
+            wants_null: matches!(kind, Kind::Missing(true)),
             on_entry: None,
         })
     }
@@ -855,6 +859,8 @@ impl BoundAccess {
 pub(super) struct Test {
     pub(super) column: usize,
     pub(super) branches: SmallVec<[Branch; 1]>,
+    /// NULL passes, and nothing else.
+    pub(super) wants_null: bool,
     /// The same of an entry of the index, which then decides.
     pub(super) on_entry: Option<EntryTest>,
 }
@@ -870,7 +876,7 @@ impl Test {
             None => row.value_ref(self.column),
         };
         if stored.is_null() {
-            return false;
+            return self.wants_null;
         }
         let ty = &table.definition.columns[self.column].ty;
         let holds = |(relation, place): &(Relation, Place)| match place {

@@ -1,4 +1,5 @@
-//! Which rows an UPDATE or a DELETE changes: an index finds them, in the order that the statement wants.
+//! Which rows an UPDATE or a DELETE changes: an index finds them, in the order that the statement wants, or a small table
+//! is read from end to end.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::direct::access::Access;
+use crate::direct::join::rows_if_small;
 use crate::direct::may_divide;
 use crate::direct::names::{ColumnNames, Names};
 use crate::direct::operand::Operand;
@@ -57,7 +59,17 @@ impl Rows {
             pushes,
             None,
             (&has_order, limit.is_some()),
-        )?;
+        );
+        let access = match access {
+            Some(access) => access,
+            // What an expression says of other rows than those that are found may be an error.
+            None if filter.is_some() || Access::binds_any(table, &comparisons) => return None,
+            None => {
+                let _guard = session.borrow_for_read(table, false).ok()??;
+                rows_if_small(table).ok()??;
+                Access::scan(&comparisons)
+            }
+        };
         let direction = index_order(table, &access, &wanted)?;
         let limit = match limit {
             None => None,
@@ -70,6 +82,11 @@ impl Rows {
             limit,
         };
         Some((rows, Arc::clone(table)))
+    }
+
+    /// Whether the number of rows still is what the plan was made for.
+    pub(in crate::direct) fn is_current(&self, table: &Table) -> bool {
+        !self.access.is_whole() || matches!(rows_if_small(table), Ok(Some(_)))
     }
 
     /// The most that are changed; `None`: none, or the operand is no number of rows.

@@ -18,6 +18,7 @@ use crate::change::change_query::position_of;
 use crate::change::row_rules::RowRules;
 use crate::direct::access::{Access, BoundAccess};
 use crate::direct::given::Given;
+use crate::direct::join::MAX_SMALL_ROWS;
 use crate::direct::row::RowReader;
 use crate::error::Result;
 use crate::isolation::transaction::StatementTransaction;
@@ -300,6 +301,7 @@ impl Session {
         let access = &found.rows.access;
         let outcome = match found.bound.keys.estimated_rows(table, access.index) {
             Ok(rows) if rows > access.most_rows() => Ok(None),
+            Ok(rows) if access.is_whole() && rows > MAX_SMALL_ROWS => Ok(None),
             Ok(_) => self.change_locked(found, (&locked, table), work),
             Err(error) => Err(error),
         };

@@ -42,7 +42,7 @@ use std::cell::Cell as Shared;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use sheaf_access::TYPE_KEY;
 use sheaf_frontend::query::BoundQuery;
 use sheaf_storage::{ReadView, TreeId};
@@ -51,7 +51,7 @@ use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
 pub(super) use self::rows::{DerivedRows, Lookup};
-pub(super) use self::semijoin::semijoin_as_join;
+pub(super) use self::semijoin::{rows_as_join, semijoin_as_join};
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
 pub(super) use self::shape::{shape_of_select, without_conditions};
 pub(super) use self::union::Union;
@@ -167,7 +167,7 @@ impl Derived {
         let mut names = BTreeSet::new();
         let mut columns = Vec::with_capacity(fields.len());
         for (position, field) in fields.iter().enumerate() {
-            let ty = parts.type_of(position)?;
+            let ty = parts.type_of((position, field.as_ref()))?;
             let column = Column::new(field.name(), ty, true);
             let is_held = sheaf_access::arrow_type(&column.ty) == *field.data_type();
             let is_new = names.insert(field.name().to_lowercase());
@@ -558,8 +558,9 @@ impl<'a> PartsOf<'a> {
         Some(())
     }
 
-    /// The type of a column, which is the same in all parts.
-    fn type_of(&self, position: usize) -> Option<ColumnType> {
+    /// The type of a column, which is the same in all parts, or that of all of them where they are signed integers. The
+    /// column of the result is `of_all`.
+    fn type_of(&self, (position, of_all): (usize, &Field)) -> Option<ColumnType> {
         let mut types = self.types.iter().map(|types| types.get(position));
         let (first, data_type) = types.next()??;
         let is_rounded = matches!(
@@ -580,13 +581,20 @@ impl<'a> PartsOf<'a> {
                     && (ty == first || is_bytes || is_text && ty.collation() == first.collation())
             })
         };
-        types.all(is_same).then(|| first.clone())
+        if types.all(is_same) {
+            return Some(first.clone());
+        }
+        let is_signed = |ty: &ColumnType| ty.is_integer() && !ty.is_unsigned();
+        let mut types = self.types.iter().map(|types| types.get(position));
+        let are_signed = types.all(|ty| ty.is_some_and(|(ty, _)| is_signed(ty)));
+        let of_all = type_of(of_all)?;
+        (are_signed && is_signed(&of_all)).then_some(of_all)
     }
 }
 
 /// The type of a column that holds what a query's column holds; `None` of types whose values change on their way
 /// through a batch.
-fn type_of(field: &arrow::datatypes::Field) -> Option<ColumnType> {
+fn type_of(field: &Field) -> Option<ColumnType> {
     let unknown = ColumnType::Text {
         max_bytes: u32::MAX.into(),
         collation: Collation::Binary,

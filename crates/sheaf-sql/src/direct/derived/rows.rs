@@ -43,7 +43,11 @@ impl DerivedRows {
             let columns = batch.columns();
             let mut types = columns.iter().zip(types);
             let is_same = columns.len() == derived.columns.len()
-                && types.all(|(column, field)| column.data_type() == field.data_type());
+                && types.all(|(column, field)| {
+                    let (own, shown) = (column.data_type(), field.data_type());
+                    // A BIGINT holds what an INT does.
+                    own == shown || own.is_signed_integer() && shown.is_signed_integer()
+                });
             if !is_same || self.spans.len() + batch.num_rows() > MAX_DERIVED_ROWS {
                 return Ok(false);
             }

@@ -6,13 +6,16 @@
 //!     =  o, (SELECT DISTINCT d.c FROM (q) d WHERE p) s WHERE s.c = o.a              p names columns of d alone
 //! ```
 //!
-//! Columns are compared here only with columns of their kind. So a value is equal to one of several distinct ones.
+//! Columns are compared here only with columns of their kind. So a value is equal to one of several distinct ones. In the
+//! same way the distinct rows of a subquery are joined with the rows that are compared with them, where no key finds
+//! these.
 
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sqlparser::ast;
 
+use super::shape::{is_plain, query_of};
 use crate::direct::subquery::computes_nothing;
 
 /// The query with one EXISTS or IN fewer, and one query more in its FROM; `None` if it has none of this form.
@@ -46,6 +49,144 @@ pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Que
         body,
         ..query.clone()
     })
+}
+
+/// The query with one IN of rows, `(a, b) IN (SELECT x, y ..)`, fewer, and the distinct rows of its subquery in the FROM;
+/// `None` if it has none of this form.
+pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let conjuncts = conjuncts_of(select.selection.as_ref()?);
+    let name = format!("<subquery{}>", select.from.len() + 1);
+    let found = |(position, conjunct): (usize, &&ast::Expr)| {
+        Some((position, distinct_rows(conjunct, &name)?))
+    };
+    let (position, (table, links)) = conjuncts.iter().enumerate().find_map(found)?;
+    let others = conjuncts.iter().enumerate();
+    let others = others.filter(|(other, _)| *other != position);
+    let others = others.map(|(_, conjunct)| (*conjunct).clone());
+    let mut select = select.as_ref().clone();
+    select.selection = others.chain(links).reduce(and);
+    select.projection = without_wildcard(&select)?;
+    select.from.push(ast::TableWithJoins {
+        relation: table,
+        joins: Vec::new(),
+    });
+    let body = Box::new(ast::SetExpr::Select(Box::new(select)));
+    Some(ast::Query {
+        body,
+        ..query.clone()
+    })
+}
+
+/// The distinct rows of the subquery of an IN as a table of this name, and what columns of the query around are equal
+/// to.
+fn distinct_rows(
+    conjunct: &ast::Expr,
+    name: &str,
+) -> Option<(ast::TableFactor, Vec<ast::Expr>)> {
+    let ast::Expr::InSubquery {
+        expr,
+        subquery,
+        negated: false,
+    } = conjunct
+    else {
+        return None;
+    };
+    let ast::Expr::Tuple(compared) = expr.as_ref() else {
+        return None;
+    };
+    let ast::SetExpr::Select(select) = subquery.body.as_ref() else {
+        return None;
+    };
+    let is_whole = is_plain(subquery) && subquery.limit_clause.is_none();
+    if !is_whole || select.projection.len() != compared.len() {
+        return None;
+    }
+    let name = ast::Ident::with_quote('`', name);
+    let mut select = select.clone();
+    select.distinct = Some(ast::Distinct::Distinct);
+    let mut links = Vec::with_capacity(compared.len());
+    for (number, (item, compared)) in select.projection.iter_mut().zip(compared).enumerate() {
+        let (ast::SelectItem::UnnamedExpr(value)
+        | ast::SelectItem::ExprWithAlias { expr: value, .. }) = item
+        else {
+            return None;
+        };
+        let alias = ast::Ident::with_quote('`', format!("<{number}>"));
+        let joined = ast::Expr::CompoundIdentifier(vec![name.clone(), alias.clone()]);
+        let expr = value.clone();
+        *item = ast::SelectItem::ExprWithAlias { expr, alias };
+        links.push(ast::Expr::BinaryOp {
+            left: Box::new(joined),
+            op: ast::BinaryOperator::Eq,
+            right: Box::new(compared.clone()),
+        });
+    }
+    let table = ast::TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query_of(ast::SetExpr::Select(select))),
+        alias: Some(ast::TableAlias {
+            explicit: true,
+            name,
+            columns: Vec::new(),
+            at: None,
+        }),
+        sample: None,
+    };
+    Some((table, links))
+}
+
+/// The items of a SELECT with the tables that `*` is of in its place. `None`: joins make one of two columns, or the
+/// tables have no names.
+fn without_wildcard(select: &ast::Select) -> Option<Vec<ast::SelectItem>> {
+    let is_all = |item: &ast::SelectItem| matches!(item, ast::SelectItem::Wildcard(_));
+    if !select.projection.iter().any(is_all) {
+        return Some(select.projection.clone());
+    }
+    let mut tables = Vec::new();
+    for part in &select.from {
+        let joined = part.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&part.relation).chain(joined) {
+            let ast::TableFactor::Table { name, alias, .. } = factor else {
+                return None;
+            };
+            let name = match alias {
+                Some(alias) => alias.name.clone(),
+                None => name.0.last()?.as_ident()?.clone(),
+            };
+            let name = ast::ObjectName::from(vec![name]);
+            let kind = ast::SelectItemQualifiedWildcardKind::ObjectName(name);
+            let options = ast::WildcardAdditionalOptions::default();
+            tables.push(ast::SelectItem::QualifiedWildcard(kind, options));
+        }
+        let mut joins = part.joins.iter();
+        if joins.any(|join| !has_own_columns(&join.join_operator)) {
+            return None;
+        }
+    }
+    let mut items = Vec::with_capacity(select.projection.len());
+    for item in &select.projection {
+        match is_all(item) {
+            true => items.extend(tables.iter().cloned()),
+            false => items.push(item.clone()),
+        }
+    }
+    Some(items)
+}
+
+/// Whether `*` shows all columns of both sides of a join.
+fn has_own_columns(join: &ast::JoinOperator) -> bool {
+    use ast::JoinOperator::{CrossJoin, Inner, Join, Left, LeftOuter};
+    matches!(
+        join,
+        Join(ast::JoinConstraint::On(_))
+            | Inner(ast::JoinConstraint::On(_))
+            | CrossJoin(ast::JoinConstraint::None)
+            | Left(ast::JoinConstraint::On(_))
+            | LeftOuter(ast::JoinConstraint::On(_))
+    )
 }
 
 /// A query in a FROM whose rows are looked for.

@@ -6,7 +6,7 @@ use sqlparser::ast;
 
 use super::MAX_TABLES;
 use super::link::{Link, link_of};
-use crate::direct::access::{Comparison, Relation, comparisons};
+use crate::direct::access::{Comparison, Relation, comparisons, missing};
 use crate::direct::names::{Names, OneOf, column_of};
 use crate::direct::operand::Compared;
 use crate::session::Session;
@@ -94,6 +94,7 @@ impl<'a> Conditions<'a> {
         for (table, condition) in outer {
             let mut own = nothing();
             own.add(condition, names);
+            own.test_missing(*table, names);
             (own.rest.is_empty() && own.is_of(*table)).then_some(())?;
             left.push((*table, own));
         }
@@ -111,6 +112,19 @@ impl<'a> Conditions<'a> {
         }
         conditions.tell_definitions(names);
         Some(conditions)
+    }
+
+    /// Takes IS NULL and IS NOT NULL of a table's columns as tests of its rows.
+    fn test_missing(&mut self, table: usize, names: &[Names<'_>]) {
+        if names[table].table().is_none() {
+            return;
+        }
+        for condition in std::mem::take(&mut self.rest) {
+            match missing(condition, &OneOf { names, table }) {
+                Some(test) => self.own[table].push(test),
+                None => self.rest.push(condition),
+            }
+        }
     }
 
     /// What a column of `information_schema` is equal to, those are, too, that it is joined with. So few rows are made

@@ -67,7 +67,7 @@ pub(super) use source::{Source, rows_if_small};
 const MAX_TABLES: usize = 8;
 
 /// Rows of a table that is read whole, at most. Beyond that, workers and batches pay for themselves.
-pub(super) const MAX_SMALL_ROWS: u64 = 500;
+pub(in crate::direct) const MAX_SMALL_ROWS: u64 = 500;
 
 /// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
 /// pay for themselves.

@@ -99,6 +99,17 @@ pub(super) struct OverRows {
     otherwise: Option<Box<OverRows>>,
 }
 
+/// Where a plan begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// With rows that keys find.
+    Keys,
+    /// With a walk along an index, whether or not keys find its rows.
+    Walk,
+    /// With all rows of a small table, if no keys find any.
+    Small,
+}
+
 /// A column of the rows.
 #[derive(Debug)]
 struct ReadColumn {
@@ -207,9 +218,9 @@ impl OverRows {
         parameters: usize,
     ) -> Option<OverRows> {
         let given = ((query, text), parameters);
-        let mut plan = OverRows::compile_one(session, given, false)?;
+        let mut plan = OverRows::compile_one(session, given, Begin::Keys)?;
         if plan.is_cut && !plan.rows.is_walk() {
-            match OverRows::compile_one(session, given, true) {
+            match OverRows::compile_one(session, given, Begin::Walk) {
                 // As of a join: it can end before the last of the same rows.
                 Some(mut walk) if walk.rows.reads_rows_of(&plan.rows) => {
                     walk.otherwise = Some(Box::new(plan));
@@ -221,12 +232,21 @@ impl OverRows {
         Some(plan)
     }
 
-    /// `walks`: it is to go along an index, whether or not keys find its rows.
+    /// The same of a query that no index serves: it reads its only table from end to end, if that is small.
+    pub(super) fn compile_whole(
+        session: &Session,
+        given: ((&ast::Query, &str), usize),
+    ) -> Option<OverRows> {
+        let plan = OverRows::compile_one(session, given, Begin::Small)?;
+        (plan.rows.tables.len() == 1 && plan.rows.reads_small()).then_some(plan)
+    }
+
     fn compile_one(
         session: &Session,
         ((query, text), parameters): ((&ast::Query, &str), usize),
-        walks: bool,
+        begin: Begin,
     ) -> Option<OverRows> {
+        let walks = begin == Begin::Walk;
         let PlainQuery {
             select,
             order_by,
@@ -261,7 +281,10 @@ impl OverRows {
             }
             _ => None,
         };
-        let is_alone = source.names.len() == 1 && !is_in_from() && !has_queries(select);
+        let is_alone = source.names.len() == 1
+            && !is_in_from()
+            && !has_queries(select)
+            && begin != Begin::Small;
         if !source.is_read() && !walks && !is_alone {
             source.take_few(session);
         }

@@ -123,7 +123,7 @@ impl Read {
             None if Access::binds_any(table, &comparisons) => return None,
             None => match walk.take() {
                 Some(walk) => walk.access,
-                None if may_read_whole && locking.is_none() => {
+                None if may_read_whole => {
                     reads_whole = true;
                     Access::scan(&comparisons)
                 }

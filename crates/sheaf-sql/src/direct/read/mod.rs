@@ -118,6 +118,14 @@ pub(super) struct Ready {
 }
 
 impl Ready {
+    /// Rows that a read looks at, at most, in the hope that a LIMIT ends it.
+    pub(super) fn most(&self) -> u64 {
+        match self.way {
+            Way::Through => u64::MAX,
+            Way::ForAWhile | Way::InOrder => MAX_WALKED_ROWS,
+        }
+    }
+
     /// Rows that are looked for, at most: a sort needs all of them.
     pub(super) fn wanted(&self, read: &Read) -> u64 {
         match read.sorts() {

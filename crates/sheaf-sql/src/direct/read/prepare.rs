@@ -39,10 +39,8 @@ impl Read {
         if !self.is_long(table, &bound, (limit, offset))? {
             return Ok(Some(ready(bound, Way::Through)));
         }
-        let may_end_early = self.limit.is_some()
-            && wanted <= MAX_LIMITED_ROWS
-            && self.locking.is_none()
-            && self.distinct.is_none();
+        let may_end_early =
+            self.limit.is_some() && wanted <= MAX_LIMITED_ROWS && self.distinct.is_none();
         Ok(match &self.walk {
             _ if !may_end_early => None,
             _ if self.order.is_none() => Some(ready(bound, Way::ForAWhile)),

@@ -233,7 +233,7 @@ impl Session {
     }
 
     /// Whether no variable limits how many rows a read may look at, if it looks at all.
-    fn may_read_whole(&self, read: &Read) -> bool {
+    pub(in crate::direct) fn may_read_whole(&self, read: &Read) -> bool {
         !read.reads_whole || self.variables.max_join_size() == u64::MAX
     }
 
