@@ -343,9 +343,30 @@ impl<'a> Pass<'a> {
         if start == self.at && ends_in_type(&self.taken.text) {
             return self.copy(end - self.at);
         }
+        if start == self.at && self.is_shown_by_exists(end) {
+            return self.copy(end - self.at);
+        }
         self.at = end;
         // `1.` is a number, but not everywhere.
         bytes[end - 1] != b'.' && self.literal(start, signed_number)
+    }
+
+    /// Whether the number up to here is the 1 of `SELECT 1 FROM` or `SELECT 1 AS one FROM`, which is no value: it says
+    /// that rows are looked for. The columns of a query in a FROM may not depend on values.
+    fn is_shown_by_exists(&self, end: usize) -> bool {
+        let ends_in_select = || {
+            let text = self.taken.text.as_bytes();
+            let before = text.len().checked_sub(b"select ".len());
+            before.is_some_and(|before| text[before..].eq_ignore_ascii_case(b"select "))
+        };
+        let is_followed_by = |word: &[u8]| {
+            let next = self.sql.as_bytes().get(end..end + word.len());
+            next.is_some_and(|next| next.eq_ignore_ascii_case(word))
+        };
+        !self.in_list
+            && &self.sql[self.at..end] == "1"
+            && (is_followed_by(b" as ") || is_followed_by(b" from "))
+            && ends_in_select()
     }
 
     fn string(&mut self, quote: u8) -> bool {
@@ -571,6 +592,14 @@ mod tests {
             ("select -1, a -1, (a)-1", "select ?, a -?, (a)-?"),
             ("select 3-1, a/2 % 5", "select ?-?, a/? % ?"),
             ("select @a + 1 from t", "select @a + ? from t"),
+            ("SELECT 1 AS one FROM t LIMIT 1", "SELECT 1 AS one FROM t LIMIT ?"),
+            (
+                "select a from t where exists (select 1 from u) and b = 1",
+                "select a from t where exists (select 1 from u) and b = ?",
+            ),
+            ("select 1", "select ?"),
+            ("select 1, 2 from t", "select ?, ? from t"),
+            ("select 12 from t", "select ? from t"),
             (
                 "select group_concat(a separator ', '), 'x' from t",
                 "select group_concat(a separator ', '), ? from t",

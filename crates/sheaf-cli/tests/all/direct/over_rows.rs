@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 131] = [
+const STATEMENTS: [(&str, &[&str]); 135] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -499,6 +499,22 @@ const STATEMENTS: [(&str, &[&str]); 131] = [
     (
         "select a.id, p.id from author a left join post p on p.author = a.id and p.score is null where a.id in ($, $, $)",
         &["1", "2", "3"],
+    ),
+    (
+        "select a.id, p.id from author a left join post p on p.author = a.id and p.at is null where a.id in ($, $, $)",
+        &["1", "2", "3"],
+    ),
+    (
+        "select id from author where email like $ escape $ order by id",
+        &["'Bo%'", "''"],
+    ),
+    (
+        "select id from author where email like $ escape $ order by id",
+        &["'a_n%'", "'!'"],
+    ),
+    (
+        "select count(*) from (select 1 as one from post where author = $ limit 2) as z",
+        &["1"],
     ),
     (
         "select a.id, p.title from author a left join post p on p.author = a.id and (p.at is not null) and p.status = 'public' where a.id in ($, $) order by a.id, p.id",

@@ -91,7 +91,7 @@ impl Comparison {
     pub(super) fn is_test(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::StartsWith(_) | Kind::IsNull | Kind::Rows(_)
+            Kind::StartsWith(..) | Kind::IsNull | Kind::Rows(_)
         )
     }
 
@@ -123,9 +123,9 @@ pub(super) enum Kind {
     In(Vec<Compared>),
     /// IN of a list that a run brings: this parameter is its length, and its members follow.
     InList(usize),
-    /// LIKE, with a pattern that begins with some text: it bounds keys. It is among the conjuncts that are evaluated,
-    /// too, and never tested.
-    StartsWith(Compared),
+    /// LIKE, with a pattern that begins with some text, and what ESCAPE says: it bounds keys. It is among the conjuncts
+    /// that are evaluated, too, and never tested.
+    StartsWith(Compared, Option<Operand>),
     /// It bounds keys, and is evaluated as well.
     IsNull,
     /// IS NULL, or IS NOT NULL, that is tested and bounds no keys.
@@ -259,10 +259,14 @@ fn starts_with(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Compari
         any: false,
         expr,
         pattern,
-        escape_char: None,
+        escape_char,
     } = condition
     else {
         return None;
+    };
+    let escape = match escape_char {
+        Some(escape) => Some(Operand::of(&ast::Expr::Value(escape.clone()))?),
+        None => None,
     };
     let column = names.column(expr)?;
     let ty = &names.definition().columns[column].ty;
@@ -270,7 +274,7 @@ fn starts_with(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Compari
         return None;
     }
     let pattern = Compared::Plain(Operand::of(pattern)?);
-    let kind = Kind::StartsWith(pattern);
+    let kind = Kind::StartsWith(pattern, escape);
     Some(Comparison { column, kind })
 }
 

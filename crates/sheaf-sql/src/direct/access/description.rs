@@ -135,7 +135,7 @@ impl Comparison {
                 format!("{column} in ({})", texts.join(","))
             }
             Kind::InList(_) => format!("{column} in ({FOUND_FIRST})"),
-            Kind::StartsWith(pattern) => format!("{column} LIKE {}", read.compared(pattern)),
+            Kind::StartsWith(pattern, _) => format!("{column} LIKE {}", read.compared(pattern)),
             Kind::IsNull | Kind::Missing(true) => format!("{column} IS NULL"),
             Kind::Missing(false) => format!("{column} IS NOT NULL"),
             Kind::Rows(branches) => {
@@ -170,7 +170,7 @@ impl Comparison {
     /// Whether its operands are known before the statement runs.
     fn is_known(&self, read: &ReadIn<'_>) -> bool {
         match &self.kind {
-            Kind::Relation(_, operand) | Kind::StartsWith(operand) => read.knows(operand),
+            Kind::Relation(_, operand) | Kind::StartsWith(operand, _) => read.knows(operand),
             Kind::In(list) => list.iter().all(|operand| read.knows(operand)),
             Kind::InList(_) => false,
             Kind::IsNull | Kind::Missing(_) => true,

@@ -308,7 +308,7 @@ impl Access {
                 let lower = first(
                     |kind| matches!(kind, Kind::Relation(relation, _) if relation.is_lower()),
                 );
-                let starts = first(|kind| matches!(kind, Kind::StartsWith(_)));
+                let starts = first(|kind| matches!(kind, Kind::StartsWith(..)));
                 if lower.is_some() || upper.is_some() {
                     next = Next::Within { lower, upper };
                 } else if let Some(position) = starts {
@@ -601,15 +601,22 @@ impl Access {
 
     /// What values begin with that a LIKE is true of; `None` if that is nothing, or cannot be told here.
     fn prefix_of(&self, position: usize, parameters: &[Value]) -> Option<String> {
-        let Kind::StartsWith(pattern) = &self.comparisons[position].kind else {
+        let Kind::StartsWith(pattern, escape) = &self.comparisons[position].kind else {
             return None;
         };
         let pattern = pattern.value(parameters)?;
         let Value::Text(pattern) = pattern.as_ref() else {
             return None;
         };
-        // Whether a backslash escapes is the session's to say.
-        if pattern.contains('\\') {
+        let escape = match escape {
+            // Whether a backslash escapes is the session's to say.
+            None => "\\",
+            Some(escape) => match escape.value(parameters) {
+                Value::Text(escape) => escape.as_str(),
+                _ => return None,
+            },
+        };
+        if !escape.is_empty() && pattern.contains(escape) {
             return None;
         }
         let prefix = pattern.split(['%', '_']).next()?;
@@ -711,7 +718,7 @@ impl Access {
                 members.map(member).collect::<Option<_>>()?
             }
             Kind::Missing(false) => smallvec![smallvec![(Relation::Greater, Place::BelowAll)]],
-            Kind::StartsWith(_) | Kind::IsNull | Kind::Missing(true) | Kind::Rows(_) => {
+            Kind::StartsWith(..) | Kind::IsNull | Kind::Missing(true) | Kind::Rows(_) => {
                 smallvec![]
             }
             Kind::Or(branches) => branches
