@@ -58,6 +58,7 @@
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
+//! | [`qualified`] | columns without the names of their databases |
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
 //! | [`dual`] | queries without the FROM DUAL |
@@ -100,6 +101,7 @@ mod operand;
 mod order;
 mod over_rows;
 mod prepared;
+mod qualified;
 mod quantified;
 mod read;
 mod row;
@@ -113,7 +115,6 @@ mod value_lists;
 mod waiting_rows;
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::sync::Arc;
 
 use sheaf_table::Table;
@@ -138,6 +139,7 @@ use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 use needs::needs_of;
 pub(crate) use read::Way;
+use read::may_divide;
 pub(crate) use select_list::Spelled;
 use shared_plans::PlanKey;
 pub(crate) use shared_plans::{Known, SharedPlans};
@@ -349,13 +351,6 @@ impl DirectPlan {
     }
 }
 
-/// Whether a clause may divide. Where that is an error, operators watch which divisions rows come to.
-fn may_divide(clause: &impl Display) -> bool {
-    let written = clause.to_string().to_ascii_lowercase();
-    let divisions = ["/", "%", " div ", "mod"];
-    divisions.iter().any(|division| written.contains(division))
-}
-
 impl Session {
     /// What is known of a statement whose places for values are `?`: what some session has found out, or what this one
     /// finds out now.
@@ -437,6 +432,8 @@ impl Session {
             _ => None,
         };
         let statement = without_with.as_ref().unwrap_or(statement);
+        let without_databases = qualified::without_databases(self, statement);
+        let statement = without_databases.as_ref().unwrap_or(statement);
         if let Statement::SelectInto { .. } = statement {
             let into = IntoVariables::compile(self, statement, (text, parameters))?;
             let action = Action::IntoVariables(Box::new(into));

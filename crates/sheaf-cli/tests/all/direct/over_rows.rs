@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 135] = [
+const STATEMENTS: [(&str, &[&str]); 137] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -555,6 +555,14 @@ const STATEMENTS: [(&str, &[&str]); 135] = [
     (
         "select id from author where id = $ union all select count(*) from post where author = $ order by id",
         &["1", "2"],
+    ),
+    (
+        "select `over_rows`.`author`.`id`, over_rows.author.name from over_rows.author where (over_rows.author.id = $ and 1=1)",
+        &["2"],
+    ),
+    (
+        "select over_rows.author.id, upper(over_rows.author.name) as n from over_rows.author where over_rows.author.id in ($, $) and (over_rows.author.id) in (select t0.author from over_rows.post as t0 where t0.id = $) order by over_rows.author.id",
+        &["1", "2", "4"],
     ),
     (
         "select sql_no_cache id, upper(name) from author where id = $",

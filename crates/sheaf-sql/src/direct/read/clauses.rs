@@ -1,5 +1,6 @@
 //! What WHERE, DISTINCT, ORDER BY and LIMIT say of the rows of one table.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use sheaf_storage::Direction;
@@ -166,6 +167,13 @@ pub(in crate::direct) fn limit_and_offset(
         }
         _ => None,
     }
+}
+
+/// Whether a clause may divide. Where that is an error, operators watch which divisions rows come to.
+pub(in crate::direct) fn may_divide(clause: &impl Display) -> bool {
+    let written = clause.to_string().to_ascii_lowercase();
+    let divisions = ["/", "%", " div ", "mod"];
+    divisions.iter().any(|division| written.contains(division))
 }
 
 /// A number of rows; `None` if it is none.

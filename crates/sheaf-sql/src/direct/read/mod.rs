@@ -24,7 +24,7 @@ use super::row::Item;
 use super::select_list::Computed;
 use crate::session::result::ColumnMeta;
 
-pub(super) use clauses::{condition, index_order, limit_and_offset, row_count};
+pub(super) use clauses::{condition, index_order, limit_and_offset, may_divide, row_count};
 pub(super) use plain_query::{
     PlainQuery, PlainSelect, plain_query, plain_select, plain_select_of_groups,
 };
