@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 137] = [
+const STATEMENTS: [(&str, &[&str]); 139] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -563,6 +563,14 @@ const STATEMENTS: [(&str, &[&str]); 137] = [
     (
         "select over_rows.author.id, upper(over_rows.author.name) as n from over_rows.author where over_rows.author.id in ($, $) and (over_rows.author.id) in (select t0.author from over_rows.post as t0 where t0.id = $) order by over_rows.author.id",
         &["1", "2", "4"],
+    ),
+    (
+        "select * from post where exists (select * from author where post.author = author.id and email = $) order by id",
+        &["'ann@x'"],
+    ),
+    (
+        "select p.id, upper(p.title) from post p where exists (select 1 from author a join tag t on t.post = a.id where a.id = p.author and a.email = $) and p.views > $ order by p.id",
+        &["'ann@x'", "5"],
     ),
     (
         "select sql_no_cache id, upper(name) from author where id = $",

@@ -51,8 +51,8 @@ pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Que
     })
 }
 
-/// The query with one IN of rows, `(a, b) IN (SELECT x, y ..)`, fewer, and the distinct rows of its subquery in the FROM;
-/// `None` if it has none of this form.
+/// The query with one EXISTS fewer, or one IN of rows, `(a, b) IN (SELECT x, y ..)`, and the distinct rows of its subquery
+/// in the FROM; `None` if it has none of this form.
 pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> {
     let ast::SetExpr::Select(select) = query.body.as_ref() else {
         return None;
@@ -80,48 +80,51 @@ pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> 
     })
 }
 
-/// The distinct rows of the subquery of an IN as a table of this name, and what columns of the query around are equal
-/// to.
-fn distinct_rows(
-    conjunct: &ast::Expr,
-    name: &str,
-) -> Option<(ast::TableFactor, Vec<ast::Expr>)> {
-    let ast::Expr::InSubquery {
-        expr,
-        subquery,
-        negated: false,
-    } = conjunct
-    else {
-        return None;
+/// The distinct rows of the subquery of an IN or an EXISTS as a table of this name, and what columns of the query around
+/// are equal to.
+fn distinct_rows(conjunct: &ast::Expr, name: &str) -> Option<(ast::TableFactor, Vec<ast::Expr>)> {
+    let (subquery, select, pairs) = match conjunct {
+        ast::Expr::Nested(inner) => return distinct_rows(inner, name),
+        ast::Expr::InSubquery {
+            expr,
+            subquery,
+            negated: false,
+        } => {
+            let ast::SetExpr::Select(select) = subquery.body.as_ref() else {
+                return None;
+            };
+            (subquery, select.clone(), pairs_of_rows(expr, select)?)
+        }
+        ast::Expr::Exists {
+            subquery,
+            negated: false,
+        } => {
+            let ast::SetExpr::Select(select) = subquery.body.as_ref() else {
+                return None;
+            };
+            let mut select = select.clone();
+            let pairs = pairs_of_exists(&mut select)?;
+            (subquery, select, pairs)
+        }
+        _ => return None,
     };
-    let ast::Expr::Tuple(compared) = expr.as_ref() else {
-        return None;
-    };
-    let ast::SetExpr::Select(select) = subquery.body.as_ref() else {
-        return None;
-    };
-    let is_whole = is_plain(subquery) && subquery.limit_clause.is_none();
-    if !is_whole || select.projection.len() != compared.len() {
+    if !is_plain(subquery) || subquery.limit_clause.is_some() {
         return None;
     }
     let name = ast::Ident::with_quote('`', name);
-    let mut select = select.clone();
+    let mut select = select;
     select.distinct = Some(ast::Distinct::Distinct);
-    let mut links = Vec::with_capacity(compared.len());
-    for (number, (item, compared)) in select.projection.iter_mut().zip(compared).enumerate() {
-        let (ast::SelectItem::UnnamedExpr(value)
-        | ast::SelectItem::ExprWithAlias { expr: value, .. }) = item
-        else {
-            return None;
-        };
+    select.projection = Vec::with_capacity(pairs.len());
+    let mut links = Vec::with_capacity(pairs.len());
+    for (number, (compared, expr)) in pairs.into_iter().enumerate() {
         let alias = ast::Ident::with_quote('`', format!("<{number}>"));
         let joined = ast::Expr::CompoundIdentifier(vec![name.clone(), alias.clone()]);
-        let expr = value.clone();
-        *item = ast::SelectItem::ExprWithAlias { expr, alias };
+        let item = ast::SelectItem::ExprWithAlias { expr, alias };
+        select.projection.push(item);
         links.push(ast::Expr::BinaryOp {
             left: Box::new(joined),
             op: ast::BinaryOperator::Eq,
-            right: Box::new(compared.clone()),
+            right: Box::new(compared),
         });
     }
     let table = ast::TableFactor::Derived {
@@ -138,6 +141,77 @@ fn distinct_rows(
     Some((table, links))
 }
 
+/// What the values of a row are compared with, `(a, b) IN (SELECT x, y ..)`.
+fn pairs_of_rows(row: &ast::Expr, select: &ast::Select) -> Option<Vec<(ast::Expr, ast::Expr)>> {
+    let ast::Expr::Tuple(compared) = row else {
+        return None;
+    };
+    if select.projection.len() != compared.len() {
+        return None;
+    }
+    let pairs = compared.iter().zip(&select.projection);
+    let pairs = pairs.map(|(compared, item)| match item {
+        ast::SelectItem::UnnamedExpr(value) | ast::SelectItem::ExprWithAlias { expr: value, .. } => {
+            Some((compared.clone(), value.clone()))
+        }
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// The columns of the query around that the rows of an EXISTS are found by, with their own columns that are equal to
+/// these. They are taken out of its WHERE.
+fn pairs_of_exists(select: &mut ast::Select) -> Option<Vec<(ast::Expr, ast::Expr)>> {
+    let is_grouped = !matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
+        || select.having.is_some();
+    if is_grouped || !select.projection.iter().all(computes_nothing) {
+        return None;
+    }
+    let mut own = Vec::new();
+    for part in &select.from {
+        let joined = part.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&part.relation).chain(joined) {
+            own.push(name_of(factor)?.value.clone());
+        }
+    }
+    let is_own = |expr: &ast::Expr| match expr {
+        ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [table, _] => Some(own.contains(&table.value)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let (mut pairs, mut others) = (Vec::new(), Vec::new());
+    for conjunct in conjuncts_of(select.selection.as_ref()?) {
+        let sides = match conjunct {
+            ast::Expr::BinaryOp {
+                left,
+                op: ast::BinaryOperator::Eq,
+                right,
+            } => Some((left.as_ref(), right.as_ref())),
+            _ => None,
+        };
+        match sides.map(|(left, right)| (left, right, is_own(left), is_own(right))) {
+            Some((left, right, Some(true), Some(false))) => pairs.push((right.clone(), left.clone())),
+            Some((left, right, Some(false), Some(true))) => pairs.push((left.clone(), right.clone())),
+            _ => others.push(conjunct.clone()),
+        }
+    }
+    select.selection = others.into_iter().reduce(and);
+    (!pairs.is_empty()).then_some(pairs)
+}
+
+/// What a table of a FROM is called.
+fn name_of(factor: &ast::TableFactor) -> Option<&ast::Ident> {
+    let ast::TableFactor::Table { name, alias, .. } = factor else {
+        return None;
+    };
+    match alias {
+        Some(alias) => Some(&alias.name),
+        None => name.0.last()?.as_ident(),
+    }
+}
+
 /// The items of a SELECT with the tables that `*` is of in its place. `None`: joins make one of two columns, or the
 /// tables have no names.
 fn without_wildcard(select: &ast::Select) -> Option<Vec<ast::SelectItem>> {
@@ -149,13 +223,7 @@ fn without_wildcard(select: &ast::Select) -> Option<Vec<ast::SelectItem>> {
     for part in &select.from {
         let joined = part.joins.iter().map(|join| &join.relation);
         for factor in std::iter::once(&part.relation).chain(joined) {
-            let ast::TableFactor::Table { name, alias, .. } = factor else {
-                return None;
-            };
-            let name = match alias {
-                Some(alias) => alias.name.clone(),
-                None => name.0.last()?.as_ident()?.clone(),
-            };
+            let name = name_of(factor)?.clone();
             let name = ast::ObjectName::from(vec![name]);
             let kind = ast::SelectItemQualifiedWildcardKind::ObjectName(name);
             let options = ast::WildcardAdditionalOptions::default();
