@@ -306,12 +306,36 @@ fn direct_locking_reads_lock_the_rows_that_planned_ones_lock() {
             "12",
             "u11 u12",
         ),
-        ("select count(*), max(v) from u where t_id = 1 for update", "2\tb", "u11 u12"),
-        ("select distinct t_id from u where t_id = 1 for update", "1", "u11 u12"),
-        ("select id from u where t_id = 1 order by v desc limit 1 for update", "12", "u12"),
-        ("select id from u where t_id = 1 order by id limit 1 offset 1 for update", "12", "u11 u12"),
-        ("select n from t where id = (select t_id from u where id = 13) for update", "20", "t2"),
-        ("select id from t where id in (select t_id from u where v = 'c' and id = 13) for update", "2", "t2"),
+        (
+            "select count(*), max(v) from u where t_id = 1 for update",
+            "2\tb",
+            "u11 u12",
+        ),
+        (
+            "select distinct t_id from u where t_id = 1 for update",
+            "1",
+            "u11 u12",
+        ),
+        (
+            "select id from u where t_id = 1 order by v desc limit 1 for update",
+            "12",
+            "u12",
+        ),
+        (
+            "select id from u where t_id = 1 order by id limit 1 offset 1 for update",
+            "12",
+            "u11 u12",
+        ),
+        (
+            "select n from t where id = (select t_id from u where id = 13) for update",
+            "20",
+            "t2",
+        ),
+        (
+            "select id from t where id in (select t_id from u where v = 'c' and id = 13) for update",
+            "2",
+            "t2",
+        ),
         (
             "select t.id, (select count(*) from u where u.t_id = t.id) from t where t.id = 1 for update",
             "1\t2",
@@ -324,10 +348,16 @@ fn direct_locking_reads_lock_the_rows_that_planned_ones_lock() {
         row.expect("a count").1
     };
     // What is searched besides is locked in REPEATABLE READ, and depends on the plan.
-    run(&mut one, "set session transaction isolation level read committed");
+    run(
+        &mut one,
+        "set session transaction isolation level read committed",
+    );
     for (sql, shown, expected) in statements {
         for direct in ["off", "on"] {
-            run(&mut one, &format!("set optimizer_switch = 'direct={direct}'"));
+            run(
+                &mut one,
+                &format!("set optimizer_switch = 'direct={direct}'"),
+            );
             run(&mut one, "begin");
             let before = direct_count(&mut one);
             let what = format!("direct={direct}: {sql}");
@@ -367,7 +397,10 @@ fn a_direct_locking_join_locks_what_it_has_searched() {
         ("repeatable read", " of u", false),
         ("read committed", "", true),
     ] {
-        run(&mut one, &format!("set session transaction isolation level {level}"));
+        run(
+            &mut one,
+            &format!("set session transaction isolation level {level}"),
+        );
         run(&mut one, "begin");
         let sql = format!("{join}{of}");
         assert_eq!(query_text(&mut one, &sql), ["11"], "{level}: {sql}");
@@ -384,7 +417,10 @@ fn a_direct_locking_join_locks_what_it_has_searched() {
 fn a_direct_locking_join_waits_and_looks_again() {
     let server = TestServer::start();
     let (mut one, mut two) = two_sessions(&server, "looked_again");
-    run(&mut one, "create table u (id int primary key, t_id int not null, v int)");
+    run(
+        &mut one,
+        "create table u (id int primary key, t_id int not null, v int)",
+    );
     run(&mut one, "insert into u values (11, 1, 5), (12, 2, 6)");
     let join = "select u.id, u.v, t.n from u join t on t.id = u.t_id where u.id in (11, 12) and u.v < 100 \
                 order by u.id for update";
@@ -420,14 +456,23 @@ fn small_tables_without_keys_are_locked_and_changed_directly() {
         row.expect("a count").1
     };
     for level in ["read committed", "repeatable read"] {
-        run(&mut one, &format!("set session transaction isolation level {level}"));
+        run(
+            &mut one,
+            &format!("set session transaction isolation level {level}"),
+        );
         run(&mut one, "begin");
         let before = direct_count(&mut one);
         let sql = "select next_val as id_val from s for update";
         assert_eq!(query_text(&mut one, sql), ["5"], "{level}");
-        assert_eq!(error_of(&mut two, "select * from s for update nowait"), 3572);
+        assert_eq!(
+            error_of(&mut two, "select * from s for update nowait"),
+            3572
+        );
         run(&mut one, "update s set next_val = 6 where next_val = 5");
-        run(&mut one, "update s set next_val = 5 where next_val = 6 limit 3");
+        run(
+            &mut one,
+            "update s set next_val = 5 where next_val = 6 limit 3",
+        );
         run(&mut one, "delete from s where next_val > 6");
         assert_eq!(direct_count(&mut one), before + 4, "{level}");
         run(&mut one, "commit");

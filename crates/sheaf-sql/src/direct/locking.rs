@@ -186,14 +186,15 @@ fn find_and_lock(
     }
     let mut is_complete = true;
     if wanted > 0 && !is_locked {
-        is_complete = reader.for_each_of(ready.most(), &ready.bound, read.direction, |key, row| {
-            fits = rows.push(read.sort_keys(), (table, &view), &row)?;
-            keys.push(key.to_vec());
-            Ok(match fits && (keys.len() as u64) < wanted {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        })?;
+        is_complete =
+            reader.for_each_of(ready.most(), &ready.bound, read.direction, |key, row| {
+                fits = rows.push(read.sort_keys(), (table, &view), &row)?;
+                keys.push(key.to_vec());
+                Ok(match fits && (keys.len() as u64) < wanted {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
     }
     if !fits || !is_complete {
         return Ok(Attempt::TooLarge);
@@ -238,20 +239,21 @@ fn lock_what_is_free(
     let mut fits = true;
     let mut is_complete = true;
     if left > 0 {
-        is_complete = reader.for_each_of(ready.most(), &ready.bound, read.direction, |key, row| {
-            let Some(is_new) = lock_row_or_skip(statement, &view, table, key, mode)? else {
-                return Ok(ControlFlow::Continue(()));
-            };
-            if is_new {
-                new.push(key.to_vec());
-            }
-            fits = rows.push(read.sort_keys(), (table, &view), &row)?;
-            left -= 1;
-            Ok(match fits && left > 0 {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            })
-        })?;
+        is_complete =
+            reader.for_each_of(ready.most(), &ready.bound, read.direction, |key, row| {
+                let Some(is_new) = lock_row_or_skip(statement, &view, table, key, mode)? else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                if is_new {
+                    new.push(key.to_vec());
+                }
+                fits = rows.push(read.sort_keys(), (table, &view), &row)?;
+                left -= 1;
+                Ok(match fits && left > 0 {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
     }
     if !fits || !is_complete {
         for key in &new {

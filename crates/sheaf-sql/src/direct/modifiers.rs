@@ -23,7 +23,8 @@ pub(super) fn without_modifiers(statement: &Statement) -> Option<Statement> {
     }
     let mut query = query.clone();
     if let ast::SetExpr::Select(select) = query.body.as_mut() {
-        select.select_modifiers = Some(kept).filter(|kept| *kept != ast::SelectModifiers::default());
+        select.select_modifiers =
+            Some(kept).filter(|kept| *kept != ast::SelectModifiers::default());
     }
     Some(Statement::Query(query))
 }

@@ -113,11 +113,13 @@ impl Visitor for Tables<'_> {
         match parts {
             [table] => {
                 let database = self.current.map(str::to_string);
-                self.named.extend(part(table).map(|table| (table, database)));
+                self.named
+                    .extend(part(table).map(|table| (table, database)));
             }
             [database, table] => {
                 let database = part(database);
-                self.named.extend(part(table).map(|table| (table, database)));
+                self.named
+                    .extend(part(table).map(|table| (table, database)));
             }
             _ => {}
         }
@@ -125,7 +127,8 @@ impl Visitor for Tables<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
-        self.has_long_names |= matches!(expr, ast::Expr::CompoundIdentifier(parts) if parts.len() == 3);
+        self.has_long_names |=
+            matches!(expr, ast::Expr::CompoundIdentifier(parts) if parts.len() == 3);
         ControlFlow::Continue(())
     }
 }

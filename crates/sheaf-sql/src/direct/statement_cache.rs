@@ -592,7 +592,10 @@ mod tests {
             ("select -1, a -1, (a)-1", "select ?, a -?, (a)-?"),
             ("select 3-1, a/2 % 5", "select ?-?, a/? % ?"),
             ("select @a + 1 from t", "select @a + ? from t"),
-            ("SELECT 1 AS one FROM t LIMIT 1", "SELECT 1 AS one FROM t LIMIT ?"),
+            (
+                "SELECT 1 AS one FROM t LIMIT 1",
+                "SELECT 1 AS one FROM t LIMIT ?",
+            ),
             (
                 "select a from t where exists (select 1 from u) and b = 1",
                 "select a from t where exists (select 1 from u) and b = ?",

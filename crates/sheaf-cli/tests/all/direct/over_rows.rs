@@ -536,10 +536,7 @@ const STATEMENTS: [(&str, &[&str]); 139] = [
         "select left(status, 3) as s, count(*), max(title) from post group by left(status, 3) order by s",
         &[],
     ),
-    (
-        "select count(*), max(name), min(email) from author",
-        &[],
-    ),
+    ("select count(*), max(name), min(email) from author", &[]),
     (
         "select avg(views), count(distinct lower(title)), group_concat(title order by id) from post where views > $",
         &["1"],
@@ -728,7 +725,10 @@ fn queries_in_a_from_are_read_as_tables_are() {
     assert_eq!(directly(&mut c, &all), (rows, 1));
     // With its locks.
     let locking = format!("{sql} for update");
-    assert_eq!(directly(&mut c, &locking), (vec!["c".into(), "b".into()], 1));
+    assert_eq!(
+        directly(&mut c, &locking),
+        (vec!["c".into(), "b".into()], 1)
+    );
     c.query_drop("set session transaction isolation level serializable")
         .expect("a level");
     c.query_drop("begin").expect("a transaction");

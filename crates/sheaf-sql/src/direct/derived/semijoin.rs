@@ -151,7 +151,8 @@ fn pairs_of_rows(row: &ast::Expr, select: &ast::Select) -> Option<Vec<(ast::Expr
     }
     let pairs = compared.iter().zip(&select.projection);
     let pairs = pairs.map(|(compared, item)| match item {
-        ast::SelectItem::UnnamedExpr(value) | ast::SelectItem::ExprWithAlias { expr: value, .. } => {
+        ast::SelectItem::UnnamedExpr(value)
+        | ast::SelectItem::ExprWithAlias { expr: value, .. } => {
             Some((compared.clone(), value.clone()))
         }
         _ => None,
@@ -192,8 +193,12 @@ fn pairs_of_exists(select: &mut ast::Select) -> Option<Vec<(ast::Expr, ast::Expr
             _ => None,
         };
         match sides.map(|(left, right)| (left, right, is_own(left), is_own(right))) {
-            Some((left, right, Some(true), Some(false))) => pairs.push((right.clone(), left.clone())),
-            Some((left, right, Some(false), Some(true))) => pairs.push((left.clone(), right.clone())),
+            Some((left, right, Some(true), Some(false))) => {
+                pairs.push((right.clone(), left.clone()))
+            }
+            Some((left, right, Some(false), Some(true))) => {
+                pairs.push((left.clone(), right.clone()))
+            }
             _ => others.push(conjunct.clone()),
         }
     }
