@@ -442,8 +442,8 @@ fn a_direct_locking_join_waits_and_looks_again() {
     run(&mut two, "commit");
 }
 
-/// A small table without an index is read from end to end, locked and changed directly: numbers that programs take from a
-/// table are.
+/// A small table without an index is read from end to end, locked and changed directly: numbers that programs take
+/// from a table are.
 #[test]
 fn small_tables_without_keys_are_locked_and_changed_directly() {
     let server = TestServer::start();

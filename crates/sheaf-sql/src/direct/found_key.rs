@@ -1,7 +1,7 @@
 //! Clustered keys of rows that a direct plan of a query has found: of the values of primary keys in its result.
 //!
-//! The operators' plan delivers keys as they are in the tree. A direct plan delivers columns. So the columns of a primary
-//! key are what it is asked for, and the key is made of their values.
+//! The operators' plan delivers keys as they are in the tree. A direct plan delivers columns. So the columns of a
+//! primary key are what it is asked for, and the key is made of their values.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! SELECT … INTO @a, @b of what a direct plan of the query finds.
 //!
-//! The row waits in memory until it is known that it is the only one. A second row is an error, which the vectorised form
-//! tells of (`query/select_into.rs`).
+//! The row waits in memory until it is known that it is the only one. A second row is an error, which the vectorised
+//! form tells of (`query/select_into.rs`).
 
 use sheaf_types::Value;
 

@@ -1,9 +1,9 @@
-//! SELECT … FOR UPDATE and FOR SHARE of what a direct plan of a query finds: of joins, of queries with subqueries, groups
-//! or sorted LIMITs.
+//! SELECT … FOR UPDATE and FOR SHARE of what a direct plan of a query finds: of joins, of queries with subqueries,
+//! groups or sorted LIMITs.
 //!
-//! It locks what the vectorised form does (`isolation/locking_read.rs`), in the same order. Where rows of the result are
-//! rows of the tables, one query delivers what is shown and, behind it, the primary keys. Else one query finds the keys,
-//! and the statement's own query runs through the same view when these are locked.
+//! It locks what the vectorised form does (`isolation/locking_read.rs`), in the same order. Where rows of the result
+//! are rows of the tables, one query delivers what is shown and, behind it, the primary keys. Else one query finds
+//! the keys, and the statement's own query runs through the same view when these are locked.
 //!
 //! ```text
 //!   SELECT p.*, u.name FROM p JOIN u ON u.id = p.user WHERE p.id = ? FOR UPDATE

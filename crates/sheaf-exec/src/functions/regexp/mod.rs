@@ -2,8 +2,8 @@
 //!
 //! A match looks at case unless the collation does not. Patterns are those of the `regex` crate, which has no
 //! look-around and no back-references: such a pattern is error 3685. In return a match takes linear time. A call looks
-//! whether it shall stop between two matches, and on the way through a long text (`search.rs`). Patterns that many calls
-//! have are compiled once (`shared.rs`).
+//! whether it shall stop between two matches, and on the way through a long text (`search.rs`). Patterns that many
+//! calls have are compiled once (`shared.rs`).
 
 mod replacement;
 mod search;

@@ -1,7 +1,7 @@
 //! Compiled patterns that the calls of all statements share.
 //!
-//! To compile a pattern takes as long as to search a hundred short texts. A direct plan calls a kernel for each row, and
-//! an application sends the same pattern again and again. So the last ones are kept:
+//! To compile a pattern takes as long as to search a hundred short texts. A direct plan calls a kernel for each row,
+//! and an application sends the same pattern again and again. So the last ones are kept:
 //!
 //! ```text
 //!   call -> its own patterns --miss--> patterns of the process --miss--> compile

@@ -1,5 +1,5 @@
-//! Which rows an UPDATE or a DELETE changes: an index finds them, in the order that the statement wants, or a small table
-//! is read from end to end.
+//! Which rows an UPDATE or a DELETE changes: an index finds them, in the order that the statement wants, or a small
+//! table is read from end to end.
 
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 //!     =  o, (SELECT DISTINCT d.c FROM (q) d WHERE p) s WHERE s.c = o.a              p names columns of d alone
 //! ```
 //!
-//! Columns are compared here only with columns of their kind. So a value is equal to one of several distinct ones. In the
-//! same way the distinct rows of a subquery are joined with the rows that are compared with them, where no key finds
-//! these.
+//! Columns are compared here only with columns of their kind. So a value is equal to one of several distinct ones. In
+//! the same way the distinct rows of a subquery are joined with the rows that are compared with them, where no key
+//! finds these.
 
 use std::ops::ControlFlow;
 
@@ -51,8 +51,8 @@ pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Que
     })
 }
 
-/// The query with one EXISTS fewer, or one IN of rows, `(a, b) IN (SELECT x, y ..)`, and the distinct rows of its subquery
-/// in the FROM; `None` if it has none of this form.
+/// The query with one EXISTS fewer, or one IN of rows, `(a, b) IN (SELECT x, y ..)`, and the distinct rows of its
+/// subquery in the FROM; `None` if it has none of this form.
 pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> {
     let ast::SetExpr::Select(select) = query.body.as_ref() else {
         return None;
@@ -80,8 +80,8 @@ pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> 
     })
 }
 
-/// The distinct rows of the subquery of an IN or an EXISTS as a table of this name, and what columns of the query around
-/// are equal to.
+/// The distinct rows of the subquery of an IN or an EXISTS as a table of this name, and what columns of the query
+/// around are equal to.
 fn distinct_rows(conjunct: &ast::Expr, name: &str) -> Option<(ast::TableFactor, Vec<ast::Expr>)> {
     let (subquery, select, pairs) = match conjunct {
         ast::Expr::Nested(inner) => return distinct_rows(inner, name),
