@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::SchemaRef;
 use sheaf_storage::Direction;
-use sheaf_table::{RowView, Table};
+use sheaf_table::{RowRun, Table};
 
 use crate::arrow_types::projected_schema;
 use crate::batch::materialize::ColumnBuilder;
@@ -173,16 +173,8 @@ impl BatchAssembler {
             )),
             _ => None,
         };
-        let long_columns = || LongColumns {
-            table: Arc::clone(table),
-            columns: builders
-                .iter()
-                .filter_map(ColumnBuilder::row_string)
-                .collect(),
-            most_bytes: batch.string_bytes,
-        };
-        let long_values = table.definition.overflow.is_some().then(long_columns);
-        let long_values = long_values.filter(|long| !long.columns.is_empty());
+        let strings = builders.iter().filter_map(ColumnBuilder::row_string);
+        let long_values = LongColumns::new(table, strings, batch.string_bytes);
         let encoded = match (
             condition.and_then(|condition| condition.encoded.as_ref()),
             source,
@@ -269,13 +261,12 @@ impl BatchAssembler {
         &self,
         mut rows: impl Iterator<Item = &'r [u8]>,
     ) -> Result<bool> {
-        if !self.reads_long_values() {
+        let Some(long) = &self.long_values else {
             return Ok(false);
-        }
+        };
         rows.try_fold(false, |found, row| {
             let view = self.table.row_layout.view(row)?;
-            let is_long = |builder: &ColumnBuilder| builder.is_long_in(view);
-            Ok(found || self.builders.iter().any(is_long))
+            Ok(found || long.of_row(&view).any(|column| view.is_overflow(column)))
         })
     }
 
@@ -327,9 +318,9 @@ impl BatchAssembler {
         tally: &mut ScanCounters,
     ) -> Result<usize> {
         let table = self.table.clone();
-        let mut views = Vec::with_capacity(run.count);
+        let mut views = RowRun::with_capacity(&table.row_layout, run.count);
         for row in run.rows {
-            views.push(table.row_layout.view(row)?);
+            views.push(row)?;
         }
         let mut selection = std::mem::take(&mut self.selection);
         select_all(&mut selection, views.len(), direction);
@@ -342,9 +333,7 @@ impl BatchAssembler {
         if selection.len() == views.len() && direction == Direction::Forward {
             self.append_views(&table, &views)?;
         } else {
-            let selected: Vec<RowView<'_>> =
-                selection.iter().map(|&row| views[row as usize]).collect();
-            self.append_views(&table, &selected)?;
+            self.append_views(&table, &views.selected(&selection))?;
         }
         if self.delivers_key {
             for builder in &mut self.builders {
@@ -361,7 +350,7 @@ impl BatchAssembler {
         Ok(walked)
     }
 
-    fn append_views(&mut self, table: &TableSnapshot, views: &[RowView<'_>]) -> Result<()> {
+    fn append_views(&mut self, table: &TableSnapshot, views: &RowRun<'_>) -> Result<()> {
         for builder in &mut self.builders {
             if !builder.is_clustered_key() {
                 builder.append_rows(table, views)?;

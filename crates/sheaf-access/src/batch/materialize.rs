@@ -4,6 +4,8 @@
 //! and a tight loop then loads, shifts and stores one number per row. Nothing is allocated per row: the buffers that
 //! become arrays are allocated once per batch, at their final size.
 //!
+//! A column that no row of a run has, as it was added later, is one value for all of them: it is read once, and repeated.
+//!
 //! Strings become Utf8View, and JSON values BinaryView: up to 12 bytes lie in the view itself, longer ones are copied
 //! once into the batch's buffer.
 
@@ -18,13 +20,13 @@ use arrow::array::{
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 use sheaf_memory::LONG_VALUE_BYTES;
-use sheaf_table::{KeyLayout, RowView, TableError};
+use sheaf_table::{KeyLayout, RowRun, RowView, SegmentRows, TableError};
 use sheaf_types::ColumnType;
 use sheaf_types::labels::text_of_number;
 use sheaf_types::temporal::TimeZone;
 
 use crate::arrow_types::arrow_type;
-use crate::condition::columns::{ColumnSource, NumberKind, Place, rows_of_segment};
+use crate::condition::columns::{ColumnSource, NumberKind, Place};
 use crate::condition::fixed_width_loads::{
     load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide,
 };
@@ -298,6 +300,51 @@ impl Values {
         Ok(())
     }
 
+    /// Appends the last value so many times.
+    ///
+    /// # Errors
+    /// As [`push_string`](Self::push_string).
+    fn repeat_last(&mut self, more: usize) -> Result<()> {
+        fn repeat<T: Copy>(values: &mut Vec<T>, more: usize) {
+            if let Some(last) = values.last().copied() {
+                values.resize(values.len() + more, last);
+            }
+        }
+        match self {
+            Self::Int8(values) => repeat(values, more),
+            Self::Int16(values) => repeat(values, more),
+            Self::Int32(values) | Self::Date(values) => repeat(values, more),
+            Self::Int64(values)
+            | Self::Time(values)
+            | Self::DateTime(values)
+            | Self::Timestamp { values, .. } => repeat(values, more),
+            Self::UInt8(values) => repeat(values, more),
+            Self::UInt16(values) => repeat(values, more),
+            Self::UInt32(values) => repeat(values, more),
+            Self::UInt64(values) => repeat(values, more),
+            Self::Float32(values) => repeat(values, more),
+            Self::Float64(values) => repeat(values, more),
+            Self::Decimal { values, .. } => repeat(values, more),
+            Self::Enum { views, .. } => repeat(views, more),
+            // The bytes of a long string are there once.
+            Self::Set { views, .. } | Self::Text(views) | Self::Json(views) => {
+                repeat(&mut views.views, more);
+            }
+            Self::Binary { bytes, ends } => {
+                let last = ends.len().saturating_sub(1);
+                let start = last
+                    .checked_sub(1)
+                    .map_or(0, |before| ends[before] as usize);
+                let value = bytes[start..].to_vec();
+                for _ in 0..more {
+                    bytes.extend_from_slice(&value);
+                    ends.push(end_of(bytes)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// As [`push_string`](Self::push_string), of a string of so many bytes that `append` appends.
     fn push_long(
         &mut self,
@@ -434,12 +481,6 @@ impl ColumnBuilder {
         matches!(self.source.place, Place::RowString).then_some(self.source.column)
     }
 
-    /// Whether the row has a reference instead of the column's value.
-    pub(crate) fn is_long_in(&self, row: RowView<'_>) -> bool {
-        self.row_string()
-            .is_some_and(|column| row.is_overflow(column))
-    }
-
     /// Whether this is the clustered key of rows, which [`append_keys`](Self::append_keys) takes.
     pub(crate) fn is_clustered_key(&self) -> bool {
         matches!(self.source.place, Place::ClusteredKey)
@@ -451,14 +492,32 @@ impl ColumnBuilder {
     }
 
     /// Appends the column of some rows.
-    pub(crate) fn append_rows(
-        &mut self,
-        table: &TableSnapshot,
-        rows: &[RowView<'_>],
-    ) -> Result<()> {
-        let (segment, column) = self.source.segment;
-        let rows = rows_of_segment(rows, segment);
-        let rows = &*rows;
+    pub(crate) fn append_rows(&mut self, table: &TableSnapshot, run: &RowRun<'_>) -> Result<()> {
+        if run.is_empty() {
+            return Ok(());
+        }
+        match run.segment(self.source.segment.0) {
+            SegmentRows::Each(rows) => self.append_each(table, rows),
+            SegmentRows::Same(row) => {
+                self.append_each(table, &[row])?;
+                self.repeat_last(row, run.len() - 1)
+            }
+        }
+    }
+
+    /// Appends the value of this row, which was appended just now, so many times.
+    fn repeat_last(&mut self, row: RowView<'_>, more: usize) -> Result<()> {
+        match self.source.null_bit {
+            Some((byte, mask)) if row.bytes()[byte] & mask != 0 => self.nulls.append_n_nulls(more),
+            Some(_) => self.nulls.append_n_non_nulls(more),
+            None => {}
+        }
+        self.values.repeat_last(more)
+    }
+
+    /// Appends the column of some rows: of the column's segment.
+    fn append_each(&mut self, table: &TableSnapshot, rows: &[RowView<'_>]) -> Result<()> {
+        let column = self.source.segment.1;
         match self.source.null_bit {
             Some((byte, mask)) if rows.iter().any(|row| row.bytes()[byte] & mask != 0) => {
                 rows.iter()

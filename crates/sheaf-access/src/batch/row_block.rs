@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sheaf_storage::LeafEntries;
-use sheaf_table::Table;
+use sheaf_table::{RowView, Table};
 
 use crate::keys::byte_strings::ByteStrings;
 
@@ -24,21 +24,51 @@ pub(crate) struct RowBlock {
 /// Columns whose values may be outside of the rows, and are read when the rows are worked off.
 #[derive(Clone)]
 pub(crate) struct LongColumns {
-    pub(crate) table: Arc<Table>,
-    pub(crate) columns: Vec<usize>,
+    table: Arc<Table>,
+    /// Those that all rows have.
+    columns: Vec<usize>,
+    /// And those that were added later.
+    later_columns: Vec<usize>,
     /// A block with so many bytes of them is full.
     pub(crate) most_bytes: usize,
 }
 
 impl LongColumns {
+    /// `None`: there are none.
+    pub(crate) fn new(
+        table: &Arc<Table>,
+        columns: impl Iterator<Item = usize>,
+        most_bytes: usize,
+    ) -> Option<LongColumns> {
+        table.definition.overflow.as_ref()?;
+        let is_of_first = |column: &usize| table.row_layout.segment_of(*column).0 == 0;
+        let (columns, later_columns): (Vec<usize>, Vec<usize>) = columns.partition(is_of_first);
+        let is_any = !columns.is_empty() || !later_columns.is_empty();
+        is_any.then(|| LongColumns {
+            table: Arc::clone(table),
+            columns,
+            later_columns,
+            most_bytes,
+        })
+    }
+
     /// Bytes of a row's values that are outside of it.
     pub(crate) fn bytes_of(&self, row: &[u8]) -> usize {
         // What is wrong with the row is found when it is read.
         let view = self.table.row_layout.view(row).ok();
-        let columns = self.columns.iter();
         view.map_or(0, |view| {
-            columns.map(|&column| view.long_bytes(column)).sum()
+            let columns = self.of_row(&view);
+            columns.map(|column| view.long_bytes(column)).sum()
         })
+    }
+
+    /// The columns whose values may be outside of this row. What a row has instead of a later segment is short.
+    pub(crate) fn of_row<'s>(&'s self, row: &RowView<'_>) -> impl Iterator<Item = usize> + use<'s> {
+        let later: &[usize] = match self.later_columns.is_empty() || row.is_of_first_segment() {
+            true => &[],
+            false => &self.later_columns,
+        };
+        self.columns.iter().chain(later).copied()
     }
 }
 

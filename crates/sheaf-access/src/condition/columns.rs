@@ -1,9 +1,7 @@
 //! Where a condition or a projection finds a column: in the rows, or in the entries of an index.
 
-use std::borrow::Cow;
-
 use arrow::datatypes::DataType;
-use sheaf_table::{KeyLayout, PartKind, RowView, Table};
+use sheaf_table::{KeyLayout, PartKind, Table};
 use sheaf_types::{ColumnType, temporal::TimeZone};
 
 use crate::arrow_types::{CLUSTERED_KEY_TYPE, arrow_type};
@@ -115,17 +113,6 @@ impl ColumnSource {
             null_bit,
             segment,
         })
-    }
-}
-
-/// The rows, or a later segment of each of them, for what looks at their bytes.
-pub(crate) fn rows_of_segment<'v, 'r>(
-    rows: &'v [RowView<'r>],
-    segment: usize,
-) -> Cow<'v, [RowView<'r>]> {
-    match segment {
-        0 => Cow::Borrowed(rows),
-        later => Cow::Owned(RowView::segments(rows, later)),
     }
 }
 

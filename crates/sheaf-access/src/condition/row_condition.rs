@@ -5,12 +5,10 @@
 //! bytes. A string is compared as it is stored, or by its sort key, with a memo of the last verdicts. Two comparisons
 //! of one column, as BETWEEN gives them, become one range.
 
-use sheaf_table::{RowView, Table};
+use sheaf_table::{RowRun, RowView, SegmentRows, Table};
 use sheaf_types::{Collation, ColumnType, Value};
 
-use crate::condition::columns::{
-    ColumnSource, NumberKind, Place, Source, rows_of_segment, scale_of,
-};
+use crate::condition::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
 use crate::condition::encoded::{
     BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
 };
@@ -78,7 +76,7 @@ impl RowCondition {
     pub(crate) fn retain(
         &mut self,
         table: &TableSnapshot,
-        rows: &[RowView<'_>],
+        rows: &RowRun<'_>,
         selection: &mut Vec<u32>,
     ) -> Result<()> {
         self.tests.retain(selection, &mut |test, selection| {
@@ -326,12 +324,30 @@ impl RowTest {
     fn retain(
         &mut self,
         table: &TableSnapshot,
+        run: &RowRun<'_>,
+        selection: &mut Vec<u32>,
+    ) -> Result<()> {
+        match run.segment(self.segment.0) {
+            SegmentRows::Each(rows) => self.retain_each(table, rows, selection)?,
+            SegmentRows::Same(row) => {
+                let mut first = vec![0];
+                self.retain_each(table, &[row], &mut first)?;
+                if first.is_empty() {
+                    selection.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the rows that pass: of the column's segment.
+    fn retain_each(
+        &mut self,
+        table: &TableSnapshot,
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
     ) -> Result<()> {
-        let (segment, column) = self.segment;
-        let rows = rows_of_segment(rows, segment);
-        let rows = &*rows;
+        let column = self.segment.1;
         if let Some((byte, mask)) = self.null_bit {
             let null_passes = matches!(self.kind, TestKind::IsNull);
             retain(selection, |row| {

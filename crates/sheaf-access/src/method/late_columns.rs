@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use sheaf_storage::{PointReader, ReadView};
-use sheaf_table::Table;
+use sheaf_table::{RowRun, Table};
 
 use crate::batch::materialize::ColumnBuilder;
 use crate::condition::columns::{ColumnSource, Source};
@@ -62,9 +62,10 @@ impl LateColumns {
                 let missing = format!("a row of {table} that was read is not there any more");
                 return Err(AccessError::Unsupported(missing));
             };
-            let row = self.table.row_layout.view(row)?;
+            let mut run = RowRun::with_capacity(&self.table.row_layout, 1);
+            run.push(row)?;
             for builder in &mut self.builders {
-                builder.append_rows(&self.table, &[row])?;
+                builder.append_rows(&self.table, &run)?;
             }
             count += 1;
             let bytes = self.builders.iter().map(ColumnBuilder::string_bytes);

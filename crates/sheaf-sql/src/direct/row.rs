@@ -119,8 +119,15 @@ impl Item {
     }
 
     pub(super) fn cell<'a>(&'a self, row: &RowView<'a>) -> Cell<'a> {
-        let column = self.column;
-        if matches!(self.kind, Kind::Computed(_)) || row.is_null(column) {
+        match self.kind {
+            Kind::Computed(_) => Cell::Null,
+            _ => self.cell_at(row.located(self.column)),
+        }
+    }
+
+    /// The value in this column of a row.
+    fn cell_at<'a>(&'a self, (row, column): (RowView<'a>, usize)) -> Cell<'a> {
+        if row.is_null(column) {
             return Cell::Null;
         }
         match &self.kind {
@@ -148,10 +155,25 @@ impl Item {
     }
 }
 
+/// For each item what rows have in it that were written before its column was added, if it was. Empty: no column was.
+pub(super) fn cells_of_old_rows<'a>(table: &'a Table, items: &'a [Item]) -> Vec<Option<Cell<'a>>> {
+    let layout = &table.row_layout;
+    if !layout.has_later_segments() {
+        return Vec::new();
+    }
+    let cell = |item: &'a Item| match item.is_made_of_bits() {
+        true => None,
+        false => Some(item.cell_at(layout.in_old_rows(item.stored()?)?)),
+    };
+    items.iter().map(cell).collect()
+}
+
 /// A row of the table as a row of the result.
 pub(super) struct ResultRow<'a> {
     row: RowView<'a>,
     items: &'a [Item],
+    /// The values that are known of such a row, by item; empty: none are.
+    known: &'a [Option<Cell<'a>>],
     /// For each item its value, if the row only refers to it or has the bits of a SET. Empty: the row has all values.
     long: &'a [Option<Vec<u8>>],
     /// What expressions are computed to.
@@ -159,20 +181,24 @@ pub(super) struct ResultRow<'a> {
 }
 
 impl<'a> ResultRow<'a> {
-    /// `long` keeps what has to be read from elsewhere.
+    /// `old`: what [old rows have](cells_of_old_rows). `long` keeps what has to be read from elsewhere.
     pub(super) fn new(
         (table, view): (&Table, &ReadView),
         row: RowView<'a>,
-        items: &'a [Item],
+        (items, old): (&'a [Item], &'a [Option<Cell<'a>>]),
         long: &'a mut Vec<Option<Vec<u8>>>,
         computed: &'a [ArrayRef],
     ) -> Result<ResultRow<'a>> {
         long.clear();
+        let known: &[Option<Cell<'a>>] = match old.is_empty() || !row.is_of_first_segment() {
+            true => &[],
+            false => old,
+        };
+        // What is known is short.
+        let is_known = |at: usize| known.get(at).is_some_and(Option::is_some);
         let is_long = |item: &Item| item.stored().is_some_and(|column| row.is_overflow(column));
-        if items
-            .iter()
-            .any(|item| item.is_made_of_bits() || is_long(item))
-        {
+        let mut all = items.iter().enumerate();
+        if all.any(|(at, item)| item.is_made_of_bits() || (!is_known(at) && is_long(item))) {
             for item in items {
                 long.push(match item.stored() {
                     Some(_) if item.is_made_of_bits() => item.text_of_bits(&row),
@@ -184,6 +210,7 @@ impl<'a> ResultRow<'a> {
         Ok(ResultRow {
             row,
             items,
+            known,
             long,
             computed,
         })
@@ -192,6 +219,9 @@ impl<'a> ResultRow<'a> {
 
 impl CellRow for ResultRow<'_> {
     fn cell(&self, column: usize) -> Cell<'_> {
+        if let Some(Some(cell)) = self.known.get(column) {
+            return *cell;
+        }
         let item = &self.items[column];
         match self.long.get(column) {
             Some(Some(bytes)) => item.cell_beside(bytes),

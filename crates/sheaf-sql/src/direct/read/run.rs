@@ -12,7 +12,7 @@ use super::send::{Output, Shape};
 use super::{MAX_WALKED_ROWS, Read, Ready, Shown, Way};
 use crate::direct::aggregate::Totals;
 use crate::direct::order::Sorter;
-use crate::direct::row::RowReader;
+use crate::direct::row::{RowReader, cells_of_old_rows};
 use crate::direct::select_list::Spelled;
 use crate::error::Result;
 use crate::session::result::ResultSink;
@@ -212,6 +212,7 @@ impl Session {
         let mut output = Output {
             shape: &shape,
             items,
+            old: cells_of_old_rows(table, items),
             table,
             view: &open.view,
             sink: &mut *sink,

@@ -11,12 +11,12 @@ use sheaf_table::{RowView, Table};
 use super::{Read, Shown};
 use crate::direct::expression::Evaluator;
 use crate::direct::order::Sorter;
-use crate::direct::row::{Item, ResultRow, value_of};
+use crate::direct::row::{Item, ResultRow, cells_of_old_rows, value_of};
 use crate::direct::select_list::ShownColumns;
 use crate::error::Result;
 use crate::events::thread_work::{self, Work};
 use crate::session::Session;
-use crate::session::result::{ColumnMeta, ResultSink};
+use crate::session::result::{Cell, ColumnMeta, ResultSink};
 
 impl Session {
     /// Sends rows that have waited in memory, in the order that the read wants.
@@ -45,6 +45,7 @@ impl Session {
         let mut output = Output {
             shape,
             items,
+            old: cells_of_old_rows(table, items),
             table,
             view,
             sink: &mut *sink,
@@ -121,6 +122,8 @@ impl Shape<'_> {
 pub(super) struct Output<'a> {
     pub(super) shape: &'a Shape<'a>,
     pub(super) items: &'a [Item],
+    /// What [old rows have](cells_of_old_rows).
+    pub(super) old: Vec<Option<Cell<'a>>>,
     pub(super) table: &'a Arc<Table>,
     pub(super) view: &'a ReadView,
     pub(super) sink: &'a mut dyn ResultSink,
@@ -146,7 +149,8 @@ impl Output<'_> {
         }
         let from = (self.table.as_ref(), self.view);
         self.shape.compute(from, &row, &mut self.computed)?;
-        let row = ResultRow::new(from, row, self.items, &mut self.long, &self.computed)?;
+        let items = (self.items, self.old.as_slice());
+        let row = ResultRow::new(from, row, items, &mut self.long, &self.computed)?;
         self.sink.row(self.shape.columns(), &row)?;
         self.sent += 1;
         self.left -= 1;

@@ -16,6 +16,7 @@
 //! [`RowShape`](crate::definition::row_shape::RowShape) says how. A [`RowLayout`] of columns in their order is one
 //! segment.
 
+mod run;
 mod segments;
 
 use sheaf_types::column_type::Sign;
@@ -28,6 +29,8 @@ use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
 
 use segments::Segment;
+
+pub use run::{RowRun, SegmentRows};
 
 /// Set in the end of a variable column that is a reference.
 const OVERFLOW_BIT: u16 = 1 << 15;
@@ -488,7 +491,7 @@ impl RowLayout {
             layout: self,
             bytes,
         };
-        if bytes.len() < self.heap || self.heap + view.end(self.variable) != bytes.len() {
+        if !view.is_of_first_segment() {
             view.check_segments()?;
         }
         Ok(view)
@@ -709,9 +712,26 @@ impl<'a> RowView<'a> {
         columns.any(|column| self.is_overflow(column)) || self.dropped_references().next().is_some()
     }
 
+    /// Where the column is: the row itself, or a later segment as a row of its own, and the column's number there. What
+    /// looks at a column several times walks to it once.
+    #[inline]
+    pub fn located(&self, column: usize) -> (RowView<'a>, usize) {
+        let slot = &self.layout.slots[column];
+        match slot.segment {
+            0 => (*self, column),
+            _ => self.later(slot),
+        }
+    }
+
     /// The column's value; the reference's bytes for an overflow column.
     #[inline]
     pub fn value_ref(&self, column: usize) -> ValueRef<'a> {
+        let (row, column) = self.located(column);
+        row.value_in_first(column)
+    }
+
+    #[inline]
+    fn value_in_first(&self, column: usize) -> ValueRef<'a> {
         if self.is_null(column) {
             return ValueRef::Null;
         }

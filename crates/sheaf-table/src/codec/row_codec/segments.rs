@@ -113,6 +113,28 @@ impl RowLayout {
         }
     }
 
+    /// Whether rows may end before some of the columns.
+    pub fn has_later_segments(&self) -> bool {
+        self.segments.len() > 1
+    }
+
+    /// Where rows have a column that end before it, [as a row](RowView::located); `None`: no row does.
+    pub fn in_old_rows(&self, column: usize) -> Option<(RowView<'_>, usize)> {
+        let slot = &self.slots[column];
+        let instead = self.instead_of(usize::from(slot.segment))?;
+        Some((instead, usize::from(slot.field)))
+    }
+
+    /// What rows have that end before a later segment; `None`: there is no such segment.
+    #[inline]
+    pub(super) fn instead_of(&self, number: usize) -> Option<RowView<'_>> {
+        let segment = self.segments.get(number).filter(|_| number > 0)?;
+        Some(RowView {
+            layout: &segment.layout,
+            bytes: &segment.initial,
+        })
+    }
+
     /// [`encode`](Self::encode) of a row of several segments.
     pub(super) fn encode_segments<'v>(
         &self,
@@ -222,21 +244,36 @@ impl<'a> RowView<'a> {
     /// Error if the row does not end behind one of its segments.
     #[inline(never)]
     pub(super) fn check_segments(&self) -> Result<()> {
+        self.each_segment_end(|_| {})
+    }
+
+    /// Whether the row ends where its first segment does.
+    #[inline(always)]
+    pub fn is_of_first_segment(&self) -> bool {
+        let RowLayout { heap, variable, .. } = *self.layout;
+        self.bytes.len() >= heap && heap + self.end(variable) == self.bytes.len()
+    }
+
+    /// Gives the end of each segment to `each`.
+    ///
+    /// # Errors
+    /// `Corrupt` if the row does not end behind one of them.
+    pub(super) fn each_segment_end(&self, mut each: impl FnMut(usize)) -> Result<()> {
         if self.layout.segments.is_empty() || self.bytes.len() < self.layout.heap {
             return Err(self.does_not_end());
         }
         let mut at = self.layout.heap + self.end(self.layout.variable);
+        each(at);
         for segment in &self.layout.segments[1..] {
-            match self.bytes.get(at..) {
-                Some([]) => return Ok(()),
-                Some(rest) => {
-                    at += segment
-                        .layout
-                        .length_in(rest)
-                        .ok_or_else(|| self.does_not_end())?
-                }
-                None => return Err(self.does_not_end()),
+            let Some(rest) = self.bytes.get(at..) else {
+                return Err(self.does_not_end());
+            };
+            if rest.is_empty() {
+                return Ok(());
             }
+            let length = segment.layout.length_in(rest);
+            at += length.ok_or_else(|| self.does_not_end())?;
+            each(at);
         }
         match at == self.bytes.len() {
             true => Ok(()),
@@ -248,37 +285,10 @@ impl<'a> RowView<'a> {
     /// have instead.
     #[inline]
     pub fn segment(&self, number: usize) -> RowView<'a> {
-        match self.instead_of(number) {
+        match self.layout.instead_of(number) {
             Some(instead) => self.segment_or(number, instead),
             None => *self,
         }
-    }
-
-    /// [`segment`](Self::segment) of each of these rows, which are of one layout.
-    pub fn segments(rows: &[RowView<'a>], number: usize) -> Vec<RowView<'a>> {
-        let Some(first) = rows.first() else {
-            return Vec::new();
-        };
-        let layout = first.layout;
-        let Some(instead) = first.instead_of(number) else {
-            return rows.to_vec();
-        };
-        let of_layout = |row: &RowView<'a>| {
-            debug_assert!(std::ptr::eq(row.layout, layout));
-            let bytes = row.bytes;
-            RowView { layout, bytes }.segment_or(number, instead)
-        };
-        rows.iter().map(of_layout).collect()
-    }
-
-    /// What rows have that end before a later segment; `None`: there is no such segment.
-    #[inline]
-    fn instead_of(&self, number: usize) -> Option<RowView<'a>> {
-        let segment = self.layout.segments.get(number).filter(|_| number > 0)?;
-        Some(RowView {
-            layout: &segment.layout,
-            bytes: &segment.initial,
-        })
     }
 
     #[inline]
@@ -350,6 +360,7 @@ mod tests {
     use sheaf_types::{ColumnType, Value};
 
     use super::*;
+    use crate::codec::row_codec::{RowRun, SegmentRows};
 
     const TYPES: &[&str] = &[
         "int",
@@ -464,10 +475,36 @@ mod tests {
             }
         }
 
+        /// As [`verify`](Self::verify), of all rows and of some at a time.
+        fn verify_runs(&self, layout: &RowLayout) {
+            let mut run = RowRun::with_capacity(layout, self.rows.len());
+            for (bytes, _) in &self.rows {
+                run.push(bytes).unwrap();
+            }
+            let all: Vec<u32> = (0..self.rows.len() as u32).collect();
+            let some: Vec<u32> = all.iter().rev().step_by(2).copied().collect();
+            let selected = run.selected(&some);
+            for (run, rows) in [(&run, &all), (&selected, &some)] {
+                assert_eq!(run.len(), rows.len());
+                for (column, definition) in self.columns.iter().enumerate() {
+                    let (segment, field) = layout.segment_of(column);
+                    for (at, row) in rows.iter().enumerate() {
+                        let view = match run.segment(segment) {
+                            SegmentRows::Each(views) => views[at],
+                            SegmentRows::Same(view) => view,
+                        };
+                        let expected = &self.rows[*row as usize].1[column];
+                        assert_eq!(view.value(field, &definition.ty), *expected);
+                    }
+                }
+            }
+        }
+
         fn verify(&self) {
             let column = |at: usize| self.columns.get(at).map(|of| (&of.ty, of.nullable));
             assert!(self.shape.is_of(self.columns.len()) && self.shape.fits(column));
             let layout = self.layout();
+            self.verify_runs(&layout);
             for (bytes, values) in &self.rows {
                 let row = layout.view(bytes).unwrap();
                 for (column, value) in values.iter().enumerate() {
@@ -532,6 +569,37 @@ mod tests {
             layout.encode(value, &[], 4_000, row).unwrap();
         }
         assert_eq!(rows[0], rows[1]);
+    }
+
+    #[test]
+    fn a_segment_that_no_row_of_a_run_has_is_one_for_all() {
+        let int = |name: &str| Column::new(name, ColumnType::parse("int").unwrap(), true);
+        let columns = ["a", "b"].map(int);
+        let mut shape = RowShape::plain(1);
+        let (position, initial) = (1, Value::Int(7));
+        shape
+            .segments
+            .push(vec![RowField::Column { position, initial }]);
+        let layout = RowLayout::of_shape(&columns, &shape);
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let value = |_: usize| ValueRef::Int(1);
+        RowLayout::new(&columns[..1])
+            .encode(value, &[], 100, &mut old)
+            .unwrap();
+        layout.encode(value, &[], 100, &mut new).unwrap();
+        let mut run = RowRun::with_capacity(&layout, 3);
+        run.push(&old).unwrap();
+        run.push(&old).unwrap();
+        assert!(matches!(run.segment(1), SegmentRows::Same(row) if row.get_i64(0) == 7));
+        run.push(&new).unwrap();
+        let numbers = |run: &RowRun<'_>| match run.segment(1) {
+            SegmentRows::Each(rows) => rows.iter().map(|row| row.get_i64(0)).collect(),
+            SegmentRows::Same(_) => Vec::new(),
+        };
+        assert_eq!(numbers(&run), [7, 7, 1]);
+        assert_eq!(numbers(&run.selected(&[2, 0])), [1, 7]);
+        assert!(numbers(&run.selected(&[0])).is_empty());
+        assert!(run.push(&new[..new.len() - 1]).is_err());
     }
 
     #[test]
