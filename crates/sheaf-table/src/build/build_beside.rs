@@ -32,6 +32,9 @@
 //! next attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody
 //! waiting.
 //!
+//! **Steps.** A transaction of the build is short, in rows, in bytes and in time: what others need of the log, of memory
+//! for old versions and of the processor is never taken for long ([`Step`]).
+//!
 //! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If rounds
 //! do not become shorter, changes [are slowed](crate::build::keeping_up), more and more, until they do. The last moment
 //! is bounded by the time that it will take.
@@ -46,13 +49,13 @@ use sheaf_storage::{ReadView, Storage, Transaction};
 use crate::build::external_sort::{ExternalSort, SortedEntries};
 use crate::build::keeping_up::{FinishedRound, KeepingUp, Stretch, Work};
 use crate::error::{Result, TableError};
-use crate::lock::table_lock::{ExclusiveLock, LockRequest, WriterLock};
+use crate::lock::table_lock::{ExclusiveLock, LockRequest, ShownWait, WriterLock};
 use crate::progress::Progress;
 use crate::table::Table;
 use crate::table::touched_rows::{NotingRows, entry_bytes};
 
 /// How long an attempt to lock all others out takes at first.
-const FIRST_ATTEMPT: Duration = Duration::from_millis(50);
+const FIRST_ATTEMPT: Duration = Duration::from_millis(20);
 /// And later: this part of what the build has waited so far. Beside transactions that overlap, no shorter attempt finds
 /// a moment without them.
 const ATTEMPT_SHARE: u32 = 20;
@@ -65,8 +68,12 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 pub(crate) const WORK_BETWEEN_CHECKS: Duration = Duration::from_millis(10);
 /// The sorts of a round that are there at a time share the memory.
 const SORTS_OF_ROUND: usize = 4;
-/// Rows of a round that one transaction of the build brings to the trees.
-pub(crate) const ROWS_PER_TRANSACTION: usize = 1_000;
+/// A transaction of the build ends after so many rows of a round,
+const STEP_ROWS: u64 = 1_000;
+/// after so many bytes of rows: each is in the log twice, and room is kept there to roll them back,
+const STEP_BYTES: usize = 1 << 20;
+/// or after so long.
+const STEP_TIME: Duration = Duration::from_millis(20);
 
 /// What the build does while it waits, in MySQL's words.
 pub(crate) const WAITING: &str = "Waiting for table metadata lock";
@@ -167,11 +174,47 @@ pub(crate) struct BuildBeside<'a, T> {
 /// Rows that are being brought.
 struct Round {
     view: ReadView,
-    transaction: Option<Transaction>,
-    /// Rows that the transaction has brought.
-    changes: usize,
+    step: Option<Step>,
     /// All rows that were brought.
     brought: u64,
+}
+
+/// A transaction of the build, and what it has done so far.
+pub(crate) struct Step {
+    pub(crate) transaction: Transaction,
+    began: Instant,
+    rows: u64,
+    inserted_bytes: usize,
+}
+
+impl Step {
+    pub(crate) fn begin(storage: &Arc<Storage>) -> Step {
+        Step {
+            transaction: storage.begin_transaction(),
+            began: Instant::now(),
+            rows: 0,
+            inserted_bytes: 0,
+        }
+    }
+
+    /// A row has been brought, of so many bytes that are new.
+    pub(crate) fn brought(&mut self, inserted_bytes: usize) {
+        self.rows += 1;
+        self.inserted_bytes += inserted_bytes;
+    }
+
+    /// Whether it is to [end](Self::end).
+    pub(crate) fn is_long(&self) -> bool {
+        self.rows >= STEP_ROWS
+            || self.inserted_bytes + self.transaction.bytes() >= STEP_BYTES
+            || self.began.elapsed() >= STEP_TIME
+    }
+
+    /// Commits it. Returns how many rows it has brought.
+    pub(crate) fn end(self) -> Result<u64> {
+        self.transaction.commit()?;
+        Ok(self.rows)
+    }
 }
 
 impl<'a, T: BesideTarget> BuildBeside<'a, T> {
@@ -271,7 +314,8 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
 
     /// Others change rows at the pace that has been found.
     fn set_pace(&self) {
-        self.noting.slow_down(self.keeping_up.pace());
+        let longest = self.keeping_up.longest_wait();
+        self.noting.slow_down(self.keeping_up.pace(), longest);
     }
 
     /// Waits for a while for transactions that keep rows from being looked at for good. Returns how long it was.
@@ -325,8 +369,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         self.target.begin_round(later);
         let mut round = Round {
             view,
-            transaction: None,
-            changes: 0,
+            step: None,
             brought: 0,
         };
         let mut again = ExternalSort::new(space, self.sort_bytes);
@@ -369,8 +412,8 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             again.push(&key, mark)?;
             again_bytes += entry_bytes(&key);
         }
-        if let Some(transaction) = round.transaction {
-            transaction.commit()?;
+        if let Some(step) = round.step {
+            step.end()?;
         }
         let end = RoundEnd {
             storage: self.storage,
@@ -413,20 +456,16 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             before: seen(was_there, &self.built, before.as_slice()),
             after: seen(is_there, &round.view, after.as_slice()),
         };
-        let mut transaction = match round.transaction.take() {
-            Some(transaction) => transaction,
-            None => self.storage.begin_transaction(),
-        };
-        self.target.bring(&change, &mut transaction)?;
-        round.changes += 1;
+        let taken = round.step.take();
+        let mut step = taken.unwrap_or_else(|| Step::begin(self.storage));
+        self.target.bring(&change, &mut step.transaction)?;
+        step.brought(change.after.map_or(0, |row| row.bytes.len()));
         round.brought += 1;
-        if round.changes < ROWS_PER_TRANSACTION {
-            round.transaction = Some(transaction);
+        if !step.is_long() {
+            round.step = Some(step);
             return Ok(());
         }
-        transaction.commit()?;
-        self.progress.advance(round.changes as u64);
-        round.changes = 0;
+        self.progress.advance(step.end()?);
         self.check()
     }
 }
@@ -437,6 +476,8 @@ struct Attempts<'a> {
     request: LockRequest<'a>,
     /// The next one.
     pause: Duration,
+    /// From the first attempt that has failed on.
+    shown: Option<ShownWait<'a>>,
 }
 
 impl<'a> Attempts<'a> {
@@ -445,6 +486,7 @@ impl<'a> Attempts<'a> {
             writer,
             request,
             pause: FIRST_PAUSE,
+            shown: None,
         }
     }
 
@@ -462,6 +504,8 @@ impl<'a> Attempts<'a> {
         match self.writer.exclusive(slice) {
             Err(TableError::LockWaitTimeout) => {
                 progress.begin(WAITING, None);
+                let writer = self.writer;
+                self.shown.get_or_insert_with(|| writer.show_wait());
                 let found = self.pause(check)?;
                 self.pause = (self.pause * 2).min(LONGEST_PAUSE);
                 Ok(found)

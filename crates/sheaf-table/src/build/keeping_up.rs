@@ -3,7 +3,7 @@
 //! ```text
 //!   rounds become shorter   --> others go on as they like
 //!   they do not             --> others are slowed, more and more: from one change to the next
-//!   that does not help      --> the last moment may take longer, as others change so much at once
+//!   that does not help      --> the last moment may take longer, and others may wait longer for a change
 //! ```
 //!
 //! **All is measured by time.** A key of one table is looked at in some microseconds, and one whose row has long values
@@ -11,7 +11,8 @@
 //! at in a round before mostly belongs to a row that has not changed again: it counts for a part of a fresh one.
 //!
 //! **It ends, whatever others do.** A round that is no shorter than the one before makes them slower, or brings the
-//! limit of the last moment nearer to what is left. Both grow by doubling.
+//! limits nearer to what is needed: those of the last moment, and of a wait. All grow by doubling. They begin so that no
+//! statement about a row waits for more than 50 ms.
 //!
 //! The pace is lifted when the last moment is tried, and stays so if that fails: then the build waits for transactions
 //! to end, and a slower pace would keep them from it.
@@ -19,10 +20,14 @@
 use std::time::Duration;
 
 /// What is left may take so long when all others are locked out, at first.
-const LAST_MOMENT: Duration = Duration::from_millis(25);
+const LAST_MOMENT: Duration = Duration::from_millis(10);
+/// A change of others waits for no longer, at first. It is less than the pace, where several of them wait.
+const LONGEST_WAIT: Duration = Duration::from_millis(40);
+/// And at last.
+const LONGEST_WAIT_AT_LAST: Duration = Duration::from_millis(1_000);
 /// More may have come when they are: so many times as much.
 const GRACE: u32 = 2;
-/// After so many rounds that were not shorter the last moment may be twice as long.
+/// After so many rounds that were not shorter the last moment, and waits, may be twice as long.
 const STALE_ROUNDS: u32 = 2;
 /// Whether the build keeps up is looked at after each so many keys of a round, or so much time.
 const KEYS_OF_STRETCH: u64 = 4_096;
@@ -104,6 +109,8 @@ pub(crate) struct FinishedRound {
 pub(crate) struct KeepingUp {
     /// From one change of others to the next; 0: as they like.
     pace: Duration,
+    /// How long one of their changes may wait.
+    longest_wait: Duration,
     /// How long the last moment may take.
     moment: Duration,
     /// What a unit of work takes, as far as it is known.
@@ -118,6 +125,7 @@ impl KeepingUp {
     pub(crate) fn new() -> KeepingUp {
         KeepingUp {
             pace: Duration::ZERO,
+            longest_wait: LONGEST_WAIT,
             moment: LAST_MOMENT,
             unit_nanos: FIRST_UNIT_NANOS,
             last_round: None,
@@ -127,6 +135,11 @@ impl KeepingUp {
 
     pub(crate) fn pace(&self) -> Duration {
         self.pace
+    }
+
+    /// No change of others waits for longer.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.longest_wait
     }
 
     /// Others go on as they like.
@@ -178,6 +191,7 @@ impl KeepingUp {
         if self.stale == STALE_ROUNDS {
             self.stale = 0;
             self.moment = self.moment.saturating_mul(2);
+            self.longest_wait = (self.longest_wait * 2).min(LONGEST_WAIT_AT_LAST);
         }
     }
 
@@ -260,20 +274,17 @@ mod tests {
     #[test]
     fn the_last_moment_is_bounded_by_time_and_not_by_rows() {
         let mut keeping = KeepingUp::new();
-        assert!(keeping.is_few(fresh(1_000)) && !keeping.is_few(fresh(1_100)));
+        assert!(keeping.is_few(fresh(400)) && !keeping.is_few(fresh(450)));
         // A millisecond a row.
         keeping.after_round(&round(fresh(1_000), millis(1_000)), fresh(0));
-        assert!(keeping.is_few(fresh(25)) && !keeping.is_few(fresh(27)));
-        assert!(keeping.is_few_at_last(fresh(50)) && !keeping.is_few_at_last(fresh(54)));
+        assert!(keeping.is_few(fresh(10)) && !keeping.is_few(fresh(11)));
+        assert!(keeping.is_few_at_last(fresh(20)) && !keeping.is_few_at_last(fresh(21)));
         // Keys that were looked at before are less.
-        assert!(keeping.is_few(Work {
-            fresh: 0,
-            kept: 100
-        }));
+        assert!(keeping.is_few(Work { fresh: 0, kept: 40 }));
         // What few keys took says little.
         let mut keeping = KeepingUp::new();
         keeping.after_round(&round(fresh(1), millis(20)), fresh(0));
-        assert!(keeping.is_few(fresh(10)));
+        assert!(keeping.is_few(fresh(8)));
         // Nor do rows of a transaction that is still open.
         let mut keeping = KeepingUp::new();
         let open = FinishedRound {
@@ -282,8 +293,9 @@ mod tests {
         };
         (0..10).for_each(|_| keeping.after_round(&open, fresh(0)));
         assert!(!keeping.is_few(fresh(3_000)));
-        keeping.after_round(&round(fresh(3_000), millis(3)), fresh(0));
-        keeping.after_round(&round(fresh(3_000), millis(3)), fresh(0));
+        for _ in 0..3 {
+            keeping.after_round(&round(fresh(3_000), millis(3)), fresh(0));
+        }
         assert!(keeping.is_few(fresh(3_000)));
     }
 
@@ -297,7 +309,7 @@ mod tests {
         }
         assert_eq!(keeping.pace(), Duration::ZERO);
         assert_eq!(keeping.moment, LAST_MOMENT);
-        keeping.after_round(&round(fresh(20), millis(20)), fresh(20));
+        keeping.after_round(&round(fresh(8), millis(8)), fresh(8));
         assert_eq!(keeping.pace(), Duration::ZERO);
         // Nor for a transaction that does not end.
         for _ in 0..10 {
@@ -349,7 +361,9 @@ mod tests {
             assert!(rounds < 30);
         }
         assert_eq!(keeping.pace(), SLOWEST_PACE);
+        assert_eq!(keeping.longest_wait(), LONGEST_WAIT_AT_LAST);
         let mut keeping = KeepingUp::new();
+        assert_eq!(keeping.longest_wait(), LONGEST_WAIT);
         let mut missed = 0;
         while !keeping.is_few_at_last(fresh(1_000_000)) {
             keeping.missed();

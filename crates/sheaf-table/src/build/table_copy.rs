@@ -212,22 +212,47 @@ impl Conversion {
         converted
     }
 
+    /// Whether a column of the copy is computed of others.
+    pub(crate) fn computes(&self, column: usize) -> bool {
+        self.computed.contains(&column)
+    }
+
+    /// As [`convert_again`](Self::convert_again), of columns that are not [computed](Self::computes); all others are
+    /// NULL.
+    pub(crate) fn convert_some(
+        &mut self,
+        mut row: Vec<Value>,
+        columns: &[usize],
+    ) -> Result<Vec<Value>> {
+        let (issues, more) = (self.issues.len(), self.more_issues);
+        let mut converted = vec![Value::Null; self.new.len()];
+        let result = columns.iter().try_for_each(|column| {
+            converted[*column] = self.convert_column(*column, &mut row)?;
+            Ok(())
+        });
+        self.more_issues = more;
+        self.issues.truncate(issues);
+        result.map(|()| converted)
+    }
+
+    fn convert_column(&mut self, position: usize, row: &mut [Value]) -> Result<Value> {
+        match &self.sources[position] {
+            Source::Column(source) => {
+                let source = *source;
+                // Each is the source of one column.
+                let value = std::mem::take(&mut row[source]);
+                self.convert_value(source, position, value)
+            }
+            Source::Constant(value) => Ok(value.clone()),
+            Source::Nothing(problem) => Err(self.issue(position, problem.clone()).into()),
+        }
+    }
+
     pub(crate) fn convert(&mut self, mut row: Vec<Value>) -> Result<Vec<Value>> {
         self.rows += 1;
         let mut converted = Vec::with_capacity(self.new.len());
         for position in 0..self.new.len() {
-            converted.push(match &self.sources[position] {
-                Source::Column(source) => {
-                    let source = *source;
-                    // Each is the source of one column.
-                    let value = std::mem::take(&mut row[source]);
-                    self.convert_value(source, position, value)?
-                }
-                Source::Constant(value) => value.clone(),
-                Source::Nothing(problem) => {
-                    return Err(self.issue(position, problem.clone()).into());
-                }
-            });
+            converted.push(self.convert_column(position, &mut row)?);
         }
         if let Some(RowFill(fill)) = &self.fill
             && !self.computed.is_empty()

@@ -13,18 +13,21 @@
 //! a primary key, and what new columns hold must follow from the row: no AUTO_INCREMENT that begins, no expression that
 //! may give something else the next time. [`is_possible_beside`] says what is copied so.
 //!
+//! Of an old state only the key is converted, if the key is made of values alone: long values are not read for it.
+//!
 //! Rows that come meanwhile are converted, tested for CHECKs, and refused, like those that were there.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use sheaf_storage::{ReadView, Transaction, TreeId};
+use sheaf_types::Value;
 
 use crate::build::alter_options::AlterOptions;
 use crate::build::alteration::Alteration;
 use crate::build::altered_definition::AlteredDefinition;
 use crate::build::build_beside::{
-    BesideTarget, ROWS_PER_TRANSACTION, RoundEnd, RowChange, SeenRow, WORK_BETWEEN_CHECKS,
+    BesideTarget, RoundEnd, RowChange, SeenRow, Step, WORK_BETWEEN_CHECKS,
 };
 use crate::build::external_sort::ExternalSort;
 use crate::build::table_copy::Conversion;
@@ -63,6 +66,34 @@ pub(crate) fn is_possible_beside(
         && next.columns.iter().zip(&altered.sources).all(follows)
 }
 
+/// How the primary key of a row's copy follows from the row.
+struct KeyConversion {
+    /// Columns of the copy.
+    columns: Vec<usize>,
+    /// Columns of the table that they are made of.
+    sources: Vec<usize>,
+}
+
+impl KeyConversion {
+    /// `None`: it takes more than a conversion of values.
+    fn new(
+        new: &Table,
+        altered: &AlteredDefinition,
+        conversion: &Conversion,
+    ) -> Option<KeyConversion> {
+        let parts = &new.definition.primary.parts;
+        let columns: Vec<usize> = parts.iter().map(|part| part.column).collect();
+        if columns.iter().any(|column| conversion.computes(*column)) {
+            return None;
+        }
+        let sources = columns.iter().filter_map(|column| altered.sources[*column]);
+        Some(KeyConversion {
+            sources: sources.collect(),
+            columns,
+        })
+    }
+}
+
 /// See the [module](self).
 pub(crate) struct TableCopy {
     /// The table as the session sees it.
@@ -71,6 +102,8 @@ pub(crate) struct TableCopy {
     new: Table,
     pub(crate) state: Arc<TableState>,
     pub(crate) conversion: Conversion,
+    /// `None`: the primary key of a row's copy is computed.
+    key: Option<KeyConversion>,
     /// Keys of rows of the round that are there.
     arrivals: Option<ExternalSort>,
 }
@@ -104,6 +137,7 @@ impl TableCopy {
         )?;
         Ok(TableCopy {
             old: table.seen_in(zone),
+            key: KeyConversion::new(&new, altered, &conversion),
             new,
             state,
             conversion,
@@ -137,8 +171,21 @@ impl BesideTarget for TableCopy {
 
     fn bring(&mut self, change: &RowChange<'_>, transaction: &mut Transaction) -> Result<()> {
         if let Some(SeenRow { view, bytes }) = change.before {
-            let row = self.old.decode_row_at(view, &self.old.view(bytes)?)?;
-            let copied = self.conversion.convert_again(row)?;
+            let row = self.old.view(bytes)?;
+            let copied = match &self.key {
+                Some(key) => {
+                    let of_row = 0..self.old.definition.columns.len();
+                    let is_left_out =
+                        |column: &usize| row.is_overflow(*column) && !key.sources.contains(column);
+                    let left_out: Vec<usize> = of_row.filter(is_left_out).collect();
+                    let row = self.old.decode_row_without(view, &row, &left_out)?;
+                    self.conversion.convert_some(row, &key.columns)?
+                }
+                None => {
+                    let row = self.old.decode_row_at(view, &row)?;
+                    self.conversion.convert_again(row)?
+                }
+            };
             let key = self.new.encode_primary_key(&copied);
             if !self.new.delete(transaction, &key)? {
                 let detail = "the copy that is being made lacks a row";
@@ -160,8 +207,8 @@ impl BesideTarget for TableCopy {
         let mut is_left = arrivals.advance()?;
         let mut checked = Instant::now();
         while is_left {
-            let mut transaction = round.storage.begin_transaction();
-            for _ in 0..ROWS_PER_TRANSACTION {
+            let mut step = Step::begin(round.storage);
+            while is_left && !step.is_long() {
                 let (key, _) = arrivals.entry();
                 if !self.old.clustered.get_at(round.view, key, &mut bytes)? {
                     let detail = "a row is gone from a snapshot";
@@ -170,7 +217,9 @@ impl BesideTarget for TableCopy {
                 let row = self.old.view(&bytes)?;
                 let row = self.old.decode_row_at(round.view, &row)?;
                 let copied = self.conversion.convert(row)?;
-                self.new.insert_copied(&mut transaction, &copied)?;
+                self.new.insert_copied(&mut step.transaction, &copied)?;
+                let strings = copied.iter().map(Value::string_bytes);
+                step.brought(bytes.len() + strings.sum::<usize>());
                 if checked.elapsed() >= WORK_BETWEEN_CHECKS {
                     if round.progress.is_cancelled() {
                         return Err(TableError::Interrupted);
@@ -178,11 +227,8 @@ impl BesideTarget for TableCopy {
                     checked = Instant::now();
                 }
                 is_left = arrivals.advance()?;
-                if !is_left {
-                    break;
-                }
             }
-            transaction.commit()?;
+            step.end()?;
             if round.progress.is_cancelled() {
                 return Err(TableError::Interrupted);
             }

@@ -34,9 +34,6 @@ const MEMORY_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 256 << 10;
 /// A change waits for no shorter time than this: threads do not sleep more exactly. It goes on, and the next ones wait.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// And for no longer one, or this many times the pace: where many sessions change rows, each must wait for longer.
-const LONGEST_WAIT: Duration = Duration::from_millis(10);
-const LONGEST_WAIT_PACES: u32 = 4;
 /// After so much of a wait a change looks whether the pace has been lifted.
 const WAIT_SLICE: Duration = Duration::from_millis(10);
 
@@ -77,6 +74,8 @@ pub(crate) struct NotedKeys {
 struct Pace {
     /// From one key to the next; 0: no matter.
     interval: Duration,
+    /// No change waits for longer, however many sessions change rows.
+    longest: Duration,
     /// When the last key was due.
     due: Option<Instant>,
 }
@@ -88,8 +87,7 @@ impl Pace {
             return Duration::ZERO;
         }
         let due = self.due.map_or(now, |due| due.max(now)) + self.interval;
-        let longest = LONGEST_WAIT.max(self.interval * LONGEST_WAIT_PACES);
-        let due = due.min(now + longest);
+        let due = due.min(now + self.longest);
         self.due = Some(due);
         let wait = due - now;
         match wait < SHORTEST_WAIT {
@@ -286,9 +284,10 @@ impl NotingRows<'_> {
     }
 
     /// From now on a key may be noted after each `interval`, or sooner if many sessions change rows at the same time:
-    /// no change waits for longer than [`LONGEST_WAIT`], or [`LONGEST_WAIT_PACES`] intervals. 0: nobody waits any more.
-    pub(crate) fn slow_down(&self, interval: Duration) {
-        self.0.noted.lock().pace.interval = interval;
+    /// no change waits for longer than `longest`. 0: nobody waits any more.
+    pub(crate) fn slow_down(&self, interval: Duration, longest: Duration) {
+        let pace = &mut self.0.noted.lock().pace;
+        (pace.interval, pace.longest) = (interval, longest);
     }
 }
 
@@ -398,18 +397,19 @@ mod tests {
         let now = Instant::now();
         let mut pace = Pace::default();
         assert!((0..1_000).all(|_| pace.wait(now).is_zero()));
-        pace.interval = Duration::from_micros(300);
+        let longest_wait = millis(10);
+        (pace.interval, pace.longest) = (Duration::from_micros(300), longest_wait);
         let waits: Vec<Duration> = (0..4).map(|_| pace.wait(now)).collect();
         let none = Duration::ZERO;
         assert_eq!(waits, [none, none, none, Duration::from_micros(1_200)]);
         // What was due has passed.
         assert!(pace.wait(now + millis(50)).is_zero());
         let longest = (0..1_000).map(|_| pace.wait(now + millis(50))).max();
-        assert_eq!(longest, Some(LONGEST_WAIT));
+        assert_eq!(longest, Some(longest_wait));
         assert_eq!(pace.wait(now + millis(55)), Duration::from_micros(5_300));
-        // A slow pace counts for many sessions, too.
+        // A slow pace makes nobody wait for longer.
         pace.interval = millis(100);
         let longest = (0..50).map(|_| pace.wait(now + millis(100))).max();
-        assert_eq!(longest, Some(millis(400)));
+        assert_eq!(longest, Some(longest_wait));
     }
 }

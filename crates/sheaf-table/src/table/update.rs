@@ -36,7 +36,16 @@ impl Table {
         };
         let outdated = self.outdated(seen, Some(&bytes))?;
         let view = self.view(&bytes)?;
-        let old = self.decode_row(&view)?;
+        // No index has what is only in the row.
+        let is_needless =
+            |column: &usize| view.is_overflow(*column) && self.is_in_row_only(*column);
+        let needless: Vec<usize> = match self.overflow {
+            Some(_) => (0..self.definition.columns.len())
+                .filter(is_needless)
+                .collect(),
+            None => Vec::new(),
+        };
+        let old = self.decode_row_without(&ReadView::newest(), &view, &needless)?;
         self.delete_overflow(transaction, &view, &[])?;
         let row_id = self.row_id_of(primary_key);
         let (mut key, mut payload) = (Vec::new(), Vec::new());
