@@ -70,6 +70,7 @@ pub use lock::global_read_lock;
 pub use lock::global_read_lock::{ChangeTicket, GlobalReadLock, GlobalReadLocked};
 pub use lock::table_lock::{
     Announced, DefinitionChange, LockRequest, NO_SESSION, SessionLock, SessionLockMode,
+    ShownTableLock, TableLockMode,
 };
 pub use lock::user_lock::{MAX_USER_LOCKS, UserLockError, UserLocks};
 pub use progress::{NoProgress, Progress};

@@ -622,3 +622,55 @@ fn histograms_have_the_buckets_of_mysql() {
     let counted = format!("SELECT COUNT_STAR FROM {BY_DIGEST} WHERE DIGEST_TEXT = 'DO ?'");
     assert_eq!(query_text(&mut connection, &counted), ["2"]);
 }
+
+#[test]
+fn sessions_that_hold_tables_and_wait_for_them_are_shown() {
+    let (server, mut connection) = server();
+    let mut reader = server.connect();
+    run(&mut reader, &["USE shop", "BEGIN", "SELECT * FROM t"]);
+    let mut writer = server.connect();
+    run(
+        &mut writer,
+        &["USE shop", "BEGIN", "UPDATE t SET a = 11 WHERE id = 1"],
+    );
+    let id = |c: &mut Conn| query_text(c, "SELECT CONNECTION_ID()").remove(0);
+    let (reading, writing) = (id(&mut reader), id(&mut writer));
+    let of = |id: &str| {
+        format!(
+            "SELECT OBJECT_TYPE, OBJECT_SCHEMA, OBJECT_NAME, LOCK_TYPE, LOCK_DURATION, LOCK_STATUS \
+             FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID = {id} ORDER BY LOCK_TYPE"
+        )
+    };
+    let held = |word: &str| [format!("TABLE\tshop\tt\t{word}\tTRANSACTION\tGRANTED")];
+    assert_eq!(
+        query_text(&mut connection, &of(&reading)),
+        held("SHARED_READ")
+    );
+    assert_eq!(
+        query_text(&mut connection, &of(&writing)),
+        held("SHARED_WRITE")
+    );
+    let mut definer = server.connect();
+    run(&mut definer, &["USE shop"]);
+    let defining = id(&mut definer);
+    let waiting = std::thread::spawn(move || run(&mut definer, &["ALTER TABLE t ADD z INT"]));
+    let waits = format!(
+        "SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE OWNER_THREAD_ID = {defining} \
+         AND LOCK_TYPE = 'EXCLUSIVE' AND LOCK_STATUS = 'PENDING'"
+    );
+    crate::harness::wait_until("the change is seen to wait", || {
+        query_text(&mut connection, &waits) == ["1"]
+    });
+    run(&mut reader, &["COMMIT"]);
+    run(&mut writer, &["COMMIT"]);
+    waiting.join().expect("the table is changed");
+    assert_eq!(query_text(&mut connection, &of(&reading)), [""; 0]);
+    run(&mut reader, &["LOCK TABLES t WRITE"]);
+    let locked = held("SHARED_NO_READ_WRITE");
+    assert_eq!(query_text(&mut connection, &of(&reading)), locked);
+    run(&mut reader, &["LOCK TABLES t READ"]);
+    assert_eq!(
+        query_text(&mut connection, &of(&reading)),
+        held("SHARED_READ_ONLY")
+    );
+}

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::lock::table_lock::{
-    Announced, LockRequest, SessionLock, SessionLockMode, SharedLock, TableLock,
+    Announced, Entered, LockRequest, SessionLock, SessionLockMode, SharedLock, TableLock,
 };
 
 /// The owner of the locks while some session has the global read lock.
@@ -34,7 +34,7 @@ pub struct GlobalReadLock {
 #[derive(Debug)]
 #[must_use]
 pub struct ChangeTicket {
-    shard: usize,
+    entered: Entered,
 }
 
 /// A commit is under way, until all can see it.
@@ -56,13 +56,13 @@ impl GlobalReadLock {
     /// # Errors
     /// `LockWaitTimeout`.
     pub fn begin_change(&self, request: LockRequest<'_>) -> Result<ChangeTicket> {
-        let shard = self.changes.enter(request)?;
-        Ok(ChangeTicket { shard })
+        let entered = self.changes.enter(request)?;
+        Ok(ChangeTicket { entered })
     }
 
     /// Ends it.
     pub fn end_change(&self, ticket: ChangeTicket) {
-        self.changes.leave(ticket.shard);
+        self.changes.leave(ticket.entered);
     }
 
     /// Begins a commit of changes.

@@ -1,7 +1,7 @@
 //! Locks of rows, and which transaction waits for which.
 //!
 //! Only locks that transactions have asked for are there: a row that was changed is locked by its new version, and is
-//! shown once somebody waits for it. Locks of tables are not among them.
+//! shown once somebody waits for it. Locks of tables are in [`metadata_locks`](super::metadata_locks).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

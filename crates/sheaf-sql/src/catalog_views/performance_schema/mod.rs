@@ -7,6 +7,7 @@
 //! | [`statements`] | statements by digest |
 //! | [`threads`] | sessions |
 //! | [`locks`] | locks of rows, and which transaction waits for which |
+//! | [`metadata_locks`] | which sessions hold a table, and which wait for it |
 //! | [`resources`] | files and memory |
 //! | [`absent`] | what Sheaf does not have or does not measure: empty |
 //! | [`table_io`] | what was read through indexes and changed in tables |
@@ -17,6 +18,7 @@
 
 mod absent;
 pub(super) mod locks;
+mod metadata_locks;
 mod persisted;
 mod resources;
 mod statements;
@@ -39,7 +41,7 @@ const BY_INDEX: &str = "table_io_waits_summary_by_index_usage";
 const BY_TABLE: &str = "table_io_waits_summary_by_table";
 
 /// The tables that take a privilege.
-pub(crate) const TABLES: [VirtualTable; 17] = [
+pub(crate) const TABLES: [VirtualTable; 18] = [
     VirtualTable {
         name: "data_lock_waits",
         columns: locks::wait_columns,
@@ -84,6 +86,11 @@ pub(crate) const TABLES: [VirtualTable; 17] = [
         name: "memory_summary_global_by_event_name",
         columns: resources::memory_columns,
         fill: resources::memory,
+    },
+    VirtualTable {
+        name: "metadata_locks",
+        columns: metadata_locks::columns,
+        fill: metadata_locks::locks,
     },
     VirtualTable {
         name: "persisted_variables",

@@ -70,6 +70,9 @@
 //! consistent.) While WRITE is held or announced, or a session waits to be exclusive, the lock stays closed, and
 //! readers ask under the mutex.
 
+mod shards;
+mod shown;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -79,13 +82,11 @@ use sheaf_storage::{StorageError, count_lock_wait};
 
 use crate::error::{Result, TableError};
 
-/// Parts of the count of shared holders.
-const SHARDS: usize = 16;
+use shards::{SHARDS, Shard};
 
-/// Some of the shared holders.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Shard(AtomicUsize);
+pub(crate) use shards::Entered;
+pub(crate) use shown::ShownWait;
+pub use shown::{ShownTableLock, TableLockMode};
 
 /// What says whether the statement shall stop.
 pub(crate) type Interrupt<'a> = Option<&'a (dyn Fn() -> bool + Sync)>;
@@ -194,6 +195,8 @@ struct Definer {
 struct State {
     /// Statements that change rows beside each other.
     row_writers: usize,
+    /// Their sessions, in any order.
+    row_writer_sessions: Vec<u64>,
     /// Those of them that came before the writer beside rows [marked](WriterLock::mark_row_writers) them.
     marked_row_writers: usize,
     /// Marks so far.
@@ -206,6 +209,8 @@ struct State {
     exclusive: bool,
     /// Those that wait to be writer or exclusive.
     definers: Vec<Definer>,
+    /// Sessions that wait, and for what. They are only shown.
+    waiting: Vec<(u64, TableLockMode)>,
     /// The sessions that have LOCK TABLES ... READ.
     readers: Vec<u64>,
     /// The session that has LOCK TABLES ... WRITE, and how many times.
@@ -325,17 +330,18 @@ impl TableLock {
     /// Waits as the request says until `free`, then applies `take`.
     fn acquire(
         self: &Arc<Self>,
+        mode: TableLockMode,
         request: LockRequest<'_>,
         free: impl Fn(&State) -> bool,
         take: impl FnOnce(&mut State),
     ) -> Result<()> {
-        self.acquire_as(None, request, free, take)
+        self.acquire_as((mode, None), request, free, take)
     }
 
     /// As [`acquire`](Self::acquire); others can see the waiter.
     fn acquire_as(
         self: &Arc<Self>,
-        definer: Option<Definer>,
+        (mode, definer): (TableLockMode, Option<Definer>),
         request: LockRequest<'_>,
         free: impl Fn(&State) -> bool,
         take: impl FnOnce(&mut State),
@@ -363,6 +369,8 @@ impl TableLock {
         if let Some(own) = definer {
             state.make_known(own);
         }
+        let shown = (request.session, mode);
+        state.show_waiting(shown);
         let outcome = loop {
             if free(&state) {
                 take(&mut state);
@@ -386,6 +394,7 @@ impl TableLock {
                 }
             }
         };
+        state.hide_waiting(shown);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         count_lock_wait(sync::monotonic_ns().saturating_sub(began_ns));
         if let Some(own) = definer {
@@ -428,24 +437,31 @@ impl TableLock {
         definers.any(|definer| definer.session == session && (rows || definer.is_writer))
     }
 
-    /// Becomes a shared holder, counted in the shard that is returned.
-    pub(crate) fn enter(self: &Arc<Self>, request: LockRequest<'_>) -> Result<usize> {
+    /// Becomes a shared holder.
+    pub(crate) fn enter(self: &Arc<Self>, request: LockRequest<'_>) -> Result<Entered> {
         let shard = thread_hint() % SHARDS;
-        let holders = &self.shared[shard].0;
+        let holders = &self.shared[shard].holders;
         holders.fetch_add(1, Ordering::SeqCst);
         if self.closed.load(Ordering::SeqCst) {
-            self.leave(shard);
+            self.leave(Entered { shard, place: 0 });
             let enter = |_: &mut State| {
                 holders.fetch_add(1, Ordering::SeqCst);
             };
-            self.acquire(request, |state| state.admits_shared(&request), enter)?;
+            let free = |state: &State| state.admits_shared(&request);
+            self.acquire(TableLockMode::Read, request, free, enter)?;
         }
-        Ok(shard)
+        let place = self.shared[shard].note(request.session);
+        Ok(Entered { shard, place })
     }
 
     /// Ends what [`Self::enter`] has begun.
-    pub(crate) fn leave(&self, shard: usize) {
-        self.shared[shard].0.fetch_sub(1, Ordering::SeqCst);
+    pub(crate) fn leave(&self, entered: Entered) {
+        let shard = &self.shared[entered.shard];
+        let place = entered.place.checked_sub(1);
+        if let Some(noted) = place.and_then(|place| shard.sessions.get(place)) {
+            noted.store(NO_SESSION, Ordering::Relaxed);
+        }
+        shard.holders.fetch_sub(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.state.lock());
             self.wake();
@@ -458,7 +474,7 @@ impl TableLock {
         let is_free = self
             .shared
             .iter()
-            .all(|shard| shard.0.load(Ordering::SeqCst) == 0);
+            .all(|shard| shard.holders.load(Ordering::SeqCst) == 0);
         if !is_free {
             self.open(state);
         }
@@ -471,10 +487,10 @@ impl TableLock {
     }
 
     pub(crate) fn shared(self: &Arc<Self>, request: LockRequest<'_>) -> Result<SharedLock> {
-        let shard = self.enter(request)?;
+        let entered = self.enter(request)?;
         Ok(SharedLock {
             lock: self.clone(),
-            shard,
+            entered,
         })
     }
 
@@ -483,8 +499,11 @@ impl TableLock {
         self: &'l Arc<Self>,
         request: LockRequest<'_>,
     ) -> Result<BorrowedSharedLock<'l>> {
-        let shard = self.enter(request)?;
-        Ok(BorrowedSharedLock { lock: self, shard })
+        let entered = self.enter(request)?;
+        Ok(BorrowedSharedLock {
+            lock: self,
+            entered,
+        })
     }
 
     /// As [`borrow_shared`](Self::borrow_shared), also beside LOCK TABLES of other sessions: for a caller that reads no
@@ -492,10 +511,14 @@ impl TableLock {
     pub(crate) fn look(self: &Arc<Self>, wait: Duration) -> Result<BorrowedSharedLock<'_>> {
         let shard = thread_hint() % SHARDS;
         let enter = |_: &mut State| {
-            self.shared[shard].0.fetch_add(1, Ordering::SeqCst);
+            self.shared[shard].holders.fetch_add(1, Ordering::SeqCst);
         };
-        self.acquire(wait.into(), |state| !state.exclusive, enter)?;
-        Ok(BorrowedSharedLock { lock: self, shard })
+        let free = |state: &State| !state.exclusive;
+        self.acquire(TableLockMode::Read, wait.into(), free, enter)?;
+        Ok(BorrowedSharedLock {
+            lock: self,
+            entered: Entered { shard, place: 0 },
+        })
     }
 
     pub(crate) fn writer(self: &Arc<Self>, request: LockRequest<'_>) -> Result<WriterLock> {
@@ -505,7 +528,7 @@ impl TableLock {
             return Err(TableError::Storage(StorageError::Deadlock));
         }
         let definer = definer(request.session, false);
-        self.acquire_as(definer, request, free, |state| {
+        self.acquire_as((TableLockMode::Define, definer), request, free, |state| {
             state.writer = true;
             state.writer_session = request.session;
         })?;
@@ -521,7 +544,7 @@ impl TableLock {
         request: LockRequest<'_>,
     ) -> Result<WriterLock> {
         let free = |state: &State| state.admits_writer_beside_rows(&request);
-        self.acquire(request, free, |state| {
+        self.acquire(TableLockMode::Define, request, free, |state| {
             state.writer = true;
             state.is_beside_rows = true;
             state.writer_session = request.session;
@@ -535,12 +558,14 @@ impl TableLock {
     pub(crate) fn row_writer(self: &Arc<Self>, request: LockRequest<'_>) -> Result<RowWriterLock> {
         let free = |state: &State| state.admits_row_writer(&request);
         let mut marks = 0;
-        self.acquire(request, free, |state| {
+        self.acquire(TableLockMode::Write, request, free, |state| {
             state.row_writers += 1;
+            state.row_writer_sessions.push(request.session);
             marks = state.marks;
         })?;
         Ok(RowWriterLock {
             lock: self.clone(),
+            session: request.session,
             marks,
         })
     }
@@ -558,10 +583,15 @@ impl TableLock {
                 && state.row_writers == 0
                 && !state.is_others(session)
         };
+        let request = LockRequest {
+            session,
+            ..LockRequest::from(wait)
+        };
         match mode {
             SessionLockMode::Read => {
                 let is_free = |state: &State| nobody_writes(state) && state.admits_reader(session);
-                self.acquire(wait.into(), is_free, |state| state.readers.push(session))?;
+                let mode = TableLockMode::SessionRead;
+                self.acquire(mode, request, is_free, |state| state.readers.push(session))?;
             }
             SessionLockMode::Write => {
                 let is_free = |state: &State| {
@@ -569,7 +599,7 @@ impl TableLock {
                         && state.readers.is_empty()
                         && (state.owner.is_some() || self.close(state))
                 };
-                self.acquire(wait.into(), is_free, |state| {
+                self.acquire(TableLockMode::SessionWrite, request, is_free, |state| {
                     let times = state.owner.map_or(0, |(_, times)| times);
                     state.owner = Some((session, times + 1));
                 })?;
@@ -664,12 +694,12 @@ impl Drop for Announced {
 #[derive(Debug)]
 pub(crate) struct SharedLock {
     lock: Arc<TableLock>,
-    shard: usize,
+    entered: Entered,
 }
 
 impl Drop for SharedLock {
     fn drop(&mut self) {
-        self.lock.leave(self.shard);
+        self.lock.leave(self.entered);
     }
 }
 
@@ -677,12 +707,12 @@ impl Drop for SharedLock {
 #[derive(Debug)]
 pub(crate) struct BorrowedSharedLock<'a> {
     lock: &'a TableLock,
-    shard: usize,
+    entered: Entered,
 }
 
 impl Drop for BorrowedSharedLock<'_> {
     fn drop(&mut self) {
-        self.lock.leave(self.shard);
+        self.lock.leave(self.entered);
     }
 }
 
@@ -690,6 +720,7 @@ impl Drop for BorrowedSharedLock<'_> {
 #[derive(Debug)]
 pub(crate) struct RowWriterLock {
     lock: Arc<TableLock>,
+    session: u64,
     /// Marks before it came.
     marks: u64,
 }
@@ -698,6 +729,9 @@ impl Drop for RowWriterLock {
     fn drop(&mut self) {
         self.lock.release(|state| {
             state.row_writers -= 1;
+            let mut sessions = state.row_writer_sessions.iter();
+            let own = sessions.rposition(|session| *session == self.session);
+            own.map(|own| state.row_writer_sessions.swap_remove(own));
             // There is one mark at a time: writers that came before an older one have gone.
             if self.marks < state.marks {
                 state.marked_row_writers -= 1;
@@ -735,7 +769,8 @@ impl WriterLock {
     /// meanwhile.
     pub(crate) fn wait_for_marked(&self, request: LockRequest<'_>) -> Result<()> {
         let free = |state: &State| state.marked_row_writers == 0;
-        self.lock.acquire(request, free, |_| {})
+        self.lock
+            .acquire(TableLockMode::Exclusive, request, free, |_| {})
     }
 
     /// Waits until no session reads the table. The holder must not hold a shared lock of it.
@@ -745,8 +780,9 @@ impl WriterLock {
     pub(crate) fn exclusive(&self, request: LockRequest<'_>) -> Result<ExclusiveLock<'_>> {
         let free = |state: &State| self.admits_exclusive(state);
         let definer = definer(self.session, true);
+        let mode = (TableLockMode::Exclusive, definer);
         self.lock
-            .acquire_as(definer, request, free, |state| state.exclusive = true)?;
+            .acquire_as(mode, request, free, |state| state.exclusive = true)?;
         Ok(ExclusiveLock(self))
     }
 
