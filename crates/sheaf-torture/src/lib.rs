@@ -32,6 +32,7 @@ mod machine;
 mod measurement;
 mod point_in_time;
 pub mod recovery_time;
+mod table_rows;
 mod tables;
 mod trees;
 

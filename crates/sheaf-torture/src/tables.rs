@@ -1,5 +1,5 @@
 //! The workload on tables: connections with a transaction each, whose statements change rows and with them several
-//! trees; tables and indexes that come and go; bulk loads.
+//! trees; tables, indexes and columns that come and go; bulk loads.
 //!
 //! The connections take turns. A statement that meets a row which another connection has changed does not wait. It
 //! fails and is rolled back to the savepoint before it, as one that fails for any other reason. DDL does not wait for
@@ -14,14 +14,15 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, Transaction,
 };
 use sheaf_table::{
-    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, CreateTable,
-    IndexPartSpec, IndexSpec, NoProgress, RowWriteGuard, Table, TableError,
+    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnPlace, CreateTable,
+    DefaultValue, IndexPartSpec, IndexSpec, InitialValues, NoProgress, RowWriteGuard, Table,
+    TableError,
 };
 use sheaf_types::{ColumnType, Value, temporal::TimeZone};
 
 use crate::machine::{Machine, Stop, Workload};
+use crate::table_rows::{IDS, Row, any_row, changed_row, column};
 
-type Row = Vec<Value>;
 type Rows = BTreeMap<Vec<u8>, Row>;
 pub(crate) type Model = BTreeMap<String, TableModel>;
 
@@ -33,19 +34,16 @@ const MAX_TABLES: usize = 3;
 /// Connections that take turns.
 const CONNECTIONS: usize = 3;
 
-/// Primary keys are numbers below this.
-const IDS: u64 = 4_000;
-
 /// Memory of an index build, a load and a check: so little that sorts of some thousand rows spill.
 const SORT_BYTES: usize = 256 << 10;
 
 const NO_WAIT: Duration = Duration::ZERO;
 
-/// Positions of the columns `id INT PRIMARY KEY, number INT, name VARCHAR(80), note TEXT`.
-mod column {
-    pub(super) const ID: usize = 0;
-    pub(super) const NUMBER: usize = 1;
-}
+/// Most columns of a table that come and go.
+const MAX_LATER_COLUMNS: usize = 4;
+
+/// What rows have in a later number that were there before it.
+const LATER_NUMBER: i64 = 7;
 
 /// The unique one of [`INDEXES`], on `number`.
 const UNIQUE: &str = "by_number";
@@ -60,10 +58,12 @@ const INDEXES: [(&str, &[Part], bool); 3] = [
     ("by_note", &[("note", Some(8))], false),
 ];
 
-/// What a table holds, and which indexes it has.
+/// What a table holds, and which indexes and later columns it has.
 #[derive(Clone, PartialEq, Default)]
 pub(crate) struct TableModel {
     indexes: BTreeSet<&'static str>,
+    /// Numbers, whose names begin with `n`, and texts.
+    later: Vec<String>,
     /// By encoded primary key.
     rows: Rows,
 }
@@ -81,6 +81,36 @@ impl TableModel {
                         && !row[column::NUMBER].is_null()
                         && other[column::NUMBER] == row[column::NUMBER]
             })
+    }
+
+    /// A column comes or goes. Rows that are there need not be written.
+    fn change_column(&mut self, random: &mut Random) -> Alteration {
+        let count = self.later.len();
+        let goes = count > 0 && (count == MAX_LATER_COLUMNS || random.below(3) == 0);
+        if goes {
+            let position = random.below(count as u64) as usize;
+            for row in self.rows.values_mut() {
+                row.remove(column::FIRST_LATER + position);
+            }
+            return Alteration::DropColumn(self.later.remove(position));
+        }
+        let name = format!("{}{}", ["n", "t"][random.below(2) as usize], random.next());
+        let (ty, default) = match name.starts_with('n') {
+            true => ("int", Value::Int(LATER_NUMBER)),
+            false => ("text", Value::Null),
+        };
+        let mut column = column_of(&name, ty, true);
+        if !default.is_null() {
+            column.default = Some(DefaultValue::Value(default.clone()));
+        }
+        for row in self.rows.values_mut() {
+            row.push(default.clone());
+        }
+        self.later.push(name);
+        Alteration::AddColumn {
+            column,
+            place: ColumnPlace::Last,
+        }
     }
 
     fn has_duplicate_numbers(&self) -> bool {
@@ -378,7 +408,8 @@ impl Tables {
         })
     }
 
-    /// Makes, drops and replaces indexes, and may copy the rows and rename the table, in one statement.
+    /// Makes, drops and replaces indexes, adds and drops columns, and may copy the rows and rename the table, in one
+    /// statement.
     fn alter_table(&mut self, machine: &mut Machine) -> Result<(), Stop> {
         let Some(from) = self.any_table(&mut machine.random) else {
             return Ok(());
@@ -399,6 +430,23 @@ impl Tables {
                 changes.push(Alteration::AddIndex(index_spec(number)));
                 table.indexes.insert(index);
                 fails |= is_unique && table.has_duplicate_numbers();
+            }
+        }
+        if machine.random.below(3) == 0 {
+            // Mostly alone: what builds an index writes the rows as well.
+            if machine.random.below(4) > 0 {
+                changes.clear();
+                table = self.model[&from].clone();
+                fails = false;
+            }
+            let times = 1 + machine.random.below(2);
+            changes.extend((0..times).map(|_| table.change_column(&mut machine.random)));
+            if machine.random.below(4) > 0 {
+                changes.push(Alteration::Instantly(InitialValues {
+                    now_micros: 0,
+                    time_zone: TimeZone::UTC,
+                    zero_date: true,
+                }));
             }
         }
         if machine.random.below(4) == 0 {
@@ -452,7 +500,7 @@ impl Tables {
         let random = &mut machine.random;
         let count = (random.below(2) * 1_500 + random.below(200)) as i64;
         let mut rows: Vec<Row> = (0..count)
-            .map(|id| any_row(random, Value::Int(id * 2)))
+            .map(|id| any_row(random, Value::Int(id * 2), &table.later))
             .collect();
         // Rows out of order are sorted first.
         if count > 1 && random.below(2) == 0 {
@@ -642,8 +690,11 @@ fn tables_in(catalog: &Arc<Catalog>) -> Model {
                 let known = INDEXES.iter().find(|(name, _, _)| *name == index.name);
                 known.expect("an index that was asked for").0
             });
+            let columns = table.definition.columns.iter();
+            let later = columns.skip(column::FIRST_LATER);
             let found = TableModel {
                 indexes: indexes.collect(),
+                later: later.map(|column| column.name.clone()).collect(),
                 rows: rows_of(&table),
             };
             (table.definition.name.clone(), found)
@@ -664,9 +715,13 @@ impl RowChanges<'_> {
     fn change(&mut self, random: &mut Random) -> Result<(), TableError> {
         let id = Value::Int(random.below(IDS) as i64);
         match random.below(5) {
-            0 | 1 => self.insert(&any_row(random, id)),
+            0 | 1 => {
+                let row = any_row(random, id, &self.model.later);
+                self.insert(&row)
+            }
             kind => {
-                let mut key = self.table.encode_primary_key(&any_row(random, id));
+                let row = any_row(random, id, &self.model.later);
+                let mut key = self.table.encode_primary_key(&row);
                 if let Some((next, _)) = self.model.rows.range(key.clone()..).next() {
                     key = next.clone();
                 }
@@ -704,7 +759,7 @@ impl RowChanges<'_> {
             self.note(key.to_vec(), None);
             return Ok(());
         }
-        let new = changed_row(random, &old);
+        let new = changed_row(random, &old, &self.model.later);
         let replaced = self.table.replace(self.transaction, key, &old, &new);
         self.expect_conflict(replaced.as_ref().err(), &new, Some(key));
         replaced?;
@@ -736,63 +791,16 @@ impl RowChanges<'_> {
     }
 }
 
-fn any_row(random: &mut Random, id: Value) -> Row {
-    vec![id, any_number(random), any_name(random), any_note(random)]
-}
-
-/// The row with some columns changed, the primary key not often.
-fn changed_row(random: &mut Random, old: &Row) -> Row {
-    let mut row = old.clone();
-    if random.below(4) == 0 {
-        row[column::ID] = Value::Int(random.below(IDS) as i64);
-    }
-    let columns = [any_number, any_name, any_note];
-    for (position, any) in columns.into_iter().enumerate() {
-        if random.below(2) == 0 {
-            row[column::NUMBER + position] = any(random);
-        }
-    }
-    row
-}
-
-/// Mostly different, so that a unique index does not refuse all loads.
-fn any_number(random: &mut Random) -> Value {
-    match random.below(4) {
-        0 => Value::Null,
-        _ => Value::Int(random.below(1 << 24) as i64),
-    }
-}
-
-fn any_name(random: &mut Random) -> Value {
-    match random.below(6) {
-        0 => Value::Null,
-        _ => {
-            let padding = "x".repeat(random.below(70) as usize);
-            Value::Text(format!("{}{padding}", random.below(300)))
-        }
-    }
-}
-
-/// Some are too long for their row, and go to the tree of long values.
-fn any_note(random: &mut Random) -> Value {
-    let bytes = match random.below(20) {
-        0..=13 => return Value::Null,
-        14..=18 => random.below(300),
-        _ => random.below(9_000),
-    };
-    let letter = (b'a' + random.below(26) as u8) as char;
-    Value::Text(letter.to_string().repeat(bytes as usize))
+fn column_of(name: &str, ty: &str, nullable: bool) -> Column {
+    Column::new(name, ColumnType::parse(ty).expect("a type"), nullable)
 }
 
 fn create_request(name: &str, indexes: &BTreeSet<&'static str>) -> CreateTable {
-    let column = |name: &str, ty: &str, nullable: bool| {
-        Column::new(name, ColumnType::parse(ty).expect("a type"), nullable)
-    };
     let columns = vec![
-        column("id", "int", false),
-        column("number", "int", true),
-        column("name", "varchar(80)", true),
-        column("note", "text", true),
+        column_of("id", "int", false),
+        column_of("number", "int", true),
+        column_of("name", "varchar(80)", true),
+        column_of("note", "text", true),
     ];
     let mut request = CreateTable::new(DATABASE, name, columns);
     request.primary_key = Some(vec![IndexPartSpec::column("id")]);
@@ -842,6 +850,12 @@ fn difference(expected: &Model, found: &Model) -> String {
         let Some(other) = found.get(name) else {
             return format!("table {name} is gone");
         };
+        if table.later != other.later {
+            return format!(
+                "table {name} has the columns {:?} instead of {:?}",
+                other.later, table.later
+            );
+        }
         if table.indexes != other.indexes {
             return format!(
                 "table {name} has the indexes {:?} instead of {:?}",
@@ -863,7 +877,7 @@ fn difference(expected: &Model, found: &Model) -> String {
     format!("tables {:?} should not be there", found.keys())
 }
 
-/// A row without its long value.
+/// A row without its long values.
 fn short(row: &Row) -> &[Value] {
-    &row[..row.len() - 1]
+    &row[..column::FIRST_LATER - 1]
 }
