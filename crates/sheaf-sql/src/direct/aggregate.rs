@@ -224,19 +224,20 @@ impl<'a> Totals<'a> {
             match *aggregate {
                 Aggregate::CountRows => *total += 1,
                 Aggregate::Count(column) => *total += i128::from(!row.is_null(column)),
-                Aggregate::Sum { column, .. } | Aggregate::Extreme { column, .. }
-                    if row.is_null(column) => {}
                 Aggregate::Sum { column, .. } => {
-                    let sum = total.checked_add(number(row, column));
-                    *total = sum.ok_or_else(sum_out_of_range)?;
-                    *is_any = true;
+                    if let Some(value) = number(row, column) {
+                        let sum = total.checked_add(value);
+                        *total = sum.ok_or_else(sum_out_of_range)?;
+                        *is_any = true;
+                    }
                 }
                 Aggregate::Extreme { column, wanted, .. } => {
-                    let value = number(row, column);
-                    if !*is_any || value.cmp(total) == wanted {
-                        *total = value;
+                    if let Some(value) = number(row, column) {
+                        if !*is_any || value.cmp(total) == wanted {
+                            *total = value;
+                        }
+                        *is_any = true;
                     }
-                    *is_any = true;
                 }
             }
         }
@@ -259,13 +260,14 @@ fn sum_out_of_range() -> SqlError {
     SqlError::data_out_of_range("DECIMAL", "sum")
 }
 
-/// The number in a column that is not NULL: unscaled, of a date the days.
-fn number(row: &RowView<'_>, column: usize) -> i128 {
+/// The number in a column: unscaled, of a date the days. `None`: NULL.
+fn number(row: &RowView<'_>, column: usize) -> Option<i128> {
     match row.value_ref(column) {
-        ValueRef::Int(value) => i128::from(value),
-        ValueRef::UInt(value) => i128::from(value),
-        ValueRef::Decimal(value) => value,
-        _ => 0,
+        ValueRef::Null => None,
+        ValueRef::Int(value) => Some(i128::from(value)),
+        ValueRef::UInt(value) => Some(i128::from(value)),
+        ValueRef::Decimal(value) => Some(value),
+        _ => Some(0),
     }
 }
 

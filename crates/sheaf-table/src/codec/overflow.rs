@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction, Tree};
+use sheaf_storage::{Direction, KeyRange, MAX_ENTRY_BYTES, ReadAhead, ReadView, Transaction, Tree};
 
 use crate::error::{Result, TableError};
 
@@ -17,6 +17,11 @@ pub(crate) const OVERFLOW_REFERENCE_BYTES: usize = 20;
 const KEY_BYTES: usize = 12;
 /// Bytes of a chunk: four fill a page.
 const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - KEY_BYTES;
+/// So many chunks are looked up one by one. Longer values are read leaf by leaf: what has left memory of the versions of
+/// a leaf is then read once.
+const CHUNKS_OF_LOOKUPS: u64 = 2;
+/// The leaves of a value that is not in memory.
+const READ_AHEAD: ReadAhead = ReadAhead::AfterMiss(16);
 /// A change of a long value asks so often whether its statement shall stop.
 const CHUNKS_BETWEEN_LOOKS: usize = 16;
 
@@ -141,19 +146,12 @@ pub(crate) fn append(
     }
     let start = out.len();
     let mut filling = is_long.then(sheaf_memory::Filling::begin);
-    let mut chunk = Vec::new();
-    for number in 0..reference.chunks() {
-        if !tree.get_at(view, &reference.key(number), &mut chunk)? {
-            return Err(TableError::corrupt(
-                "?",
-                "a part of a long value is missing",
-            ));
-        }
-        out.extend_from_slice(&chunk);
+    each_chunk(tree, view, reference, |chunk| {
+        out.extend_from_slice(chunk);
         if let Some(filling) = &mut filling {
             filling.filled(chunk.len());
         }
-    }
+    })?;
     if (out.len() - start) as u64 == reference.length {
         Ok(())
     } else {
@@ -162,6 +160,43 @@ pub(crate) fn append(
             "a long value does not have the length that its row says",
         ))
     }
+}
+
+/// Gives the chunks of a value to `each`, in their order.
+fn each_chunk(
+    tree: &Arc<Tree>,
+    view: &ReadView,
+    reference: OverflowReference,
+    mut each: impl FnMut(&[u8]),
+) -> Result<()> {
+    let missing = || TableError::corrupt("?", "a part of a long value is missing");
+    let chunks = reference.chunks();
+    let mut key = Vec::new();
+    if chunks <= CHUNKS_OF_LOOKUPS {
+        let mut chunk = key;
+        for number in 0..chunks {
+            if !tree.get_at(view, &reference.key(number), &mut chunk)? {
+                return Err(missing());
+            }
+            each(&chunk);
+        }
+        return Ok(());
+    }
+    let range = KeyRange::prefix(&reference.number.to_be_bytes());
+    let mut cursor = tree.scan_at(view.clone(), range, Direction::Forward, READ_AHEAD);
+    let mut next = 0;
+    while next < chunks {
+        let leaf = cursor.next_leaf()?.ok_or_else(missing)?;
+        for entry in 0..leaf.len() {
+            leaf.key_into(entry, &mut key);
+            if key != reference.key(next) {
+                return Err(missing());
+            }
+            each(leaf.value(entry));
+            next += 1;
+        }
+    }
+    Ok(())
 }
 
 /// Bytes of the value that is referred to.
