@@ -262,6 +262,49 @@ fn rows_get_another_primary_key_beside_writers() {
     verify(&catalog, &[rows(&table)]);
 }
 
+/// The key of a row's copy may be of a long value, or of one that is converted.
+#[test]
+fn rows_are_found_by_keys_of_long_and_of_converted_values() {
+    let long_row = |id, number, letter: &str| {
+        let mut row = numbered(id, number);
+        row[3] = text(&letter.repeat(20_000));
+        row
+    };
+    let by_note = [
+        Alteration::DropPrimaryKey,
+        Alteration::AddPrimaryKey(parts(&["note(4)"])),
+    ];
+    for changes in [&by_note[..], &[of_type("id", "varchar(20)", false)]] {
+        let (_directory, catalog) = with_numbers(&[]);
+        let before = [
+            long_row(1, 1, "a"),
+            long_row(2, 2, "b"),
+            long_row(3, 3, "c"),
+        ];
+        insert(&catalog, &before).unwrap();
+        let changed = When::new(Some("copying"), || {
+            let mut session = Session::begin(&catalog);
+            session.set(1, 10);
+            session.delete(2);
+            session.insert(&long_row(4, 4, "b"));
+            session.commit();
+        });
+        copy(&catalog, changes, &changed).unwrap();
+        let table = catalog.table("d", "t").unwrap();
+        let found = values(&table).into_iter().map(|row| {
+            let Value::Text(note) = &row[3] else {
+                panic!("a note is a text")
+            };
+            assert_eq!(note.len(), 20_000);
+            (row[1].clone(), note[..1].to_string())
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_by(|one, other| one.1.cmp(&other.1));
+        let pair = |number, note: &str| (Value::Int(number), note.to_string());
+        assert_eq!(found, [pair(10, "a"), pair(4, "b"), pair(3, "c")]);
+    }
+}
+
 /// Columns come, go and change, and rows of each time are of the new shape; long values, too.
 #[test]
 fn rows_that_come_meanwhile_are_of_the_new_shape() {
