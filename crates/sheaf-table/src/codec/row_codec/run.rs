@@ -10,7 +10,8 @@
 //!   | a b c |               initial values                a condition is decided once
 //! ```
 //!
-//! So rows that were written before columns were added cost no more than others.
+//! So rows that were written before columns were added cost no more than others, and others little more than rows of one
+//! segment.
 
 use std::cell::OnceCell;
 
@@ -21,10 +22,9 @@ use crate::error::Result;
 pub struct RowRun<'r> {
     layout: &'r RowLayout,
     rows: Vec<RowView<'r>>,
-    /// Where the segments of a row end that has more than one, row by row.
+    /// For each row where each segment of the layout ends; one that it does not have is empty. Nothing if all rows have
+    /// the first one alone.
     ends: Vec<u32>,
-    /// Where a row's ends begin among these, up to the last row that has any.
-    first_ends: Vec<usize>,
     /// Of each later segment that some row has: that of all rows, once it is asked for.
     later: Vec<OnceCell<Vec<RowView<'r>>>>,
 }
@@ -44,12 +44,11 @@ impl<'r> RowRun<'r> {
             layout,
             rows: Vec::with_capacity(rows),
             ends: Vec::new(),
-            first_ends: Vec::new(),
             later: Vec::new(),
         }
     }
 
-    /// Adds a row.
+    /// Adds a row. Segments are asked for when all rows are there.
     ///
     /// # Errors
     /// As [`RowLayout::view`].
@@ -57,7 +56,7 @@ impl<'r> RowRun<'r> {
     pub fn push(&mut self, bytes: &'r [u8]) -> Result<()> {
         let layout = self.layout;
         let row = RowView { layout, bytes };
-        if !row.is_of_first_segment() {
+        if !row.is_of_first_segment() || !self.ends.is_empty() {
             self.push_ends(&row)?;
         }
         self.rows.push(row);
@@ -67,45 +66,51 @@ impl<'r> RowRun<'r> {
     /// Notes where the segments of the next row end.
     #[inline(never)]
     fn push_ends(&mut self, row: &RowView<'_>) -> Result<()> {
-        self.begin_ends();
+        let segments = self.layout.segments.len();
+        if self.ends.is_empty() {
+            for row in &self.rows {
+                let end = row.bytes.len() as u32;
+                self.ends.extend(std::iter::repeat_n(end, segments));
+            }
+        }
         let before = self.ends.len();
-        let ends = &mut self.ends;
-        row.each_segment_end(|end| ends.push(end as u32))?;
-        self.note_segments(self.ends.len() - before);
+        self.ends.resize(before + segments, row.bytes.len() as u32);
+        if row.is_of_first_segment() {
+            return Ok(());
+        }
+        let mut places = self.ends[before..].iter_mut();
+        let mut later = 0;
+        row.each_segment_end(|end| {
+            if let Some(place) = places.next() {
+                *place = end as u32;
+            }
+            later += 1;
+        })?;
+        self.note_later(later - 1);
         Ok(())
     }
 
-    /// The ends that come are those of the next row.
-    fn begin_ends(&mut self) {
-        self.first_ends.resize(self.rows.len() + 1, self.ends.len());
-    }
-
-    /// A row has so many segments.
-    fn note_segments(&mut self, count: usize) {
-        let later = count.saturating_sub(1).max(self.later.len());
-        self.later.resize_with(later, OnceCell::new);
-    }
-
-    /// Where the segments of a row end; empty if it has one.
-    fn ends_of(&self, row: usize) -> &[u32] {
-        let Some(start) = self.first_ends.get(row) else {
-            return &[];
-        };
-        let end = self.first_ends.get(row + 1);
-        &self.ends[*start..end.copied().unwrap_or(self.ends.len())]
+    /// Some row has so many later segments.
+    #[inline]
+    fn note_later(&mut self, later: usize) {
+        if later > self.later.len() {
+            self.later.resize_with(later, OnceCell::new);
+        }
     }
 
     /// Some of these rows, in the order of the selection.
     pub fn selected(&self, selection: &[u32]) -> RowRun<'r> {
         let mut run = RowRun::with_capacity(self.layout, selection.len());
-        for &row in selection {
-            let ends = self.ends_of(row as usize);
-            if !ends.is_empty() {
-                run.begin_ends();
+        let rows = selection.iter().map(|&row| self.rows[row as usize]);
+        run.rows.extend(rows);
+        if !self.ends.is_empty() {
+            let segments = self.layout.segments.len();
+            for &row in selection {
+                let first = row as usize * segments;
+                let ends = &self.ends[first..first + segments];
                 run.ends.extend_from_slice(ends);
-                run.note_segments(ends.len());
             }
-            run.rows.push(self.rows[row as usize]);
+            run.note_later(self.later.len());
         }
         run
     }
@@ -126,15 +131,15 @@ impl<'r> RowRun<'r> {
         let Some(later) = self.later.get(number - 1) else {
             return SegmentRows::Same(instead);
         };
-        let of_row = |row: usize| {
-            let bytes = match *self.ends_of(row).get(number - 1..=number)? {
-                [start, end] => self.rows[row].bytes.get(start as usize..end as usize)?,
-                _ => return None,
-            };
-            Some(RowView { bytes, ..instead })
+        let of_row = |(row, ends): (&RowView<'r>, &[u32])| {
+            let (start, end) = (ends[number - 1] as usize, ends[number] as usize);
+            match row.bytes.get(start..end) {
+                Some(bytes) if !bytes.is_empty() => RowView { bytes, ..instead },
+                _ => instead,
+            }
         };
-        let rows = 0..self.rows.len();
-        let views = || rows.map(|row| of_row(row).unwrap_or(instead)).collect();
+        let ends = self.ends.chunks_exact(self.layout.segments.len());
+        let views = || self.rows.iter().zip(ends).map(of_row).collect();
         SegmentRows::Each(later.get_or_init(views))
     }
 }
