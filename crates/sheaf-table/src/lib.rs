@@ -52,7 +52,7 @@ pub use codec::key_part::{KeyPart, PartKind};
 pub use codec::key_range;
 pub use codec::key_range::{EncodedRange, PartBounds, Within};
 pub use codec::row_codec;
-pub use codec::row_codec::{RowLayout, RowRun, RowView, SegmentRows, ValueRef};
+pub use codec::row_codec::{LaterSegments, RowLayout, RowRun, RowView, SegmentRows, ValueRef};
 pub use codec::sort_key_text::text_of_sort_key;
 pub use definition::check_constraint::RowTest;
 pub use definition::convert;

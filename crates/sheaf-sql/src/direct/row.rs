@@ -12,7 +12,7 @@ use sheaf_access::{Counter, IndexRef, SessionCounters};
 use sheaf_storage::{
     Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree, prefix_successor,
 };
-use sheaf_table::{RowView, Table, ValueRef};
+use sheaf_table::{LaterSegments, RowView, Table, ValueRef};
 use sheaf_types::labels::text_of_number;
 use sheaf_types::{ColumnType, Value};
 
@@ -174,6 +174,8 @@ pub(super) struct ResultRow<'a> {
     items: &'a [Item],
     /// The values that are known of such a row, by item; empty: none are.
     known: &'a [Option<Cell<'a>>],
+    /// Of another row of such a table: its later segments.
+    later: LaterSegments<'a>,
     /// For each item its value, if the row only refers to it or has the bits of a SET. Empty: the row has all values.
     long: &'a [Option<Vec<u8>>],
     /// What expressions are computed to.
@@ -190,13 +192,18 @@ impl<'a> ResultRow<'a> {
         computed: &'a [ArrayRef],
     ) -> Result<ResultRow<'a>> {
         long.clear();
-        let known: &[Option<Cell<'a>>] = match old.is_empty() || !row.is_of_first_segment() {
-            true => &[],
-            false => old,
+        let (known, later): (&[Option<Cell<'a>>], _) = match row.is_of_first_segment() {
+            true => (old, LaterSegments::new()),
+            false => (&[], row.later_segments()),
         };
         // What is known is short.
         let is_known = |at: usize| known.get(at).is_some_and(Option::is_some);
-        let is_long = |item: &Item| item.stored().is_some_and(|column| row.is_overflow(column));
+        let is_long = |item: &Item| {
+            item.stored().is_some_and(|column| {
+                let (row, column) = row.located_among(&later, column);
+                row.is_overflow(column)
+            })
+        };
         let mut all = items.iter().enumerate();
         if all.any(|(at, item)| item.is_made_of_bits() || (!is_known(at) && is_long(item))) {
             for item in items {
@@ -211,6 +218,7 @@ impl<'a> ResultRow<'a> {
             row,
             items,
             known,
+            later,
             long,
             computed,
         })
@@ -227,7 +235,7 @@ impl CellRow for ResultRow<'_> {
             Some(Some(bytes)) => item.cell_beside(bytes),
             _ => match item.kind {
                 Kind::Computed(number) => cell_of(&self.computed[number]),
-                _ => item.cell(&self.row),
+                _ => item.cell_at(self.row.located_among(&self.later, item.column)),
             },
         }
     }

@@ -31,6 +31,7 @@ use crate::error::{Result, TableError};
 use segments::Segment;
 
 pub use run::{RowRun, SegmentRows};
+pub use segments::LaterSegments;
 
 /// Set in the end of a variable column that is a reference.
 const OVERFLOW_BIT: u16 = 1 << 15;

@@ -4,12 +4,16 @@
 //! is a column of the segment as a row of its own.
 
 use sheaf_types::temporal::TimeZone;
+use smallvec::SmallVec;
 
 use super::{Physical, Place, RowLayout, RowView, Slot, ValueRef};
 use crate::codec::overflow::OVERFLOW_REFERENCE_BYTES;
 use crate::definition::row_shape::{RowField, RowShape, can_store};
 use crate::definition::schema::{Column, TableDefinition};
 use crate::error::Result;
+
+/// Segments of a row behind the first one, each as a row of its own.
+pub type LaterSegments<'a> = SmallVec<[RowView<'a>; 4]>;
 
 /// A part of the rows of a [`RowShape`].
 #[derive(Debug, Clone)]
@@ -291,6 +295,38 @@ impl<'a> RowView<'a> {
         }
     }
 
+    /// The later [segments](Self::segment) in their order, of one walk, for [`located_among`](Self::located_among).
+    pub fn later_segments(&self) -> LaterSegments<'a> {
+        let first = self.layout.heap + self.end(self.layout.variable);
+        let mut rest = self.bytes.get(first..).unwrap_or_default();
+        let later = self.layout.segments.iter().skip(1);
+        let of_row = later.map(|segment| {
+            let (layout, bytes) = (&segment.layout, segment.initial.as_slice());
+            let length = layout.length_in(rest);
+            let Some((bytes, behind)) = length.and_then(|length| rest.split_at_checked(length))
+            else {
+                rest = &[];
+                return RowView { layout, bytes };
+            };
+            rest = behind;
+            RowView { layout, bytes }
+        });
+        of_row.collect()
+    }
+
+    /// As [`located`](Self::located). `later`: the row's [later segments](Self::later_segments), or nothing.
+    #[inline]
+    pub fn located_among(&self, later: &[RowView<'a>], column: usize) -> (RowView<'a>, usize) {
+        let slot = &self.layout.slots[column];
+        let Some(number) = usize::from(slot.segment).checked_sub(1) else {
+            return (*self, column);
+        };
+        match later.get(number) {
+            Some(segment) => (*segment, usize::from(slot.field)),
+            None => self.later(slot),
+        }
+    }
+
     #[inline]
     fn segment_or(&self, number: usize, instead: RowView<'a>) -> RowView<'a> {
         // All rows of a table that has just got a column end here.
@@ -513,6 +549,10 @@ mod tests {
                     assert_eq!(row.is_null(column), *value == Value::Null);
                     let (segment, field) = layout.segment_of(column);
                     assert_eq!(row.segment(segment).value(field, ty), *value, "{ty}");
+                    for later in [row.later_segments(), SmallVec::new()] {
+                        let (part, field) = row.located_among(&later, column);
+                        assert_eq!(part.value(field, ty), *value, "{ty}");
+                    }
                 }
                 for length in 0..bytes.len() {
                     // A row that is cut between two segments is one that was written earlier.
