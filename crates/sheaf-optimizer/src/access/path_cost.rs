@@ -166,7 +166,14 @@ impl TableReference<'_> {
         if matches!(path.fetch, Fetch::Covering) {
             return 0.0;
         }
-        path.walked * self.shares.kept(&path.index_filters, &path.key_filters())
+        let mut given = path.key_filters();
+        // A LIKE is tested again, but what its beginning leaves is in the ranges already.
+        given.extend((0..self.filters.len()).filter(|filter| {
+            let term = &self.filters[*filter].term;
+            matches!(term, Term::Column { column, set, .. }
+                if set.starts_with.is_some() && !path.ranges.says_all_of(*column))
+        }));
+        path.walked * self.shares.kept(&path.index_filters, &given)
     }
 
     /// What a path with jumps is estimated to walk over; `None` if it has none.
