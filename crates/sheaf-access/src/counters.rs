@@ -144,6 +144,16 @@ counters! {
     handler_write => "Handler_write",
     /// Rows read from clustered indexes, and entries from covering indexes, before row conditions.
     rows_read => "Innodb_rows_read",
+    /// Tables behind the first of a SELECT that were read as a whole.
+    select_full_join => "Select_full_join",
+    /// Tables behind the first of a SELECT of which a range was read.
+    select_full_range_join => "Select_full_range_join",
+    /// SELECTs whose first table was read by a range.
+    select_range => "Select_range",
+    /// Tables of which the index is chosen for each row of those before: there are none.
+    select_range_check => "Select_range_check",
+    /// SELECTs whose first table was read as a whole.
+    select_scan => "Select_scan",
     /// Entries at which a walk along an index found that none up to a later key can match, and went on there.
     sheaf_index_jumps => "Sheaf_index_jumps",
     /// Plans that spent what another one was estimated to cost, and were replaced by it.

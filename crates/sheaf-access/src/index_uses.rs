@@ -22,19 +22,31 @@ const PROBES: usize = 4;
 pub struct IndexUse {
     /// Rows or entries that were read through it, or lookups in it if these were more: some find nothing.
     pub fetched: u64,
+    /// Rows that scans of the whole table have read. The table is its clustered index, but no key was looked for.
+    pub scanned: u64,
     pub inserted: u64,
     pub updated: u64,
     pub deleted: u64,
 }
 
+/// Kinds of uses.
+const KINDS: usize = 5;
+
 impl IndexUse {
-    fn counts(self) -> [u64; 4] {
-        [self.fetched, self.inserted, self.updated, self.deleted]
+    fn counts(self) -> [u64; KINDS] {
+        [
+            self.fetched,
+            self.scanned,
+            self.inserted,
+            self.updated,
+            self.deleted,
+        ]
     }
 
-    fn of_counts([fetched, inserted, updated, deleted]: [u64; 4]) -> IndexUse {
+    fn of_counts([fetched, scanned, inserted, updated, deleted]: [u64; KINDS]) -> IndexUse {
         IndexUse {
             fetched,
+            scanned,
             inserted,
             updated,
             deleted,
@@ -47,6 +59,7 @@ impl IndexUse {
 
     pub fn add(&mut self, more: IndexUse) {
         self.fetched += more.fetched;
+        self.scanned += more.scanned;
         self.inserted += more.inserted;
         self.updated += more.updated;
         self.deleted += more.deleted;
@@ -57,7 +70,7 @@ impl IndexUse {
 struct Slot {
     /// The number of the tree; zero, which no tree has: the slot is free.
     tree: AtomicU64,
-    counts: [AtomicU64; 4],
+    counts: [AtomicU64; KINDS],
 }
 
 impl Slot {
@@ -122,6 +135,17 @@ impl IndexUses {
             tree,
             IndexUse {
                 fetched,
+                ..IndexUse::default()
+            },
+        );
+    }
+
+    /// Counts rows that a scan of the whole table has read.
+    pub fn add_scanned(&self, tree: TreeId, scanned: u64) {
+        self.add(
+            tree,
+            IndexUse {
+                scanned,
                 ..IndexUse::default()
             },
         );

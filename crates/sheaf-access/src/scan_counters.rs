@@ -29,6 +29,8 @@ pub(crate) struct ScanCounters {
     session: Arc<SessionCounters>,
     /// The indexes that find the rows.
     indexes: Vec<TreeId>,
+    /// The whole table is read: no key is looked for.
+    scans_table: bool,
     /// Of a scan with a budget.
     meter: Option<Meter>,
 }
@@ -55,8 +57,14 @@ impl ScanCounters {
             flushed: ScanMetrics::default(),
             session,
             indexes: indexes.into_iter().collect(),
+            scans_table: false,
             meter: None,
         }
+    }
+
+    /// The whole table is read.
+    pub(crate) fn set_scans_table(&mut self) {
+        self.scans_table = true;
     }
 
     /// Prices what is counted from now on.
@@ -119,7 +127,10 @@ impl ScanCounters {
         let lookups = self.read_key + self.read_first + self.read_last;
         for index in &self.indexes {
             let uses = &session.index_uses;
-            uses.add_fetched(*index, self.rows_read.max(lookups));
+            match self.scans_table {
+                true => uses.add_scanned(*index, self.rows_read),
+                false => uses.add_fetched(*index, self.rows_read.max(lookups)),
+            }
         }
         self.flushed = self.metrics;
         let session = Arc::clone(&self.session);

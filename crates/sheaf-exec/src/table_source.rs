@@ -79,6 +79,18 @@ impl SheafTableSource {
         }
     }
 
+    /// The same reference to another state of the table, whose columns and unique keys are the same.
+    pub fn over(&self, table: Arc<Table>) -> SheafTableSource {
+        SheafTableSource {
+            table,
+            reference: self.reference,
+            alias: self.alias.clone(),
+            hints: self.hints.clone(),
+            schema: Arc::clone(&self.schema),
+            constraints: self.constraints.clone(),
+        }
+    }
+
     /// The same reference with one more column, the encoded clustered key ([`sheaf_access::CLUSTERED_KEY`]): for
     /// statements that change the rows they find.
     pub fn with_clustered_key(self) -> SheafTableSource {

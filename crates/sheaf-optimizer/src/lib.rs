@@ -53,6 +53,7 @@ pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
 pub use estimate::row_width::{longest_row_bytes, rows_of_batch};
 pub use explain::explanation::Explanation;
+pub use explain::reads::Reads;
 pub use explain::tree::PlanNode;
 pub use explain::{ExplainRow, ExtraNote, NodeId, access_words};
 pub use logical::optimize_logical;

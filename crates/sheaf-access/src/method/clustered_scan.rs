@@ -184,6 +184,11 @@ impl ClusteredScan {
         }
     }
 
+    /// Whether the whole table is read, from its beginning.
+    pub(crate) fn is_of_table(&self) -> bool {
+        self.table_scan
+    }
+
     /// The scan has not begun, and notes from now on how far it comes.
     pub(crate) fn note_last(&mut self) {
         self.held = RowBlock::new(true);

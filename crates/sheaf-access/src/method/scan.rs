@@ -60,7 +60,11 @@ impl Scan {
                 Method::Merge(Box::new(IndexMerge::new(&spec, merge, cancel, &mut tally)?))
             }
             (None, IndexRef::Clustered) => {
-                Method::Clustered(Box::new(ClusteredScan::new(&spec, ranges, cancel)?))
+                let scan = ClusteredScan::new(&spec, ranges, cancel)?;
+                if scan.is_of_table() {
+                    tally.set_scans_table();
+                }
+                Method::Clustered(Box::new(scan))
             }
             (None, IndexRef::Secondary(position)) => Method::Index(Box::new(IndexRangeScan::new(
                 &spec, position, ranges, cancel, &mut tally,

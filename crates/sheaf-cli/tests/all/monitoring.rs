@@ -558,6 +558,71 @@ fn uses_of_indexes_are_counted() {
         ],
     );
     assert_eq!(query_text(&mut connection, unused), ["shop\tt\ta"]);
+    // Scans of the table use no index.
+    for switch in ["direct=on", "direct=off"] {
+        run(
+            &mut connection,
+            &[
+                &format!("SET optimizer_switch = '{switch}'"),
+                "CREATE OR REPLACE TABLE plain (id INT PRIMARY KEY, a INT)",
+                "INSERT INTO plain VALUES (1, 1), (2, 2)",
+                "SELECT a FROM plain",
+            ],
+        );
+        let scanned = format!(
+            "SELECT INDEX_NAME, COUNT_FETCH FROM {BY_INDEX} WHERE OBJECT_NAME = 'plain' ORDER BY 1"
+        );
+        assert_eq!(
+            query_text(&mut connection, &scanned),
+            ["NULL\t2", "PRIMARY\t0"],
+            "{switch}"
+        );
+    }
+}
+
+/// However a statement runs, and as MySQL counts.
+#[test]
+fn selects_are_counted_by_how_they_read_their_tables() {
+    let (_server, mut connection) = server();
+    run(
+        &mut connection,
+        &[
+            "CREATE TABLE u (id INT PRIMARY KEY, b INT)",
+            "INSERT INTO u VALUES (1, 10), (2, 20), (3, 30)",
+        ],
+    );
+    for switch in ["direct=on", "direct=off"] {
+        for (statement, expected) in [
+            ("SELECT a FROM t WHERE id = 2", ""),
+            ("SELECT id FROM t WHERE a = 20", ""),
+            (
+                "SELECT id FROM t FORCE INDEX (a) WHERE a BETWEEN 10 AND 20",
+                "Select_range 1",
+            ),
+            ("SELECT b FROM u", "Select_scan 1"),
+            (
+                "SELECT COUNT(*) FROM u x JOIN u y ON x.b < y.b",
+                "Select_full_join 1, Select_scan 1",
+            ),
+            ("SELECT b FROM u UNION ALL SELECT b FROM u", "Select_scan 2"),
+            ("UPDATE u SET b = b + 1", ""),
+        ] {
+            run(
+                &mut connection,
+                &[
+                    &format!("SET optimizer_switch = '{switch}'"),
+                    "FLUSH STATUS",
+                    statement,
+                ],
+            );
+            let mut found = query_text(&mut connection, "SHOW SESSION STATUS LIKE 'Select%'");
+            found.retain(|row| !row.ends_with("\t0"));
+            found
+                .iter_mut()
+                .for_each(|row| *row = row.replace('\t', " "));
+            assert_eq!(found.join(", "), expected, "{statement} with {switch}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! ADVISE INDEXES, a statement of Sheaf's own:
 //!
 //! ```text
-//!   ADVISE INDEXES [FOR 'statement' | FOR SCHEMA name] [LIMIT bytes]
+//!   ADVISE INDEXES [FOR 'statement' | FOR SCHEMA name] [LIMIT bytes] [VERIFY]
 //! ```
 
 use super::statement::{Advise, Advised, Statement};
@@ -22,9 +22,11 @@ impl StatementParser<'_> {
             true => Some(self.number()?),
             false => None,
         };
-        if self.peek("VERIFY") {
-            return self.unsupported("ADVISE INDEXES ... VERIFY");
-        }
-        Ok(Statement::Advise(Advise { of, limit_bytes }))
+        let verify = self.accept("VERIFY");
+        Ok(Statement::Advise(Advise {
+            of,
+            limit_bytes,
+            verify,
+        }))
     }
 }

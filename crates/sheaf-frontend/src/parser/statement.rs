@@ -237,6 +237,8 @@ pub struct Advise {
     pub of: Advised,
     /// The most bytes that the indexes may take together.
     pub limit_bytes: Option<u64>,
+    /// The first of them is made, measured and dropped.
+    pub verify: bool,
 }
 
 /// Which statements ADVISE INDEXES looks at.

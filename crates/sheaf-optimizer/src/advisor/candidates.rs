@@ -10,11 +10,14 @@
 //!                                             a c      a c b
 //!                                             a d
 //!   each also with all other columns that are read, if these are few
+//!
+//!   a = 1 OR b > 2                            a and b: indexes that are merged
+//!   MIN(e) ... WHERE a = 1 GROUP BY g         a g e
 //! ```
 //!
 //! An index with all columns is a second copy of the table, which nobody wants for a `SELECT *`.
 
-use super::needs::TableNeed;
+use super::needs::{BranchNeed, TableNeed};
 
 /// Columns that are added to an index so that rows need not be fetched, at most.
 pub const MAX_COVERING_COLUMNS: usize = 3;
@@ -51,7 +54,13 @@ pub fn column_lists(
             lists.push(all);
             lists.push(one);
         }
-        for order in [&need.ordered, &need.grouped] {
+        // MIN and MAX of a group are at its ends.
+        let extremes = need.extreme.iter().copied().collect::<Vec<_>>();
+        let with_extreme = match need.extreme {
+            Some(_) => with(&need.grouped, &extremes),
+            None => Vec::new(),
+        };
+        for order in [&need.ordered, &with_extreme, &need.grouped] {
             if !order.is_empty() {
                 lists.push(with(base, order));
                 // Behind the order, what is left is tested on entries.
@@ -93,6 +102,29 @@ pub fn column_lists(
         }
     }
     known
+}
+
+/// For each OR over several columns, the column lists of the indexes that serve its branches together.
+pub fn merged_lists(need: &TableNeed, distinct: impl Fn(usize) -> f64) -> Vec<Vec<Vec<usize>>> {
+    let of_branch = |branch: &BranchNeed| {
+        let mut list = branch.equal.clone();
+        list.sort_by(|a, b| distinct(*b).total_cmp(&distinct(*a)));
+        let first = branch.ranged.first().map(|range| range.column);
+        let mut list = with(&[], &with(&list, &Vec::from_iter(first)));
+        list.truncate(MAX_COLUMNS);
+        list
+    };
+    let alternatives = need.alternatives.iter();
+    let lists = alternatives.map(|branches| {
+        let mut lists: Vec<Vec<usize>> = Vec::new();
+        for list in branches.iter().map(of_branch) {
+            if !lists.contains(&list) {
+                lists.push(list);
+            }
+        }
+        lists
+    });
+    lists.collect()
 }
 
 /// A list with the columns of another behind it, each once.

@@ -10,14 +10,17 @@
 //! | [`needs`] | the columns by which a plan finds, joins, orders and groups the rows of each table |
 //! | [`candidates`] | the column lists of indexes that may serve these |
 //! | [`upkeep`] | what a change of a row costs for each index |
+//! | [`replanning`] | a query that is planned again over tables with candidates |
 //! | [`uses`] | which indexes a plan reads |
 
 pub mod candidates;
 pub mod needs;
+pub mod replanning;
 pub mod upkeep;
 pub mod uses;
 
-pub use candidates::{MAX_COVERING_COLUMNS, column_lists};
-pub use needs::{RangedColumn, TableNeed, table_needs};
+pub use candidates::{MAX_COVERING_COLUMNS, column_lists, merged_lists};
+pub use needs::{BranchNeed, RangedColumn, TableNeed, table_needs};
+pub use replanning::{is_settled, over_tables};
 pub use upkeep::upkeep_us;
 pub use uses::{IndexInUse, indexes_in_use};

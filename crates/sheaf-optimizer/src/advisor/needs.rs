@@ -14,16 +14,20 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use datafusion_common::{Column, DFSchema, Result};
+use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableScan};
+use datafusion_expr::{Aggregate, BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableScan};
 use sheaf_access::clustered_key_position;
 use sheaf_exec::{SheafTableSource, for_each_node};
-use sheaf_table::Table;
+use sheaf_table::{IndexPart, Table};
 
 use crate::access::table_reference::columns_of;
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::{self, Term, conjuncts};
 use crate::logical::semantics::compared_column;
+
+/// Branches of an OR, each with an index of its own, at most.
+const MAX_BRANCHES: usize = 4;
 
 /// A column that a condition restricts to a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +37,14 @@ pub struct RangedColumn {
     pub begins_with: Option<String>,
 }
 
+/// What one branch of an OR could use of an index of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BranchNeed {
+    /// As those of a [`TableNeed`].
+    pub equal: Vec<usize>,
+    pub ranged: Vec<RangedColumn>,
+}
+
 /// What one reference to a table could use of an index.
 #[derive(Clone)]
 pub struct TableNeed {
@@ -40,12 +52,16 @@ pub struct TableNeed {
     /// Columns that conditions bind to single values, ascending.
     pub equal: Vec<usize>,
     pub ranged: Vec<RangedColumn>,
+    /// ORs of conditions on several columns, with what each branch could use: indexes of all branches are merged.
+    pub alternatives: Vec<Vec<BranchNeed>>,
     /// Columns that equalities compare with other tables, or with the row around a subquery.
     pub joined: Vec<usize>,
     /// ORDER BY, if it is of columns of this table in one direction.
     pub ordered: Vec<usize>,
     /// GROUP BY, if it is of columns of this table.
     pub grouped: Vec<usize>,
+    /// The column whose MIN or MAX is all that is computed of each group, or of all rows.
+    pub extreme: Option<usize>,
     /// All columns that are read, ascending.
     pub read: Vec<usize>,
     /// Its rows are found to be changed.
@@ -80,6 +96,7 @@ pub fn table_needs(plan: &LogicalPlan) -> Result<Vec<TableNeed>> {
             LogicalPlan::Sort(sort) => add_order(&mut needs, &sort.input, &sort.expr),
             LogicalPlan::Aggregate(aggregate) => {
                 add_groups(&mut needs, &aggregate.input, &aggregate.group_expr);
+                add_extreme(&mut needs, aggregate);
             }
             _ => {}
         }
@@ -105,9 +122,11 @@ fn need_of(scan: &TableScan, source: &SheafTableSource) -> Result<TableNeed> {
         table: Arc::clone(table),
         equal: Vec::new(),
         ranged: Vec::new(),
+        alternatives: Vec::new(),
         joined: Vec::new(),
         ordered: Vec::new(),
         grouped: Vec::new(),
+        extreme: None,
         read: Vec::new(),
         is_changed,
     };
@@ -153,6 +172,35 @@ fn compared_with_outside(expr: &Expr) -> Option<&Column> {
 }
 
 impl TableNeed {
+    /// Whether a plan may have any use of an index of these parts. All that is read of it counts: the rows that a range
+    /// or a jump finds, conditions that are tested on entries, its order, and entries in place of rows.
+    pub fn may_use(&self, parts: &[IndexPart]) -> bool {
+        let is_tested = |part: &IndexPart| {
+            let column = part.column;
+            self.equal.contains(&column)
+                || self.joined.contains(&column)
+                || self.ranged.iter().any(|range| range.column == column)
+                || self.alternatives.iter().flatten().any(|branch| {
+                    let mut ranged = branch.ranged.iter();
+                    branch.equal.contains(&column) || ranged.any(|range| range.column == column)
+                })
+        };
+        let is_ordered = |part: &IndexPart| {
+            self.ordered.contains(&part.column)
+                || self.grouped.contains(&part.column)
+                || self.extreme == Some(part.column)
+        };
+        let whole = |of: &[IndexPart], column: usize| {
+            let mut parts = of.iter();
+            parts.any(|part| part.column == column && part.prefix_length.is_none())
+        };
+        let primary = &self.table.definition.primary.parts;
+        let is_read = |column: &usize| whole(parts, *column) || whole(primary, *column);
+        parts.iter().any(is_tested)
+            || parts.first().is_some_and(is_ordered)
+            || self.read.iter().all(is_read)
+    }
+
     fn add_term(&mut self, term: &Term) {
         match term {
             Term::Column { column, set, .. } => self.add_set(*column, set),
@@ -161,43 +209,46 @@ impl TableNeed {
         }
     }
 
-    fn add_set(&mut self, column: usize, set: &ColumnSet) {
-        if set.is_points() {
-            return self.equal.push(column);
-        }
-        let begins_with = set.starts_with.clone();
-        if begins_with.is_none() && !is_bounded(set) {
-            return;
-        }
-        let known = self.ranged.iter_mut();
-        match known.into_iter().find(|known| known.column == column) {
-            Some(known) => known.begins_with = shortest(known.begins_with.take(), begins_with),
-            None => self.ranged.push(RangedColumn {
-                column,
-                begins_with,
-            }),
+    fn add_alternatives(&mut self, branches: &[Term]) {
+        let needs = branches.iter().map(|branch| {
+            let mut need = BranchNeed::default();
+            for term in conjuncts(branch) {
+                if let Term::Column { column, set, .. } = term {
+                    need.add_set(*column, set);
+                }
+            }
+            need
+        });
+        let needs: Vec<BranchNeed> = needs.collect();
+        let is_bound = |need: &BranchNeed| !(need.equal.is_empty() && need.ranged.is_empty());
+        if needs.len() <= MAX_BRANCHES && needs.iter().all(is_bound) {
+            self.alternatives.push(needs);
         }
     }
 
-    /// All branches of an OR are about one column: it is in one of several ranges.
+    fn add_set(&mut self, column: usize, set: &ColumnSet) {
+        let mut need = BranchNeed {
+            equal: std::mem::take(&mut self.equal),
+            ranged: std::mem::take(&mut self.ranged),
+        };
+        need.add_set(column, set);
+        (self.equal, self.ranged) = (need.equal, need.ranged);
+    }
+
+    /// All branches of an OR are about one column: it is in one of several ranges. Or each could use an index of its
+    /// own.
     fn add_branches(&mut self, branches: &[Term]) {
         let mut columns = branches.iter().map(|branch| match branch {
             Term::Column { column, .. } => Some(*column),
             _ => None,
         });
-        let Some(Some(first)) = columns.next() else {
-            return;
-        };
-        if columns.any(|column| column != Some(first)) {
-            return;
+        let first = columns.next().flatten();
+        if first.is_none() || columns.any(|column| column != first) {
+            return self.add_alternatives(branches);
         }
         for branch in branches {
             if let Term::Column { column, set, .. } = branch {
-                let mut alone = TableNeed {
-                    equal: Vec::new(),
-                    ranged: Vec::new(),
-                    ..self.clone()
-                };
+                let mut alone = BranchNeed::default();
                 alone.add_set(*column, set);
                 let whole = alone.equal.into_iter().map(|column| RangedColumn {
                     column,
@@ -214,6 +265,26 @@ impl TableNeed {
                     }
                 }
             }
+        }
+    }
+}
+
+impl BranchNeed {
+    fn add_set(&mut self, column: usize, set: &ColumnSet) {
+        if set.is_points() {
+            return self.equal.push(column);
+        }
+        let begins_with = set.starts_with.clone();
+        if begins_with.is_none() && !is_bounded(set) {
+            return;
+        }
+        let known = self.ranged.iter_mut();
+        match known.into_iter().find(|known| known.column == column) {
+            Some(known) => known.begins_with = shortest(known.begins_with.take(), begins_with),
+            None => self.ranged.push(RangedColumn {
+                column,
+                begins_with,
+            }),
         }
     }
 }
@@ -336,5 +407,38 @@ fn add_groups(needs: &mut BTreeMap<Reference, TableNeed>, input: &LogicalPlan, g
         && let Some(need) = needs.get_mut(&reference)
     {
         need.grouped = columns;
+    }
+}
+
+/// MIN and MAX of one column, and nothing else.
+fn add_extreme(needs: &mut BTreeMap<Reference, TableNeed>, aggregate: &Aggregate) {
+    let mut found = None;
+    for expr in &aggregate.aggr_expr {
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = without_alias(expr)
+        else {
+            return;
+        };
+        let ([argument], "min" | "max") = (params.args.as_slice(), func.name()) else {
+            return;
+        };
+        let Some(column) = origin(&aggregate.input, argument) else {
+            return;
+        };
+        if found.is_some_and(|known| known != column) {
+            return;
+        }
+        found = Some(column);
+    }
+    if let Some((reference, column)) = found
+        && let Some(need) = needs.get_mut(&reference)
+    {
+        need.extreme = Some(column);
+    }
+}
+
+fn without_alias(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => without_alias(&alias.expr),
+        other => other,
     }
 }

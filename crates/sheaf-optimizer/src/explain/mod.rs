@@ -23,6 +23,7 @@
 //! | [`sql_text`] | expressions of a typed plan as SQL |
 //! | [`physical_order`] | the order of a sort that no statement has written |
 //! | [`hidden_names`] | columns of functional key parts as their expressions |
+//! | [`reads`] | how many tables are read without a key |
 //! | [`table_detail`] | what trees say of a table beyond its row of the table |
 
 pub(crate) mod explanation;
@@ -30,6 +31,7 @@ pub(crate) mod hidden_names;
 pub(crate) mod nested_json;
 pub(crate) mod outline;
 mod physical_order;
+pub(crate) mod reads;
 pub(crate) mod sql_text;
 pub(crate) mod table_detail;
 pub(crate) mod tree;

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sheaf_optimizer::advisor::{TableNeed, column_lists, upkeep_us};
+use sheaf_optimizer::advisor::{TableNeed, column_lists, merged_lists, upkeep_us};
 use sheaf_storage::MAX_KEY_BYTES;
 use sheaf_table::schema::same_name;
 use sheaf_table::{
@@ -39,6 +39,8 @@ const LOST_SHARE: f64 = 0.05;
 const LONG_TEXT_BYTES: f64 = 32.0;
 /// The most bytes of a column that is in an index just to be read from it, on average.
 const MAX_COVERED_BYTES: f64 = 64.0;
+/// ORs of a table that indexes are merged for.
+const MAX_MERGES_OF_TABLE: usize = 10;
 /// Characters of a name.
 const MAX_NAME_CHARACTERS: usize = 56;
 
@@ -54,9 +56,18 @@ pub(super) struct Candidate {
     pub upkeep_us: f64,
 }
 
+impl Candidate {
+    /// Whether a plan of a statement may have any use of it.
+    pub(super) fn may_serve(&self, studied: &Studied) -> bool {
+        studied.may_use(self.table_id, &self.index.definition.parts)
+    }
+}
+
 /// All candidates, by number.
 pub(super) struct Candidates {
     all: Vec<Candidate>,
+    /// Candidates that help together, and perhaps not one by one: their indexes are merged.
+    merged: Vec<Vec<usize>>,
 }
 
 /// A table while its candidates are made.
@@ -65,6 +76,8 @@ struct Candidacy<'s> {
     sample: RowSample,
     /// Average bytes of each column's values, and whether some are outside of their rows; as far as it was asked for.
     bytes: BTreeMap<usize, (f64, bool)>,
+    /// Estimated values of columns, as far as they were asked for.
+    distinct: BTreeMap<usize, f64>,
     /// The prefix of each column that gets one.
     prefixes: BTreeMap<usize, Option<u32>>,
     made: u32,
@@ -81,6 +94,7 @@ impl Candidates {
         let cancel = session.handle.cancel_flag().clone();
         let interrupt = move || cancel.is_cancelled();
         let mut all: Vec<Candidate> = Vec::new();
+        let mut merged: Vec<Vec<usize>> = Vec::new();
         let tables = study.tables();
         let rows = SAMPLE_ROWS_OF_ALL / tables.len().max(1);
         for table in tables {
@@ -92,7 +106,8 @@ impl Candidates {
             {
                 continue;
             }
-            let sample_bytes = SAMPLE_BYTES.min(statistics.bytes as usize);
+            // Its rows, and the entries of one index that is made of them.
+            let sample_bytes = 2 * SAMPLE_BYTES.min(statistics.bytes as usize);
             if !limits.go_on() || !limits.take(sample_bytes) {
                 break;
             }
@@ -114,43 +129,94 @@ impl Candidates {
                 table: &table,
                 sample,
                 bytes: BTreeMap::new(),
+                distinct: BTreeMap::new(),
                 prefixes: BTreeMap::new(),
                 made: 0,
                 interrupt: &interrupt,
             };
             let resident = candidacy.sample.resident();
             let costs = session.engine.costs();
-            for parts in candidacy.part_lists(study)? {
+            let singles = candidacy.part_lists(study)?.into_iter();
+            let singles = singles.map(|parts| vec![parts]);
+            let groups = singles.chain(candidacy.merged_part_lists(study)?);
+            for group in groups {
                 session.check_advice()?;
                 if !limits.go_on() {
                     break;
                 }
-                let index = Arc::new(candidacy.index(parts)?);
-                let alone = table.with_hypothetical_indexes(vec![Arc::clone(&index)]);
-                if !study.is_helped(all.len(), &Arc::new(alone), session, limits)? {
+                let known = |parts: &Vec<IndexPart>| {
+                    all.iter().position(|candidate| {
+                        candidate.table_id == table.definition.id
+                            && candidate.index.definition.parts == *parts
+                    })
+                };
+                let known: Vec<Option<usize>> = group.iter().map(known).collect();
+                let mut indexes = Vec::new();
+                let mut numbers = Vec::new();
+                let mut next = all.len();
+                for (parts, known) in group.iter().zip(&known) {
+                    match known {
+                        Some(number) => {
+                            indexes.push(Arc::clone(&all[*number].index));
+                            numbers.push(*number);
+                        }
+                        None => {
+                            indexes.push(Arc::new(candidacy.index(parts.clone())?));
+                            numbers.push(next);
+                            next += 1;
+                        }
+                    }
+                }
+                let together = Arc::new(table.with_hypothetical_indexes(indexes.clone()));
+                let parts: Vec<&[IndexPart]> = group.iter().map(Vec::as_slice).collect();
+                numbers.sort_unstable();
+                if !study.is_helped(&numbers, (&together, &parts), session, limits)? {
                     continue;
                 }
-                if !limits.take(index.memory_bytes()) {
+                let new = indexes.into_iter().zip(&known);
+                let new: Vec<Arc<HypotheticalIndex>> = new
+                    .filter(|(_, known)| known.is_none())
+                    .map(|(index, _)| index)
+                    .collect();
+                let bytes: usize = new.iter().map(|index| index.memory_bytes()).sum();
+                if !limits.take(bytes) {
                     break;
                 }
-                let entry_us = upkeep_us(&costs, index.statistics(), resident);
-                let entries = changed_entries(study, &table, &index.definition.parts);
-                all.push(Candidate {
-                    table: Arc::clone(&table),
-                    table_id: table.definition.id,
-                    bytes: index.statistics().bytes,
-                    whole_bytes: index.whole_bytes(),
-                    upkeep_us: entries * entry_us,
-                    index,
-                });
+                for index in new {
+                    let entry_us = upkeep_us(&costs, index.statistics(), resident);
+                    let entries = changed_entries(study, &table, &index.definition.parts);
+                    all.push(Candidate {
+                        table: Arc::clone(&table),
+                        table_id: table.definition.id,
+                        bytes: index.statistics().bytes,
+                        whole_bytes: index.whole_bytes(),
+                        upkeep_us: entries * entry_us,
+                        index,
+                    });
+                }
+                if numbers.len() > 1 {
+                    merged.push(numbers);
+                }
             }
             limits.give_back(sample_bytes);
         }
-        Ok(Candidates { all })
+        Ok(Candidates { all, merged })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
+    /// What may be taken at once: each candidate, and those that are merged.
+    pub(super) fn groups(&self) -> impl Iterator<Item = Vec<usize>> {
+        let singles = (0..self.all.len()).map(|number| vec![number]);
+        singles.chain(self.merged.iter().cloned())
+    }
+
+    /// The candidates that one is merged with, if all of them are among those that are chosen.
+    pub(super) fn merged_with(&self, number: usize, chosen: &[usize]) -> Option<&[usize]> {
+        let mut merged = self.merged.iter();
+        let group = merged.find(|group| {
+            let mut others = group.iter();
+            group.contains(&number) && others.all(|other| chosen.contains(other))
+        });
+        group.map(Vec::as_slice)
     }
 
     pub(super) fn get(&self, number: usize) -> &Candidate {
@@ -219,14 +285,53 @@ impl Candidacy<'_> {
         &self.table.definition
     }
 
-    /// The parts of all candidates, the most promising first.
-    fn part_lists(&mut self, study: &Study) -> Result<Vec<Vec<IndexPart>>> {
+    /// What the statements could use of the table.
+    fn needs(&self, study: &Study) -> Vec<TableNeed> {
         let id = self.definition().id;
         let needs = study.statements.iter().flat_map(|studied| &studied.needs);
-        let needs: Vec<TableNeed> = needs
+        needs
             .filter(|need| need.table.definition.id == id)
             .cloned()
-            .collect();
+            .collect()
+    }
+
+    /// The parts of indexes that are to be merged, as far as they are not there.
+    fn merged_part_lists(&mut self, study: &Study) -> Result<Vec<Vec<Vec<IndexPart>>>> {
+        let needs = self.needs(study);
+        let mut groups: Vec<Vec<Vec<IndexPart>>> = Vec::new();
+        for need in &needs {
+            let mut distinct = BTreeMap::new();
+            for column in need.alternatives.iter().flatten().flat_map(|of| &of.equal) {
+                distinct.insert(*column, self.distinct(*column)?);
+            }
+            let distinct = |column| distinct.get(&column).copied().unwrap_or(1.0);
+            for lists in merged_lists(need, distinct) {
+                let mut group = Vec::new();
+                let mut is_possible = true;
+                for columns in &lists {
+                    // A prefix, where it serves.
+                    let parts = match self.parts(columns, true, &needs)? {
+                        Some(parts) => Some(parts),
+                        None => self.parts(columns, false, &needs)?,
+                    };
+                    match parts {
+                        Some(parts) if self.is_there(&parts) => {}
+                        Some(parts) => group.push(parts),
+                        None => is_possible = false,
+                    }
+                }
+                if is_possible && !group.is_empty() && !groups.contains(&group) {
+                    groups.push(group);
+                }
+            }
+        }
+        groups.truncate(MAX_MERGES_OF_TABLE);
+        Ok(groups)
+    }
+
+    /// The parts of all candidates, the most promising first.
+    fn part_lists(&mut self, study: &Study) -> Result<Vec<Vec<IndexPart>>> {
+        let needs = self.needs(study);
         let mut of_each = Vec::new();
         for need in &needs {
             let mut distinct = BTreeMap::new();
@@ -300,9 +405,14 @@ impl Candidacy<'_> {
         if !self.may_index(column) {
             return Ok(1.0);
         }
+        if let Some(known) = self.distinct.get(&column) {
+            return Ok(*known);
+        }
         let prefix = self.needs_prefix(column).then_some(MAX_PREFIX);
         let prefix = self.resolved(column, prefix);
-        Ok(self.asked(column, prefix)?.distinct_keys(1))
+        let found = self.asked(column, prefix)?.distinct_keys(1);
+        self.distinct.insert(column, found);
+        Ok(found)
     }
 
     fn column_bytes(&mut self, column: usize) -> Result<(f64, bool)> {
@@ -446,14 +556,21 @@ impl Candidacy<'_> {
         if !is_string {
             return Ok(None);
         }
+        let branches = || {
+            needs
+                .iter()
+                .flat_map(|need| need.alternatives.iter().flatten())
+        };
         let searches = needs.iter().flat_map(|need| &need.ranged);
+        let searches = searches.chain(branches().flat_map(|branch| &branch.ranged));
         let searches = searches.filter(|range| range.column == column);
         let texts: Vec<String> = searches
             .filter_map(|range| range.begins_with.clone())
             .collect();
-        let is_compared = needs
-            .iter()
-            .any(|need| need.equal.contains(&column) || need.joined.contains(&column));
+        let is_compared = branches().any(|branch| branch.equal.contains(&column))
+            || needs
+                .iter()
+                .any(|need| need.equal.contains(&column) || need.joined.contains(&column));
         let shortest = texts.iter().map(|text| text.chars().count()).min();
         let (average, has_long) = self.column_bytes(column)?;
         match shortest {

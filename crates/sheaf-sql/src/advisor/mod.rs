@@ -10,7 +10,7 @@
 //!   proposals: CREATE INDEX and DROP INDEX, each with the statements that it helps
 //! ```
 //!
-//! Nothing is made. A candidate exists for the planner of this session alone, while the statement runs: names of tables
+//! Nothing is made, but by VERIFY. A candidate exists for the planner of this session alone, while the statement runs: names of tables
 //! mean versions of them with more indexes ([`TableNames::with_hypothetical`](sheaf_table::TableNames)). So an index is
 //! judged by the optimizer's own costs, with what is in memory now, and the search takes small steps as Schlosser,
 //! Kossmann and Boissier do ("Efficient Scalable Multi-Attribute Index Selection Using Recursive Strategies", ICDE
@@ -23,20 +23,27 @@
 //! |---|---|
 //! | [`workload`] | the statements |
 //! | [`study`] | their plans, with or without candidates |
+//! | [`replanning`] | operators for a query that was planned before |
 //! | [`candidates`] | the candidates of each table |
 //! | [`search`] | which of them to take |
 //! | [`drops`] | indexes that are not needed |
 //! | [`proposal`] | what is shown |
+//! | [`verify`] | what statements take with an index and without it |
 
 mod candidates;
 mod drops;
 mod proposal;
+mod replanning;
 mod search;
 mod study;
+mod verify;
 mod workload;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_exec::memory_pool::without_waiting;
 use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
@@ -72,7 +79,8 @@ const MAX_TIME: Duration = Duration::from_secs(20);
 struct Limits {
     began: Instant,
     plans: usize,
-    bytes: usize,
+    /// What samples and candidates take of the query memory.
+    memory: MemoryReservation,
     /// What was not looked at because a limit was reached.
     is_cut: bool,
 }
@@ -87,17 +95,15 @@ impl Limits {
 
     /// Takes memory for a sample or a candidate, if there is some.
     fn take(&mut self, bytes: usize) -> bool {
-        let fits = self.bytes + bytes <= MAX_MEMORY_BYTES;
-        match fits {
-            true => self.bytes += bytes,
-            false => self.is_cut = true,
-        }
+        let fits = self.memory.size() + bytes <= MAX_MEMORY_BYTES
+            && without_waiting(|| self.memory.try_grow(bytes)).is_ok();
+        self.is_cut |= !fits;
         fits
     }
 
     /// Gives back what a sample has taken.
     fn give_back(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_sub(bytes);
+        self.memory.shrink(bytes.min(self.memory.size()));
     }
 }
 
@@ -107,16 +113,22 @@ impl Session {
         self.statement.is_explained = true;
         let advised = self.proposals(&advise);
         self.statement.hypothesis = Hypothesis::default();
-        let rows = proposal::shown(advised?);
+        let mut proposals = advised?;
+        self.statement.is_explained = false;
+        if advise.verify {
+            self.verify(&mut proposals)?;
+        }
+        let rows = proposal::shown(proposals, advise.verify);
         self.workers.planning().pause();
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
     fn proposals(&mut self, advise: &Advise) -> Result<Vec<proposal::Proposal>> {
+        let pool = Arc::clone(&self.task_context().runtime_env().memory_pool);
         let mut limits = Limits {
             began: Instant::now(),
             plans: 0,
-            bytes: 0,
+            memory: MemoryConsumer::new("samples for index advice").register(&pool),
             is_cut: false,
         };
         let (workload, schema) = match &advise.of {

@@ -5,7 +5,10 @@ use sheaf_table::{Index, TableDefinition};
 use sheaf_types::text::quoting::quoted_name;
 
 use super::candidates::Candidate;
+use super::verify::Measured;
 use crate::query::rows::{Cell, Cells, Rows};
+
+const CREATE: &str = "CREATE";
 
 /// Statements that are listed with an index, at most.
 const MAX_LISTED: usize = 5;
@@ -16,9 +19,12 @@ const ONE_LINE: Layout = Layout {
 };
 
 /// A statement that an index helps.
+#[derive(Clone)]
 pub(super) struct Help {
     pub digest: Option<String>,
     pub text: String,
+    /// The database that is current for it.
+    pub database: Option<String>,
     pub executions: f64,
     /// What one execution costs as it is, and with the index alone.
     pub before_us: f64,
@@ -55,6 +61,7 @@ pub(super) struct Proposal {
     upkeep_us: Option<f64>,
     helps: Vec<Help>,
     used: Option<Used>,
+    measured: Option<Measured>,
 }
 
 impl Proposal {
@@ -76,7 +83,7 @@ impl Proposal {
             None => "indexes are merged".to_string(),
         };
         Proposal {
-            action: "CREATE",
+            action: CREATE,
             database: definition.database.clone(),
             table: definition.name.clone(),
             index: index.name.clone(),
@@ -86,6 +93,7 @@ impl Proposal {
             upkeep_us: Some(candidate.upkeep_us),
             helps,
             used,
+            measured: None,
         }
     }
 
@@ -110,14 +118,35 @@ impl Proposal {
             upkeep_us: None,
             helps: Vec::new(),
             used: None,
+            measured: None,
         }
+    }
+
+    /// Of an index to make: the statement that makes it, and the one that drops it.
+    pub(super) fn statements_of_index(&self) -> Option<(String, String)> {
+        let drop = format!(
+            "DROP INDEX {} ON {}.{}",
+            quoted_name(&self.index),
+            quoted_name(&self.database),
+            quoted_name(&self.table)
+        );
+        (self.action == CREATE).then(|| (self.statement.clone(), drop))
+    }
+
+    /// The statements that are listed with it.
+    pub(super) fn helps(&self) -> &[Help] {
+        &self.helps[..self.helps.len().min(MAX_LISTED)]
+    }
+
+    pub(super) fn set_measured(&mut self, measured: Measured) {
+        self.measured = Some(measured);
     }
 
     pub(super) fn saved_us(&self) -> f64 {
         self.helps.iter().map(Help::saved_us).sum()
     }
 
-    fn cells(self) -> Vec<Cell> {
+    fn cells(self, is_verified: bool) -> Vec<Cell> {
         let has_helps = !self.helps.is_empty();
         let sum = |of: &dyn Fn(&Help) -> f64| -> f64 {
             self.helps
@@ -129,7 +158,7 @@ impl Proposal {
         let used = self.used;
         let executions: f64 = self.helps.iter().map(|help| help.executions).sum();
         let (before, after) = (sum(&|help| help.before_us), sum(&|help| help.after_us));
-        vec![
+        let mut cells = vec![
             self.action.into(),
             self.database.into(),
             self.table.into(),
@@ -146,7 +175,25 @@ impl Proposal {
             has_helps
                 .then(|| Json::List(listed(&self.helps)).print(ONE_LINE))
                 .into(),
-        ]
+        ];
+        if is_verified {
+            cells.extend(measured_cells(self.measured));
+        }
+        cells
+    }
+}
+
+fn measured_cells(measured: Option<Measured>) -> [Cell; 5] {
+    let times = |before: f64, after: f64| Cell::Double(before / after.max(f64::MIN_POSITIVE));
+    match measured {
+        None => [const { Cell::Null }; 5],
+        Some(measured) => [
+            measured.statements.into(),
+            whole(measured.before_us).into(),
+            whole(measured.after_us).into(),
+            times(measured.predicted_before_us, measured.predicted_after_us),
+            times(measured.before_us, measured.after_us),
+        ],
     }
 }
 
@@ -196,9 +243,9 @@ fn create_statement(definition: &TableDefinition, index: &Index) -> String {
     )
 }
 
-/// The result of the statement.
-pub(super) fn shown(proposals: Vec<Proposal>) -> Rows {
-    let mut rows = Rows::new([
+/// The result of the statement. `is_verified`: with what was measured.
+pub(super) fn shown(proposals: Vec<Proposal>, is_verified: bool) -> Rows {
+    let mut columns = vec![
         ("action", Cells::Text(6)),
         ("object_schema", Cells::Name),
         ("object_name", Cells::Name),
@@ -213,9 +260,19 @@ pub(super) fn shown(proposals: Vec<Proposal>) -> Rows {
         ("upkeep_us", Cells::Unsigned),
         ("executions", Cells::Unsigned),
         ("helps", Cells::Text(u32::MAX)),
-    ]);
+    ];
+    if is_verified {
+        columns.extend([
+            ("replayed_statements", Cells::Unsigned),
+            ("measured_before_us", Cells::Unsigned),
+            ("measured_after_us", Cells::Unsigned),
+            ("predicted_speedup", Cells::Double),
+            ("measured_speedup", Cells::Double),
+        ]);
+    }
+    let mut rows = Rows::new(columns);
     for proposal in proposals {
-        rows.push(proposal.cells());
+        rows.push(proposal.cells(is_verified));
     }
     rows
 }

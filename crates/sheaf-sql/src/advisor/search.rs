@@ -8,8 +8,6 @@
 //!   {}  ->  (a)  ->  (a) (b, c)  ->  (a) (b, c) (a, d)  ->  (b, c) (a, d)
 //! ```
 
-use std::collections::BTreeMap;
-
 use sheaf_table::Index;
 
 use super::candidates::{Candidate, Candidates};
@@ -55,7 +53,7 @@ impl<'s> Search<'s> {
         let mut chosen: Vec<usize> = Vec::new();
         while chosen.len() < MAX_PROPOSED {
             match self.next(&chosen, session, limits)? {
-                Some(next) => chosen.push(next),
+                Some(next) => chosen.extend(next),
                 None => break,
             }
         }
@@ -63,70 +61,83 @@ impl<'s> Search<'s> {
         Ok(chosen)
     }
 
-    fn bytes(&self, chosen: &[usize]) -> u64 {
-        let bytes = chosen
-            .iter()
-            .map(|number| self.candidates.get(*number).bytes);
-        bytes.sum()
+    fn sum(&self, numbers: &[usize], of: impl Fn(&Candidate) -> f64) -> f64 {
+        let of_each = numbers.iter();
+        of_each.map(|number| of(self.candidates.get(*number))).sum()
     }
 
+    fn bytes(&self, numbers: &[usize]) -> u64 {
+        let bytes = numbers.iter();
+        bytes.map(|number| self.candidates.get(*number).bytes).sum()
+    }
+
+    /// The candidate that is best to be taken next, or several that are merged.
     fn next(
         &mut self,
         chosen: &[usize],
         session: &mut Session,
         limits: &mut Limits,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<Vec<usize>>> {
         let taken = self.bytes(chosen);
-        let mut worth: BTreeMap<usize, f64> = BTreeMap::new();
-        for number in 0..self.candidates.len() {
-            let candidate = self.candidates.get(number);
-            let fits = self
-                .limit_bytes
-                .is_none_or(|limit| taken + candidate.bytes <= limit);
-            if chosen.contains(&number) || !fits {
+        let mut worth: Vec<(Vec<usize>, f64)> = Vec::new();
+        let candidates = self.candidates;
+        for mut group in candidates.groups() {
+            group.retain(|number| !chosen.contains(number));
+            let bytes = self.bytes(&group);
+            let fits = self.limit_bytes.is_none_or(|limit| taken + bytes <= limit);
+            if group.is_empty() || !fits {
                 continue;
             }
             if !limits.go_on() {
                 break;
             }
             let mut more = chosen.to_vec();
-            more.push(number);
-            let saved = self.saved(chosen, &more, candidate, session, limits)?;
-            let benefit = saved - candidate.upkeep_us;
+            more.extend(&group);
+            let saved = self.saved(chosen, &more, session, limits)?;
+            let benefit = saved - self.sum(&group, |candidate| candidate.upkeep_us);
             if saved > 0.0 && benefit > 0.0 {
-                worth.insert(number, benefit);
+                worth.push((group, benefit));
             }
         }
-        let best = worth.values().copied().fold(0.0, f64::max);
-        let good = worth.into_iter();
-        let good = good.filter(|(_, benefit)| *benefit >= best * NEARLY_AS_MUCH);
+        let best = worth
+            .iter()
+            .map(|(_, benefit)| *benefit)
+            .fold(0.0, f64::max);
+        let good = worth.into_iter().enumerate();
+        let good = good.filter(|(_, (_, benefit))| *benefit >= best * NEARLY_AS_MUCH);
         // The shortest keys, then the greatest benefit; of equal ones that which was thought of first.
-        let order = |a: &(usize, f64), b: &(usize, f64)| {
-            let (one, other) = (self.candidates.get(a.0), self.candidates.get(b.0));
-            let parts = |candidate: &Candidate| candidate.index.definition.parts.len();
+        let order = |a: &(usize, (Vec<usize>, f64)), b: &(usize, (Vec<usize>, f64))| {
+            let (one, other) = (&a.1.0, &b.1.0);
+            let bytes = |group: &[usize]| self.sum(group, |candidate| candidate.whole_bytes);
+            let parts = |group: &[usize]| {
+                self.sum(group, |candidate| {
+                    candidate.index.definition.parts.len() as f64
+                })
+            };
             let percent = |benefit: f64| (benefit / best * 100.0).round();
-            let bytes = one.whole_bytes.total_cmp(&other.whole_bytes);
-            bytes
-                .then(parts(one).cmp(&parts(other)))
-                .then(percent(b.1).total_cmp(&percent(a.1)))
+            bytes(one)
+                .total_cmp(&bytes(other))
+                .then(parts(one).total_cmp(&parts(other)))
+                .then(percent(b.1.1).total_cmp(&percent(a.1.1)))
                 .then(a.0.cmp(&b.0))
         };
-        Ok(good.min_by(order).map(|(number, _)| number))
+        Ok(good.min_by(order).map(|(_, (group, _))| group))
     }
 
-    /// Microseconds that the workload saves with `more` over `fewer`, which differ by a candidate.
+    /// Microseconds that the workload saves with `more` over `fewer`, which has a part of them.
     fn saved(
         &mut self,
         fewer: &[usize],
         more: &[usize],
-        candidate: &Candidate,
         session: &mut Session,
         limits: &mut Limits,
     ) -> Result<f64> {
+        let candidates = self.candidates;
         let mut saved = 0.0;
         for position in 0..self.study.statements.len() {
             let studied = &self.study.statements[position];
-            if !studied.reads(candidate.table_id) {
+            let mut added = more.iter().filter(|number| !fewer.contains(number));
+            if !added.any(|number| candidates.get(*number).may_serve(studied)) {
                 continue;
             }
             let executions = studied.statement.executions;
@@ -147,9 +158,9 @@ impl<'s> Search<'s> {
         limits: &mut Limits,
     ) -> Result<f64> {
         let (candidates, studied) = (self.candidates, &self.study.statements[position]);
-        // Those on other tables make no difference.
+        // Those that it cannot use make no difference.
         let own = chosen.iter().copied();
-        let own = own.filter(|number| studied.reads(candidates.get(*number).table_id));
+        let own = own.filter(|number| candidates.get(*number).may_serve(studied));
         let mut own: Vec<usize> = own.collect();
         own.sort_unstable();
         let tables = |own: &[usize]| candidates.tables_with(own);
@@ -168,9 +179,9 @@ impl<'s> Search<'s> {
             let number = chosen[position];
             let mut without = chosen.clone();
             without.remove(position);
-            let candidate = self.candidates.get(number);
-            let saved = self.saved(&without, chosen, candidate, session, limits)?;
-            match saved > candidate.upkeep_us {
+            let upkeep_us = self.candidates.get(number).upkeep_us;
+            let saved = self.saved(&without, chosen, session, limits)?;
+            match saved > upkeep_us {
                 true => position += 1,
                 false => *chosen = without,
             }
@@ -189,29 +200,16 @@ impl<'s> Search<'s> {
         for (number, (_, index)) in chosen.iter().zip(made) {
             let candidate = self.candidates.get(*number);
             let alone = [*number];
-            let mut helps = Vec::new();
-            for position in 0..self.study.statements.len() {
-                if !self.study.statements[position].reads(candidate.table_id) {
-                    continue;
-                }
-                let before = self.study.statements[position].cost_us;
-                let after = self.cost(position, &alone, session, limits)?;
-                if !is_helped(before, after) {
-                    continue;
-                }
-                let statement = &self.study.statements[position].statement;
-                let help = Help {
-                    digest: statement.digest.clone(),
-                    text: statement.text.clone(),
-                    executions: statement.executions,
-                    before_us: before,
-                    after_us: after,
-                };
-                helps.push((position, help));
+            let mut with: &[usize] = &alone;
+            let mut helps = self.helps(with, session, limits)?;
+            if helps.is_empty()
+                && let Some(merged) = self.candidates.merged_with(*number, chosen)
+            {
+                with = merged;
+                helps = self.helps(with, session, limits)?;
             }
-            helps.sort_by(|(_, a), (_, b)| b.saved_us().total_cmp(&a.saved_us()));
             let used = match helps.first() {
-                Some((best, _)) => self.used(*best, *number, session)?,
+                Some((best, _)) => self.used(*best, with, session)?,
                 None => None,
             };
             let helps = helps.into_iter().map(|(_, help)| help).collect();
@@ -221,11 +219,48 @@ impl<'s> Search<'s> {
         Ok(proposals)
     }
 
-    /// What a statement reads of a candidate that it has alone.
-    fn used(&self, position: usize, number: usize, session: &mut Session) -> Result<Option<Used>> {
+    /// The statements that some candidates help without others, by position, those that gain most first.
+    fn helps(
+        &mut self,
+        with: &[usize],
+        session: &mut Session,
+        limits: &mut Limits,
+    ) -> Result<Vec<(usize, Help)>> {
+        let candidates = self.candidates;
+        let mut helps = Vec::new();
+        for position in 0..self.study.statements.len() {
+            let studied = &self.study.statements[position];
+            let mut with_it = with.iter();
+            if !with_it.any(|number| candidates.get(*number).may_serve(studied)) {
+                continue;
+            }
+            let before = studied.cost_us;
+            let after = self.cost(position, with, session, limits)?;
+            if !is_helped(before, after) {
+                continue;
+            }
+            let statement = &self.study.statements[position].statement;
+            let help = Help {
+                digest: statement.digest.clone(),
+                text: statement.text.clone(),
+                database: statement.database.clone(),
+                executions: statement.executions,
+                before_us: before,
+                after_us: after,
+            };
+            helps.push((position, help));
+        }
+        helps.sort_by(|(_, a), (_, b)| b.saved_us().total_cmp(&a.saved_us()));
+        Ok(helps)
+    }
+
+    /// What a statement reads of candidates of one table that it has without others.
+    fn used(&self, position: usize, with: &[usize], session: &mut Session) -> Result<Option<Used>> {
         let studied = &self.study.statements[position];
-        let table_id = self.candidates.get(number).table_id;
-        let planned = studied.planned_over(self.candidates.tables_with(&[number]), session)?;
+        let Some(table_id) = with.first().map(|of| self.candidates.get(*of).table_id) else {
+            return Ok(None);
+        };
+        let planned = studied.planned_over(self.candidates.tables_with(with), session)?;
         let mut uses = planned.uses.into_iter();
         let used = uses.find(|used| {
             let mut secondary = used.secondary.iter();

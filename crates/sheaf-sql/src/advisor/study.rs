@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sheaf_optimizer::advisor::{IndexInUse, TableNeed, indexes_in_use};
-use sheaf_table::Table;
+use sheaf_optimizer::PhysicalQuery;
+use sheaf_optimizer::advisor::{IndexInUse, TableNeed, indexes_in_use, is_settled};
+use sheaf_table::{IndexPart, Table};
 use sqlparser::ast;
 
 use super::workload::WorkloadStatement;
@@ -15,6 +16,7 @@ use crate::parser::change::name_of;
 use crate::parser::statement::Update;
 use crate::parser::{Parsed, Statement, parse_statement, scan};
 use crate::session::Session;
+use crate::session::hypothesis::{OptimizedQuery, PlanNotes};
 use crate::statement::properties::properties_of;
 
 /// A candidate that saves less than this of no statement is of no use to others either.
@@ -34,6 +36,8 @@ pub(super) struct TableChange {
 pub(super) struct Studied {
     pub statement: WorkloadStatement,
     ast: Statement,
+    /// What operators are planned of, if that is the same with all candidates.
+    query: Option<OptimizedQuery>,
     pub cost_us: f64,
     pub needs: Vec<TableNeed>,
     pub changes: Vec<TableChange>,
@@ -44,6 +48,16 @@ pub(super) struct PlannedCost {
     pub cost_us: f64,
     pub rows: f64,
     pub uses: Vec<IndexInUse>,
+}
+
+impl PlannedCost {
+    pub(super) fn of(physical: &PhysicalQuery) -> PlannedCost {
+        PlannedCost {
+            cost_us: physical.cost_us,
+            rows: physical.rows,
+            uses: indexes_in_use(physical),
+        }
+    }
 }
 
 /// See the module's comment.
@@ -97,18 +111,20 @@ impl Study {
         tables
     }
 
-    /// Whether a candidate makes some statement cheaper, by itself. What statements cost with it is kept then. `table`
-    /// is its table with it.
+    /// Whether candidates of one table make some statement cheaper, without others. What statements cost with them is
+    /// kept then. `table` is their table with them, and `parts` are those of each.
     pub(super) fn is_helped(
         &mut self,
-        number: usize,
-        table: &Arc<Table>,
+        numbers: &[usize],
+        (table, parts): (&Arc<Table>, &[&[IndexPart]]),
         session: &mut Session,
         limits: &mut Limits,
     ) -> Result<bool> {
         let mut costs = Vec::new();
         for (position, studied) in self.statements.iter().enumerate() {
-            if studied.reads(table.definition.id) && limits.go_on() {
+            let mut parts = parts.iter();
+            let may_use = parts.any(|parts| studied.may_use(table.definition.id, parts));
+            if may_use && limits.go_on() {
                 limits.plans += 1;
                 let planned = studied.planned_over(vec![Arc::clone(table)], session)?;
                 costs.push((position, planned.cost_us));
@@ -120,7 +136,7 @@ impl Study {
         let is_helped = costs.iter().any(is_cheaper);
         if is_helped {
             let costs = costs.into_iter();
-            let costs = costs.map(|(position, cost)| ((position, vec![number]), cost));
+            let costs = costs.map(|(position, cost)| ((position, numbers.to_vec()), cost));
             self.known.extend(costs);
         }
         Ok(is_helped)
@@ -149,10 +165,10 @@ impl Study {
 }
 
 impl Studied {
-    /// Whether it reads a table.
-    pub(super) fn reads(&self, table_id: u64) -> bool {
+    /// Whether a plan of it may have any use of an index.
+    pub(super) fn may_use(&self, table_id: u64, parts: &[IndexPart]) -> bool {
         let mut needs = self.needs.iter();
-        needs.any(|need| need.table.definition.id == table_id)
+        needs.any(|need| need.table.definition.id == table_id && need.may_use(parts))
     }
 
     /// Whether it changes rows of a table that are there.
@@ -169,6 +185,11 @@ impl Studied {
         session: &mut Session,
     ) -> Result<PlannedCost> {
         session.check_advice()?;
+        if let Some(query) = &self.query
+            && let Some(planned) = session.replanned(query, &tables)?
+        {
+            return Ok(planned);
+        }
         session.statement.hypothesis.tables = tables;
         session.enter_database(self.statement.database.as_deref());
         session.check_to_advise(&self.ast)?;
@@ -180,7 +201,7 @@ impl Studied {
 
 impl Session {
     /// Makes a database the current one, until the request ends.
-    fn enter_database(&mut self, database: Option<&str>) {
+    pub(super) fn enter_database(&mut self, database: Option<&str>) {
         if self.database.as_deref() != database {
             let own = std::mem::replace(&mut self.database, database.map(str::to_string));
             self.statement.own_database.get_or_insert(own);
@@ -188,7 +209,7 @@ impl Session {
     }
 
     /// Errors for a statement that the session may not run.
-    fn check_to_advise(&mut self, statement: &Statement) -> Result<()> {
+    pub(super) fn check_to_advise(&mut self, statement: &Statement) -> Result<()> {
         let properties = properties_of(statement);
         self.check_requirement(properties.requirement)?;
         self.table_locks.check_used(
@@ -225,14 +246,24 @@ impl Session {
             return Err(not_advised());
         }
         self.check_to_advise(&ast)?;
-        self.statement.hypothesis.needs = Some(Vec::new());
+        self.statement.hypothesis.notes = Some(PlanNotes::default());
         let planned = self.planned_cost(ast.clone(), &text);
-        let needs = self.statement.hypothesis.needs.take().unwrap_or_default();
+        let notes = self.statement.hypothesis.notes.take();
+        let PlanNotes { needs, mut queries } = notes.unwrap_or_default();
         let planned = planned?;
+        let query = match queries.len() {
+            1 => queries.pop(),
+            _ => None,
+        };
+        let query = match query {
+            Some(query) if is_settled(&query.plan)? => Some(query),
+            _ => None,
+        };
         let changes = self.changes_of(&ast, &needs, (planned.rows, statement.changed_rows))?;
         Ok(Studied {
             statement: WorkloadStatement { text, ..statement },
             ast,
+            query,
             cost_us: planned.cost_us,
             needs,
             changes,
@@ -246,11 +277,7 @@ impl Session {
         // What is said of the statement's hints is said when it runs.
         self.warnings.back_to(mark);
         Ok(match planned? {
-            Some(planned) => PlannedCost {
-                cost_us: planned.physical.cost_us,
-                rows: planned.physical.rows,
-                uses: indexes_in_use(&planned.physical),
-            },
+            Some(planned) => PlannedCost::of(&planned.physical),
             None => PlannedCost {
                 cost_us: 0.0,
                 rows: 1.0,

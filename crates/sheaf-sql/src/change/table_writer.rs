@@ -770,10 +770,10 @@ impl Session {
         }
         let counters = &self.handle.counters;
         let uses = IndexUse {
-            fetched: 0,
             inserted: written.rows,
             updated: written.updated,
             deleted: written.deleted,
+            ..IndexUse::default()
         };
         counters.index_uses.add(writer.table.clustered.id(), uses);
         counters.handler_write.add(written.rows);

@@ -62,8 +62,7 @@
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
 //! | [`dual`] | queries without the FROM DUAL |
-//! | [`into_variables`] | SELECT … INTO of user variables |
-//! | [`modifiers`] | queries without SQL_NO_CACHE and its like |
+//! | [`reads`] | how plans read the tables that they begin with |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
@@ -104,6 +103,7 @@ mod prepared;
 mod qualified;
 mod quantified;
 mod read;
+mod reads;
 mod row;
 mod row_query;
 mod select_list;
@@ -789,6 +789,7 @@ impl Session {
                 if is_query {
                     self.outcome.last_query_cost = COST_WITHOUT_ESTIMATE;
                 }
+                self.handle.count_reads(plan.reads());
                 self.handle.commands.count(plan.command());
                 self.handle.commands.count(Command::Direct);
             }

@@ -475,7 +475,10 @@ impl RowReader<'_> {
         let index = self.access.index.tree(self.table).id();
         self.counters.rows_read.add(rows);
         let uses = &self.counters.index_uses;
-        uses.add_fetched(index, rows.max(lookups));
+        match self.access.is_scan {
+            true => uses.add_scanned(index, rows),
+            false => uses.add_fetched(index, rows.max(lookups)),
+        }
     }
 
     /// The number of rows under the keys, from the entries of the index alone. The access has no tests.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sheaf_optimizer::Reads;
+
 use super::StatementEvent;
 use super::latency_histogram::LatencyHistogram;
 use super::thread_work::Work;
@@ -25,6 +27,7 @@ pub(crate) struct DigestSums {
     pub(crate) rows_examined: u64,
     /// Statements that have read a whole table or index.
     pub(crate) scans: u64,
+    pub(crate) reads: Reads,
     pub(crate) work: Work,
     /// Sorts of statements that have read a whole table or index.
     pub(crate) sorts_of_scans: u64,
@@ -65,6 +68,7 @@ impl DigestSums {
         self.rows_sent += event.rows_sent;
         self.rows_examined += event.rows_examined;
         self.scans += u64::from(event.has_scanned);
+        self.reads.add(event.reads);
         self.work.add(event.work);
         if event.has_scanned {
             self.sorts_of_scans += event.work.sorts;
@@ -103,6 +107,7 @@ impl DigestSums {
         self.rows_sent += other.rows_sent;
         self.rows_examined += other.rows_examined;
         self.scans += other.scans;
+        self.reads.add(other.reads);
         self.work.add(other.work);
         self.sorts_of_scans += other.sorts_of_scans;
         self.first_seen = self.first_seen.min(other.first_seen);

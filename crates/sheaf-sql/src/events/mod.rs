@@ -34,6 +34,7 @@ pub(crate) mod thread_work;
 
 use std::time::Duration;
 
+use sheaf_optimizer::Reads;
 use thread_work::Work;
 
 /// What is measured of a statement.
@@ -56,5 +57,7 @@ pub(crate) struct StatementEvent {
     pub(crate) rows_examined: u64,
     /// It has read a whole table or index.
     pub(crate) has_scanned: bool,
+    /// Tables that it has read without a key.
+    pub(crate) reads: Reads,
     pub(crate) work: Work,
 }

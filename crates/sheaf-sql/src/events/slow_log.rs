@@ -63,7 +63,7 @@ impl Entry<'_> {
              # Query_time: {elapsed:.6}  Lock_time: {locked:.6}  Rows_sent: {sent}  Rows_examined: {examined}  \
              Rows_affected: {affected}  Bytes_sent: {bytes}  Thread_id: {session}\n\
              # Tmp_tables: {tables}  Tmp_disk_tables: {files}\n\
-             # Full_scan: {scan}  Tmp_table: {has_tables}  Tmp_table_on_disk: {has_files}\n\
+             # Full_scan: {scan}  Full_join: {full_join}  Tmp_table: {has_tables}  Tmp_table_on_disk: {has_files}\n\
              # Filesort: {has_sorted}  Filesort_on_disk: {has_merged}  Merge_passes: {merges}  Sort_rows: {sorted}\n",
             time = utc_text(ended),
             user = one_line(self.user),
@@ -81,6 +81,7 @@ impl Entry<'_> {
             tables = work.temporary_tables,
             files = work.temporary_files,
             scan = is(event.has_scanned),
+            full_join = is(event.reads.full_joins > 0),
             has_tables = is(work.temporary_tables > 0),
             has_files = is(work.temporary_files > 0),
             has_sorted = is(work.sorts > 0),
@@ -372,7 +373,7 @@ mod tests {
              # Query_time: 1.500000  Lock_time: 0.002500  Rows_sent: 1  Rows_examined: 7  Rows_affected: 0  \
              Bytes_sent: 99  Thread_id: 12\n\
              # Tmp_tables: 1  Tmp_disk_tables: 0\n\
-             # Full_scan: Yes  Tmp_table: Yes  Tmp_table_on_disk: No\n\
+             # Full_scan: Yes  Full_join: No  Tmp_table: Yes  Tmp_table_on_disk: No\n\
              # Filesort: Yes  Filesort_on_disk: Yes  Merge_passes: 3  Sort_rows: 9\n\
              use shop;\n\
              SET timestamp=1;\n\

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_memory::StatementMemory;
-use sheaf_optimizer::PhysicalQuery;
+use sheaf_optimizer::{PhysicalQuery, Reads};
 use sheaf_storage::TransactionId;
 use sheaf_table::AccountName;
 
@@ -98,6 +98,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SessionHandle {
+    /// Counts how a statement reads its tables.
+    pub(crate) fn count_reads(&self, reads: Reads) {
+        let counters = &self.counters;
+        counters.select_scan.add(reads.scans);
+        counters.select_range.add(reads.ranges);
+        counters.select_full_join.add(reads.full_joins);
+        counters.select_full_range_join.add(reads.full_range_joins);
+    }
+
+    /// How the session's statements have read their tables.
+    pub(crate) fn reads(&self) -> Reads {
+        let counters = &self.counters;
+        Reads {
+            scans: counters.select_scan.get(),
+            ranges: counters.select_range.get(),
+            full_joins: counters.select_full_join.get(),
+            full_range_joins: counters.select_full_range_join.get(),
+        }
+    }
+
     pub(crate) fn new(id: u64, user: &str, host: &str) -> SessionHandle {
         let cancel = CancelFlag::new();
         SessionHandle {

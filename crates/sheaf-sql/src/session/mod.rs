@@ -40,7 +40,7 @@ mod diagnostics;
 pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod hypothesis;
-mod ignored_result;
+pub(crate) mod ignored_result;
 pub(crate) mod info;
 pub(crate) mod measured;
 pub(crate) mod outcome;

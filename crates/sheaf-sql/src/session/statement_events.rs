@@ -10,6 +10,7 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use sheaf_frontend::digest::{Digest, Reading, with_parameters};
+use sheaf_optimizer::Reads;
 use sheaf_storage::thread_lock_wait_ns;
 use sheaf_table::take_reference_lookups;
 use sheaf_types::Value;
@@ -30,6 +31,7 @@ const MAX_SAMPLE_BYTES: usize = 1024;
 struct Before {
     rows_examined: u64,
     scans: u64,
+    reads: Reads,
     lock_wait_ns: u64,
 }
 
@@ -127,6 +129,7 @@ impl Session {
             bytes_sent,
             rows_examined: now.rows_examined.saturating_sub(before.rows_examined),
             has_scanned: now.scans > before.scans,
+            reads: now.reads.since(before.reads),
             lock_wait: Duration::from_nanos(now.lock_wait_ns.saturating_sub(before.lock_wait_ns)),
             work: thread_work::take(),
         };
@@ -187,6 +190,7 @@ impl Session {
         Before {
             rows_examined: counters.rows_read.get(),
             scans: scans.iter().map(|counter| counter.get()).sum(),
+            reads: self.handle.reads(),
             lock_wait_ns: thread_lock_wait_ns(),
         }
     }

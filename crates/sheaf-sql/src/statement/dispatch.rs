@@ -60,7 +60,7 @@ impl Session {
         outcome
     }
 
-    fn run_statement(
+    pub(crate) fn run_statement(
         &mut self,
         statement: ParsedStatement<'_>,
         sink: &mut dyn ResultSink,

@@ -497,9 +497,14 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             )
         }
         // The statements that it plans are checked one by one, and the digests as a table.
-        Statement::Advise(_) => Properties {
+        Statement::Advise(advise) => Properties {
             is_query: true,
             plans_queries: true,
+            // As the definition that verifies an index does.
+            transaction: match advise.verify {
+                true => Effect::Commits,
+                false => Effect::None,
+            },
             ..Properties::of_session(None, Requirement::WhenLookedUp)
         },
         Statement::Backup { .. } => Properties::new(

@@ -1,6 +1,7 @@
 //! Statements through an engine, as a client sees them.
 
 mod advisor;
+mod advisor_quality;
 mod compatibility;
 mod constants;
 mod definitions;

@@ -162,9 +162,7 @@ impl HypotheticalIndex {
         for prefix in &mut prefixes {
             prefix.end_leaf(is_complete);
         }
-        let bytes = &self.bytes;
-        self.keys
-            .sort_unstable_by(|a, b| key_at(bytes, *a).cmp(key_at(bytes, *b)));
+        self.sort();
         let sampled = self.keys.len().max(1) as f64;
         self.entries = sample.table_rows();
         self.weight = (self.entries as f64 / sampled).max(1.0);
@@ -182,6 +180,26 @@ impl HypotheticalIndex {
             })
             .collect();
         Ok(())
+    }
+
+    /// Sorts the keys. Most differ in their first bytes, which are compared as a number.
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let begins = |place: (u32, u32)| {
+            let key = key_at(bytes, place);
+            let mut first = [0; size_of::<u64>()];
+            let length = key.len().min(first.len());
+            first[..length].copy_from_slice(&key[..length]);
+            (u64::from_be_bytes(first), place)
+        };
+        let mut keys: Vec<(u64, (u32, u32))> =
+            self.keys.iter().map(|place| begins(*place)).collect();
+        keys.sort_unstable_by(|(first, place), (of_other, other)| {
+            let rest = || key_at(bytes, *place).cmp(key_at(bytes, *other));
+            first.cmp(of_other).then_with(rest)
+        });
+        self.keys.clear();
+        self.keys.extend(keys.into_iter().map(|(_, place)| place));
     }
 
     /// Average bytes that the keys of a leaf of so many entries begin with, and that it has once.

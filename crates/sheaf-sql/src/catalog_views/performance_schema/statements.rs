@@ -158,12 +158,12 @@ fn counted(sums: &DigestSums, session: &Session) -> Vec<Cell> {
         sums.rows_examined.into(),
         sums.work.temporary_files.into(),
         sums.work.temporary_tables.into(),
-        // Joins by how they read their tables.
-        not_measured(),
-        not_measured(),
-        not_measured(),
-        not_measured(),
-        sums.scans.into(),
+        sums.reads.full_joins.into(),
+        sums.reads.full_range_joins.into(),
+        sums.reads.ranges.into(),
+        // No index is chosen anew for each row.
+        Cell::Unsigned(0),
+        sums.reads.scans.into(),
         sums.work.merge_passes.into(),
         (sums.work.sorts - sums.sorts_of_scans).into(),
         sums.work.sorted_rows.into(),

@@ -1,7 +1,8 @@
 //! What was read through each index, and what was changed in each table.
 //!
-//! Reads are counted at the index that has found the rows, which of a covering index are its entries. Inserts are
-//! counted without an index, as in MySQL, and updates and deletes at the primary key. Nothing takes a time here.
+//! Reads are counted at the index that has found the rows, which of a covering index are its entries. Scans of a whole
+//! table and inserts are counted without an index, as in MySQL, and updates and deletes at the primary key. Nothing
+//! takes a time here.
 
 use std::collections::BTreeMap;
 
@@ -47,10 +48,12 @@ fn cells(table: &Table, index: Option<Cell>, used: IndexUse) -> Vec<Cell> {
     row.extend(index);
     let IndexUse {
         fetched,
+        scanned,
         inserted,
         updated,
         deleted,
     } = used;
+    let fetched = fetched + scanned;
     let written = inserted + updated + deleted;
     let counts = [
         fetched + written,
@@ -74,10 +77,12 @@ fn uses_of(table: &Table, all: &BTreeMap<TreeId, IndexUse>) -> Vec<(Option<Strin
     let definition = &table.definition;
     let clustered = of_tree(table.clustered.id());
     let mut without_index = IndexUse {
+        scanned: clustered.scanned,
         inserted: clustered.inserted,
         ..IndexUse::default()
     };
     let of_primary = IndexUse {
+        scanned: 0,
         inserted: 0,
         ..clustered
     };

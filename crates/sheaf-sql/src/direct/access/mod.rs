@@ -263,6 +263,11 @@ impl Access {
         self.equal.is_empty() && matches!(self.next, Next::Anything)
     }
 
+    /// Whether its keys are ranges, or several single values.
+    pub(super) fn is_range(&self) -> bool {
+        !matches!(self.next, Next::Anything)
+    }
+
     /// The use of one index; `None` if the comparisons say nothing about its first part.
     fn by_index(table: &Table, index: IndexRef, comparisons: &[Comparison]) -> Option<Access> {
         let definition = index.definition(table);

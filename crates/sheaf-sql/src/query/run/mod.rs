@@ -31,7 +31,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_execution::TaskContext;
 use datafusion_expr::LogicalPlan;
 use sheaf_memory::planning::PlanBytes;
-use sheaf_optimizer::{PhysicalQuery, PlannerContext};
+use sheaf_optimizer::{PhysicalQuery, PlannerContext, Reads};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{ReadGuard, Table};
 
@@ -51,6 +51,8 @@ pub(crate) struct PlannedQuery {
     pub(crate) columns: Vec<ColumnMeta>,
     /// Tables that the query reads.
     pub(crate) tables: Vec<Arc<Table>>,
+    /// How it reads them, if it is counted.
+    reads: Reads,
     pub(crate) task: Arc<TaskContext>,
     /// The view that it reads through, if it is of SERIALIZABLE and what it reads is still to be locked.
     pub(crate) to_lock: Option<ReadView>,

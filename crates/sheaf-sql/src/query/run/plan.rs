@@ -12,7 +12,7 @@ use sheaf_exec::{MemoryTableSource, SheafTableSource, for_each_node};
 use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_memory::planning::PlanBytes;
 use sheaf_optimizer::advisor::table_needs;
-use sheaf_optimizer::{longest_row_bytes, optimize_logical, plan_physical};
+use sheaf_optimizer::{PlannerContext, Reads, longest_row_bytes, optimize_logical, plan_physical};
 use sheaf_storage::{LockWait, ReadView};
 use sheaf_table::{QualifiedName, ReadGuard, Table};
 use sheaf_types::text::quoting::quoted_name;
@@ -24,6 +24,7 @@ use crate::isolation::locking_read::lock_wait;
 use crate::parser::{Parsed, ParsedQuery, Statement, parse_statement};
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::session::Session;
+use crate::session::hypothesis::OptimizedQuery;
 
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
@@ -213,8 +214,8 @@ impl Session {
             context.settings.target_partitions = 1;
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
-        if let Some(needs) = &mut self.statement.hypothesis.needs {
-            needs.extend(table_needs(&optimized)?);
+        if let Some(notes) = &mut self.statement.hypothesis.notes {
+            notes.needs.extend(table_needs(&optimized)?);
         }
         // No other plan may take its place when memory is short.
         let is_final = !matches!(purpose, Purpose::Read | Purpose::Kept { .. });
@@ -251,9 +252,26 @@ impl Session {
         }
         self.warnings
             .warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
+        if let Some(notes) = &mut self.statement.hypothesis.notes {
+            notes.queries.push(OptimizedQuery {
+                plan: optimized.clone(),
+                context: PlannerContext {
+                    // It does not run.
+                    view: ReadView::newest(),
+                    ..context.clone()
+                },
+                tables: tables.clone(),
+            });
+        }
+        // A change of one table is no SELECT.
+        let reads = match purpose == Purpose::Change && tables.len() == 1 {
+            true => Reads::default(),
+            false => Reads::of(&physical.explain),
+        };
         let task = Arc::clone(&context.task);
         let query = optimized;
         Ok(PlannedQuery {
+            reads,
             physical: Arc::new(physical),
             columns,
             tables,

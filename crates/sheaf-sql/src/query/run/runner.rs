@@ -60,6 +60,7 @@ impl<'s> Runner<'s> {
         mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
     ) -> Result<Arc<PhysicalQuery>> {
         self.workers.planning().pause();
+        self.handle.count_reads(planned.reads);
         loop {
             let running = self.handle.show_plan(&planned.physical);
             let work = PlanWork::begin(&planned.physical);
