@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_optimizer::advisor::{TableNeed, column_lists, merged_lists, upkeep_us};
-use sheaf_storage::MAX_KEY_BYTES;
+use sheaf_storage::{KeyRange, MAX_KEY_BYTES};
 use sheaf_table::schema::same_name;
 use sheaf_table::{
     HypotheticalIndex, Index, IndexPart, PartBounds, RowSample, SampleLimits, Table,
@@ -95,34 +95,51 @@ impl Candidates {
         let interrupt = move || cancel.is_cancelled();
         let mut all: Vec<Candidate> = Vec::new();
         let mut merged: Vec<Vec<usize>> = Vec::new();
-        let tables = study.tables();
+        let mut tables = study.tables();
+        tables.retain(|table| {
+            !table.definition.is_temporary()
+                && table.clustered.statistics().leaf_pages >= LEAST_LEAVES
+                && session.may_advise(table)
+        });
         let rows = SAMPLE_ROWS_OF_ALL / tables.len().max(1);
+        let sample_limits = |table: &Table| SampleLimits {
+            rows: rows.clamp(LEAST_SAMPLE_ROWS, SAMPLE_ROWS),
+            bytes: SAMPLE_BYTES,
+            seed: table.definition.id,
+        };
+        // To sample a table brings it into memory, and plans know that. So this comes first, and all plans that are
+        // compared know the same.
+        let mut has_read = false;
+        for table in &tables {
+            session.check_advice()?;
+            if !limits.go_on() {
+                break;
+            }
+            let guard = session.lock_for_read(table, session.holds_no_table())?;
+            if guard.is_version_of(table) && table.clustered.resident_share(&KeyRange::all())? < 1.0
+            {
+                RowSample::read(table, sample_limits(table), Some(&interrupt))?;
+                has_read = true;
+            }
+        }
+        if has_read {
+            study.plan_again(session, limits)?;
+        }
         for table in tables {
             session.check_advice()?;
             let statistics = table.clustered.statistics();
-            if table.definition.is_temporary()
-                || statistics.leaf_pages < LEAST_LEAVES
-                || !session.may_advise(&table)
-            {
-                continue;
-            }
             // Its rows, and the entries of one index that is made of them.
             let sample_bytes = 2 * SAMPLE_BYTES.min(statistics.bytes as usize);
             if !limits.go_on() || !limits.take(sample_bytes) {
                 break;
             }
-            let sample_limits = SampleLimits {
-                rows: rows.clamp(LEAST_SAMPLE_ROWS, SAMPLE_ROWS),
-                bytes: SAMPLE_BYTES,
-                seed: table.definition.id,
-            };
             let guard = session.lock_for_read(&table, session.holds_no_table())?;
             if !guard.is_version_of(&table) {
                 // It has another definition by now.
                 limits.give_back(sample_bytes);
                 continue;
             }
-            let sample = RowSample::read(&table, sample_limits, Some(&interrupt))?;
+            let sample = RowSample::read(&table, sample_limits(&table), Some(&interrupt))?;
             // To plan over it takes a lock of its own.
             drop(guard);
             let mut candidacy = Candidacy {
@@ -217,6 +234,10 @@ impl Candidates {
             group.contains(&number) && others.all(|other| chosen.contains(other))
         });
         group.map(Vec::as_slice)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Candidate> {
+        self.all.iter()
     }
 
     pub(super) fn get(&self, number: usize) -> &Candidate {

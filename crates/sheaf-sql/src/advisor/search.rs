@@ -29,6 +29,10 @@ pub(super) struct Search<'s> {
     candidates: &'s Candidates,
     study: &'s mut Study,
     limit_bytes: Option<u64>,
+    /// For each candidate, which statements may have any use of it.
+    serves: Vec<Vec<bool>>,
+    /// For each group of candidates, what it saves over those that are chosen, as far as it is known.
+    savings: Vec<Option<f64>>,
 }
 
 impl<'s> Search<'s> {
@@ -37,10 +41,38 @@ impl<'s> Search<'s> {
         study: &'s mut Study,
         limit_bytes: Option<u64>,
     ) -> Search<'s> {
+        let statements = &study.statements;
+        let serves = candidates.all().map(|candidate| {
+            let of_each = statements.iter();
+            of_each
+                .map(|studied| candidate.may_serve(studied))
+                .collect()
+        });
         Search {
+            serves: serves.collect(),
+            savings: vec![None; candidates.groups().count()],
             candidates,
             study,
             limit_bytes,
+        }
+    }
+
+    /// Whether a statement may have any use of one of these.
+    fn may_use(&self, position: usize, numbers: &[usize]) -> bool {
+        numbers.iter().any(|number| self.serves[*number][position])
+    }
+
+    /// What is known of groups does not hold any more if a statement of theirs has one more candidate.
+    fn forget_savings(&mut self, chosen: &[usize]) {
+        let groups = self.candidates.groups();
+        for (known, group) in self.savings.iter_mut().zip(groups) {
+            let of_both = |position: usize| {
+                let serves = |number: &usize| self.serves[*number][position];
+                group.iter().any(serves) && chosen.iter().any(serves)
+            };
+            if (0..self.study.statements.len()).any(of_both) {
+                *known = None;
+            }
         }
     }
 
@@ -53,7 +85,10 @@ impl<'s> Search<'s> {
         let mut chosen: Vec<usize> = Vec::new();
         while chosen.len() < MAX_PROPOSED {
             match self.next(&chosen, session, limits)? {
-                Some(next) => chosen.extend(next),
+                Some(next) => {
+                    self.forget_savings(&next);
+                    chosen.extend(next);
+                }
                 None => break,
             }
         }
@@ -81,7 +116,7 @@ impl<'s> Search<'s> {
         let taken = self.bytes(chosen);
         let mut worth: Vec<(Vec<usize>, f64)> = Vec::new();
         let candidates = self.candidates;
-        for mut group in candidates.groups() {
+        for (at, mut group) in candidates.groups().enumerate() {
             group.retain(|number| !chosen.contains(number));
             let bytes = self.bytes(&group);
             let fits = self.limit_bytes.is_none_or(|limit| taken + bytes <= limit);
@@ -93,7 +128,11 @@ impl<'s> Search<'s> {
             }
             let mut more = chosen.to_vec();
             more.extend(&group);
-            let saved = self.saved(chosen, &more, session, limits)?;
+            let saved = match self.savings[at] {
+                Some(known) => known,
+                None => self.saved(chosen, &more, session, limits)?,
+            };
+            self.savings[at] = Some(saved);
             let benefit = saved - self.sum(&group, |candidate| candidate.upkeep_us);
             if saved > 0.0 && benefit > 0.0 {
                 worth.push((group, benefit));
@@ -132,15 +171,14 @@ impl<'s> Search<'s> {
         session: &mut Session,
         limits: &mut Limits,
     ) -> Result<f64> {
-        let candidates = self.candidates;
+        let added = more.iter().copied();
+        let added: Vec<usize> = added.filter(|number| !fewer.contains(number)).collect();
         let mut saved = 0.0;
         for position in 0..self.study.statements.len() {
-            let studied = &self.study.statements[position];
-            let mut added = more.iter().filter(|number| !fewer.contains(number));
-            if !added.any(|number| candidates.get(*number).may_serve(studied)) {
+            if !self.may_use(position, &added) {
                 continue;
             }
-            let executions = studied.statement.executions;
+            let executions = self.study.statements[position].statement.executions;
             let before = self.cost(position, fewer, session, limits)?;
             let after = self.cost(position, more, session, limits)?;
             if is_helped(before, after) {
@@ -157,10 +195,10 @@ impl<'s> Search<'s> {
         session: &mut Session,
         limits: &mut Limits,
     ) -> Result<f64> {
-        let (candidates, studied) = (self.candidates, &self.study.statements[position]);
+        let candidates = self.candidates;
         // Those that it cannot use make no difference.
         let own = chosen.iter().copied();
-        let own = own.filter(|number| candidates.get(*number).may_serve(studied));
+        let own = own.filter(|number| self.serves[*number][position]);
         let mut own: Vec<usize> = own.collect();
         own.sort_unstable();
         let tables = |own: &[usize]| candidates.tables_with(own);
@@ -226,15 +264,12 @@ impl<'s> Search<'s> {
         session: &mut Session,
         limits: &mut Limits,
     ) -> Result<Vec<(usize, Help)>> {
-        let candidates = self.candidates;
         let mut helps = Vec::new();
         for position in 0..self.study.statements.len() {
-            let studied = &self.study.statements[position];
-            let mut with_it = with.iter();
-            if !with_it.any(|number| candidates.get(*number).may_serve(studied)) {
+            if !self.may_use(position, with) {
                 continue;
             }
-            let before = studied.cost_us;
+            let before = self.study.statements[position].cost_us;
             let after = self.cost(position, with, session, limits)?;
             if !is_helped(before, after) {
                 continue;

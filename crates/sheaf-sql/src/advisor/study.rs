@@ -100,6 +100,17 @@ impl Study {
         Ok(study)
     }
 
+    /// Plans all statements as they are once more, because more of their tables is in memory by now.
+    pub(super) fn plan_again(&mut self, session: &mut Session, limits: &mut Limits) -> Result<()> {
+        for studied in &mut self.statements {
+            if limits.go_on() {
+                limits.plans += 1;
+                studied.cost_us = studied.planned_over(Vec::new(), session)?.cost_us;
+            }
+        }
+        Ok(())
+    }
+
     /// The tables that statements read by conditions, joins, orders or groups, or change.
     pub(super) fn tables(&self) -> Vec<Arc<Table>> {
         let mut tables: Vec<Arc<Table>> = Vec::new();
