@@ -219,6 +219,20 @@ pub fn as_like_prefix<'a>(
     })
 }
 
+/// Recognises `column LIKE 'beginning...'` of a column of byte strings, whose bytes decide. The beginning is of ASCII:
+/// whatever the bytes behind it are, a value matches only if it has the same bytes there.
+///
+/// `is_bytes` says whether a column is one.
+pub fn as_like_beginning_of_bytes(
+    expr: &Expr,
+    is_bytes: impl Fn(&Column) -> bool,
+) -> Option<(&Column, Vec<u8>)> {
+    let found = as_like_prefix(expr, |column| is_bytes(column).then_some(Collation::Binary))?;
+    let ascii = found.prefix.bytes().take_while(u8::is_ascii);
+    let beginning: Vec<u8> = ascii.collect();
+    (!beginning.is_empty()).then_some((found.column, beginning))
+}
+
 /// The sort keys that can begin with `prefix`: from the first key on, and below the second (`None`: no upper end).
 ///
 /// Keys are built character by character, so the key of a prefix is a prefix of the key. Of a PAD SPACE collation the

@@ -14,7 +14,7 @@ use datafusion_expr::expr::InList;
 use datafusion_expr::utils::split_binary;
 use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
 use sheaf_access::{CompareOp, EncodedCondition, cancel};
-use sheaf_exec::functions::collation::{as_like_prefix, sort_key};
+use sheaf_exec::functions::collation::{as_like_beginning_of_bytes, as_like_prefix, sort_key};
 use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_table::{TableDefinition, text_of_sort_key};
 use sheaf_types::assignment::{Mode, assign};
@@ -703,6 +703,27 @@ fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {
 }
 
 fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
+    like_of_text(expr, table).or_else(|| like_of_bytes(expr, table))
+}
+
+/// Byte strings that begin with others lie between these and the next ones that do not.
+fn like_of_bytes(expr: &Expr, table: &TableDefinition) -> Option<Term> {
+    let (column, beginning) = as_like_beginning_of_bytes(expr, |column| {
+        let position = table.position_in_plan(&column.name);
+        position.is_some_and(|position| table.columns[position].ty.is_binary())
+    })?;
+    // It is of ASCII: no byte of it is the last one that there is.
+    let mut end = beginning.clone();
+    *end.last_mut()? += 1;
+    let (lower, upper) = (Value::Bytes(beginning), Value::Bytes(end));
+    Some(Term::Column {
+        column: table.position_in_plan(&column.name)?,
+        set: ColumnSet::between(Bound::Included(lower), Bound::Excluded(upper)),
+        exact: false,
+    })
+}
+
+fn like_of_text(expr: &Expr, table: &TableDefinition) -> Option<Term> {
     let found = as_like_prefix(expr, |column| {
         let position = table.position_in_plan(&column.name)?;
         let ty = &table.columns[position].ty;

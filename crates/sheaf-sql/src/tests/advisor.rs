@@ -166,6 +166,24 @@ fn the_least_and_the_greatest_value_are_at_an_end() {
     assert_eq!(statements(&of_one(&mut bench, last)), [index]);
 }
 
+#[test]
+fn the_beginning_of_a_byte_string_is_searched() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, b VARBINARY(30), note VARCHAR(100))");
+    for first in (0..20_000).step_by(2_000) {
+        let rows = (first..first + 2_000)
+            .map(|id| format!("({id}, 'key{}', REPEAT('x', 60))", id % 5_000));
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        bench.ok(&format!("INSERT INTO t VALUES {rows}"));
+    }
+    bench.ok("ANALYZE TABLE t");
+    let advised = of_one(&mut bench, "SELECT * FROM t WHERE b LIKE 'key77%'");
+    assert_eq!(
+        statements(&advised),
+        ["CREATE INDEX `idx_b` ON `test`.`t` (`b`)"]
+    );
+}
+
 /// What is predicted is measured, and nothing is left of it.
 #[test]
 fn an_index_is_verified_and_dropped() {

@@ -60,8 +60,8 @@ pub struct HypotheticalIndex {
     /// Entries of the index for each one of the sample.
     weight: f64,
     /// Average bytes of an entry, its place in a leaf included.
-    entry_bytes: f64,
-    /// Average bytes of an entry that its leaf has once.
+    whole_entry_bytes: f64,
+    /// Average bytes of these that its leaf has once.
     common_bytes: f64,
     /// Estimated distinct values of the first 1, 2, ... parts, those of the primary key included.
     distinct: Vec<f64>,
@@ -98,7 +98,7 @@ impl HypotheticalIndex {
             keys: Vec::with_capacity(sample.len()),
             entries: 0,
             weight: 1.0,
-            entry_bytes: 0.0,
+            whole_entry_bytes: 0.0,
             common_bytes: 0.0,
             distinct: Vec::new(),
             resident: sample.resident(),
@@ -168,7 +168,7 @@ impl HypotheticalIndex {
         self.weight = (self.entries as f64 / sampled).max(1.0);
         let whole = (self.bytes.len() + payload_bytes) as f64 / sampled + ENTRY_OVERHEAD_BYTES;
         self.common_bytes = self.common_bytes(PAGE_SIZE as f64 * LEAF_FILL / whole);
-        self.entry_bytes = whole - self.common_bytes;
+        self.whole_entry_bytes = whole;
         let mut least = 1.0_f64;
         self.distinct = prefixes
             .into_iter()
@@ -321,17 +321,17 @@ impl HypotheticalIndex {
 
     /// Average bytes of an entry.
     pub fn entry_bytes(&self) -> f64 {
-        self.entry_bytes
+        self.whole_entry_bytes - self.common_bytes
     }
 
     /// The bytes of all entries, what leaves have once counted each time: the less, the shorter are the keys.
     pub fn whole_bytes(&self) -> f64 {
-        self.entries as f64 * (self.entry_bytes + self.common_bytes)
+        self.entries as f64 * self.whole_entry_bytes
     }
 
     /// The size that the tree would have.
     pub fn statistics(&self) -> TreeStatistics {
-        let bytes = self.entries as f64 * self.entry_bytes;
+        let bytes = self.entries as f64 * self.entry_bytes();
         let leaf_pages = (bytes / (PAGE_SIZE as f64 * LEAF_FILL)).ceil().max(1.0);
         let (mut inner_pages, mut height, mut level) = (0.0, 1, leaf_pages);
         while level > 1.0 {
