@@ -59,9 +59,9 @@ use study::Study;
 /// Statements that are looked at: of digests, those that took most time.
 const MAX_STATEMENTS: usize = 200;
 /// Rows of the sample of a table, at most and at least; between them, so many rows of all tables are read.
-const SAMPLE_ROWS: usize = 60_000;
+const SAMPLE_ROWS: usize = 30_000;
 const LEAST_SAMPLE_ROWS: usize = 5_000;
-const SAMPLE_ROWS_OF_ALL: usize = 480_000;
+const SAMPLE_ROWS_OF_ALL: usize = 240_000;
 /// Bytes of the sample of a table.
 const SAMPLE_BYTES: usize = 16 << 20;
 /// Bytes of all samples and candidates.
