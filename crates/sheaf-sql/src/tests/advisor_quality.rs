@@ -4,11 +4,12 @@ use super::Bench;
 
 /// Tables in the manner of TPC-H, small, without secondary indexes.
 const TABLES: [&str; 3] = [
-    "CREATE TABLE customer (c_custkey INT PRIMARY KEY, c_nationkey INT, c_mktsegment CHAR(10), c_acctbal DECIMAL(12,2))",
+    "CREATE TABLE customer (c_custkey INT PRIMARY KEY, c_nationkey INT, c_mktsegment CHAR(10), \
+     c_acctbal DECIMAL(12,2))",
     "CREATE TABLE orders (o_orderkey INT PRIMARY KEY, o_custkey INT, o_orderdate DATE, o_totalprice DECIMAL(12,2), \
      o_comment VARCHAR(79))",
-    "CREATE TABLE lineitem (l_orderkey INT, l_linenumber INT, l_partkey INT, l_quantity INT, l_extendedprice DECIMAL(12,2), \
-     l_discount DECIMAL(4,2), l_shipdate DATE, l_comment VARCHAR(44), PRIMARY KEY (l_orderkey, l_linenumber))",
+    "CREATE TABLE lineitem (l_orderkey INT, l_linenumber INT, l_partkey INT, l_quantity INT, \
+     l_extendedprice DECIMAL(12,2), l_discount DECIMAL(4,2), l_shipdate DATE, l_comment VARCHAR(44), PRIMARY KEY (l_orderkey, l_linenumber))",
 ];
 
 const QUERIES: [&str; 6] = [
