@@ -9,7 +9,8 @@ const TABLES: [&str; 3] = [
     "CREATE TABLE orders (o_orderkey INT PRIMARY KEY, o_custkey INT, o_orderdate DATE, o_totalprice DECIMAL(12,2), \
      o_comment VARCHAR(79))",
     "CREATE TABLE lineitem (l_orderkey INT, l_linenumber INT, l_partkey INT, l_quantity INT, \
-     l_extendedprice DECIMAL(12,2), l_discount DECIMAL(4,2), l_shipdate DATE, l_comment VARCHAR(44), PRIMARY KEY (l_orderkey, l_linenumber))",
+     l_extendedprice DECIMAL(12,2), l_discount DECIMAL(4,2), l_shipdate DATE, l_comment VARCHAR(44), \
+     PRIMARY KEY (l_orderkey, l_linenumber))",
 ];
 
 const QUERIES: [&str; 6] = [
