@@ -78,13 +78,15 @@ fn write_log(file: &LogFile) {
     let options = LogOptions {
         limit_bytes: 4 * MIN_SEGMENT_BYTES,
         archive_lag_bytes: None,
+        is_followed: false,
         buffer_bytes: 1 << 20,
     };
     let log = Log::create(file.clone(), options, 1, None).expect("a disk without faults");
     let mut random = Random::new(2);
     for id in 0..FRAMES {
         let mut frame = Vec::new();
-        frame::put_commit(&mut frame, TransactionId(random.next() >> (id % 64)), id);
+        let transaction = TransactionId(random.next() >> (id % 64));
+        frame::put_commit(&mut frame, transaction, id, (id % 3 == 0).then_some(id));
         log.append(&frame);
         if random.below(4) == 0 {
             log.flush_to(log.end()).expect("a disk without faults");

@@ -86,6 +86,7 @@ pub(crate) struct PageStore {
     growth: Mutex<()>,
     /// Writes of pages that are not in the log, and whether they are forbidden.
     pub(crate) unlogged: Arc<UnloggedWrites>,
+    follows_changes: bool,
 }
 
 type CountsWriter = Box<dyn Fn() -> Result<()> + Send + Sync>;
@@ -125,6 +126,8 @@ impl Drop for ChangePermit {
 
 /// What a page store is made of.
 pub(crate) struct Parts {
+    /// The log has what followers of changes need.
+    pub(crate) follows_changes: bool,
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) file: FileId,
@@ -173,7 +176,13 @@ impl PageStore {
             counts_writer: OnceLock::new(),
             growth: Mutex::new(()),
             unlogged: Arc::default(),
+            follows_changes: parts.follows_changes,
         }
+    }
+
+    /// Whether the log has what followers of changes need.
+    pub(crate) fn follows_changes(&self) -> bool {
+        self.follows_changes
     }
 
     /// Makes the first extent of an empty file.

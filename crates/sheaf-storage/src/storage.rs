@@ -18,11 +18,13 @@ use crate::disk::{self, Disk, DiskKind, FileId};
 use crate::durability::checkpointer::{self, Pace};
 use crate::durability::recovery::{self, Analysis};
 use crate::error::{Result, StorageError};
+use crate::log::change_feed::{ChangeFeed, FeedPoint};
 use crate::log::frame::Note;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
 use crate::log::{
-    Control, Log, LogCounters, LogOptions, LogState, MIN_SEGMENT_BYTES, SyncLog, buffer_bytes,
+    Control, HistoryId, LOG_START, Log, LogCounters, LogFollower, LogOptions, LogState,
+    MIN_SEGMENT_BYTES, SyncLog, buffer_bytes,
 };
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::{PageStore, Parts};
@@ -91,6 +93,9 @@ pub struct StorageOptions {
     pub archive: Option<Arc<dyn LogArchive>>,
     /// Log waits at most about this long for the archive, so that losing the machine loses no more.
     pub archive_interval: Duration,
+    /// Changes are [followed](Storage::follow_changes): the log has whole values of them, numbers of commits, and what
+    /// the floors above say about them. It is kept until it was followed, so somebody has to.
+    pub follow_changes: bool,
     /// Bytes of log that may wait for the archive; beyond it changes get [`StorageError::ArchiveBehind`].
     pub archive_lag_limit_bytes: u64,
     /// Whether background threads write dirty pages back, collect versions, make checkpoints, archive, and write the
@@ -116,6 +121,7 @@ impl Default for StorageOptions {
             recovery_time_goal: Duration::from_secs(10),
             archive: None,
             archive_interval: Duration::from_secs(10),
+            follow_changes: false,
             archive_lag_limit_bytes: 8 << 30,
             background_writer: true,
         }
@@ -216,6 +222,7 @@ impl Files {
                 self.spill.clone(),
             ),
             sync_log: options.sync_log,
+            follows_changes: options.follow_changes,
         })))
     }
 }
@@ -225,6 +232,7 @@ fn log_options(options: &StorageOptions) -> LogOptions {
     LogOptions {
         limit_bytes: options.log_limit_bytes,
         archive_lag_bytes: is_archived.then_some(options.archive_lag_limit_bytes),
+        is_followed: options.follow_changes,
         buffer_bytes: buffer_bytes(options.pool_bytes),
     }
 }
@@ -237,6 +245,12 @@ fn archiver(store: &PageStore, options: &StorageOptions) -> Option<Archiver> {
     Some(Archiver::new(archive, &store.log, interval, log_everything))
 }
 
+/// Keeps the log that followers of changes have not read, if there are any. To be made when an [`archiver`] is.
+fn kept_for_feed(store: &PageStore, options: &StorageOptions) -> Mutex<Option<LogFollower>> {
+    let keeps = options.follow_changes;
+    Mutex::new(keeps.then(|| LogFollower::new(&store.log, LOG_START)))
+}
+
 /// One open data directory. Used as `Arc<Storage>`, by any number of threads. Dropped without
 /// [`close`](Storage::close), it closes.
 pub struct Storage {
@@ -245,6 +259,8 @@ pub struct Storage {
     trees: Arc<TreeDirectory>,
     temp_space: Arc<TempSpace>,
     archiver: Option<Archiver>,
+    /// Keeps the log until changes are followed.
+    kept_for_feed: Mutex<Option<LogFollower>>,
     /// Held while the garbage of a leaf is purged in the background, and while a tree is dropped.
     purging: Mutex<()>,
     /// What goes on by itself, in the order in which it is stopped.
@@ -324,9 +340,11 @@ impl Storage {
         let doublewrite = Doublewrite::open(files.disk.clone(), files.doublewrite)?;
         let store = files.page_store(&options, log, doublewrite)?;
         let archiver = archiver(&store, &options);
+        let kept_for_feed = kept_for_feed(&store, &options);
         store.format()?;
         let trees = TreeDirectory::create(&store)?;
-        let storage = Self::assemble(store, trees, archiver, options, temp_dir, lock);
+        let followers = (archiver, kept_for_feed);
+        let storage = Self::assemble(store, trees, followers, options, temp_dir, lock);
         storage.checkpoint()?;
         Ok(storage)
     }
@@ -363,8 +381,9 @@ impl Storage {
         let log_options = log_options(&options);
         let log = Log::resume(file.clone(), log_options, control, analysis.end.clone())?;
         let store = files.page_store(&options, log, doublewrite)?;
-        let archiver = archiver(&store, &options);
+        let followers = (archiver(&store, &options), kept_for_feed(&store, &options));
         store.reserve_numbers(analysis.next_tree, analysis.next_transaction);
+        store.log.reserve_numbers(analysis.next_number);
         for (&id, loser) in &analysis.losers {
             store.add_live(id, loser.first);
         }
@@ -375,7 +394,7 @@ impl Storage {
             TreeDirectory::recover(&store, &analysis)?;
         }
         let trees = TreeDirectory::open(&store)?;
-        let storage = Self::assemble(store, trees, archiver, options, temp_dir, lock);
+        let storage = Self::assemble(store, trees, followers, options, temp_dir, lock);
         if analysis.is_needed {
             let bytes = analysis.end.bytes_read(&file);
             storage.roll_back_losers(analysis)?;
@@ -417,7 +436,7 @@ impl Storage {
     fn assemble(
         store: Arc<PageStore>,
         trees: Arc<TreeDirectory>,
-        archiver: Option<Archiver>,
+        (archiver, kept_for_feed): (Option<Archiver>, Mutex<Option<LogFollower>>),
         options: StorageOptions,
         temp_dir: PathBuf,
         lock: Option<File>,
@@ -428,6 +447,7 @@ impl Storage {
             options,
             trees,
             archiver,
+            kept_for_feed,
             purging: Mutex::new(()),
             background: Mutex::new(Vec::new()),
             _lock: lock,
@@ -705,6 +725,49 @@ impl Storage {
     /// How far the archive of the log is, if there is one.
     pub fn archive_progress(&self) -> Option<ArchiveProgress> {
         self.archiver.as_ref().map(Archiver::progress)
+    }
+
+    /// Follows what transactions change, from a point on where an earlier feed was, or from now on. A feed that began
+    /// later than it was told has a [gap](ChangeFeed::position). An earlier feed of this storage ends. No transaction
+    /// may be about.
+    ///
+    /// # Errors
+    /// `BadOption` if the storage was opened without followers of changes. The log cannot be read.
+    pub fn follow_changes(&self, from: Option<FeedPoint>) -> Result<ChangeFeed> {
+        if !self.options.follow_changes {
+            return Err(StorageError::BadOption {
+                option: "follow_changes",
+                reason: "the storage was opened without it".into(),
+            });
+        }
+        let log = &self.store.log;
+        let control = log.control();
+        if from.is_none() {
+            // No crash makes another log of it.
+            log.flush_to(log.end())?;
+        }
+        let point = from.unwrap_or_else(|| FeedPoint {
+            position: log.end(),
+            number: log.next_number() - 1,
+        });
+        // Nothing of the history before was followed here.
+        let position = point.position.max(control.history_start);
+        log.check_from(position)?;
+        let follower = LogFollower::new(log, position);
+        let feed = ChangeFeed::new(follower, point, self.temp_space.clone());
+        // The feed keeps the log from here on.
+        *self.kept_for_feed.lock() = None;
+        Ok(feed)
+    }
+
+    /// The number of the newest commit that has one; 0 if there is none. It need not be durable yet.
+    pub fn newest_commit_number(&self) -> u64 {
+        self.store.log.next_number() - 1
+    }
+
+    /// Names what has happened to this database: a copy that is changed on its own has another one.
+    pub fn history(&self) -> HistoryId {
+        self.store.log.control().history
     }
 
     /// When commits wait for the disk.

@@ -327,6 +327,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "tables",
             "checkpoint_latency",
             "recovery_time",
+            "followed",
             "trees",
             "point_in_time",
         ],

@@ -28,6 +28,7 @@ pub use catalog::account;
 pub use catalog::account::{
     Account, AccountName, Accounts, AuthenticationMethod, ColumnPrivileges, GrantedRole,
 };
+pub use catalog::annotation::annotated;
 pub use catalog::cpu_set;
 pub use catalog::cpu_set::CpuSet;
 pub use catalog::definition_check::{check_database_name, check_table_name};
@@ -76,6 +77,7 @@ pub use lock::user_lock::{MAX_USER_LOCKS, UserLockError, UserLocks};
 pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;
+pub use table::followers::{FollowedTable, long_value_of_chunk};
 pub use table::hypothetical_index::{HypotheticalIndex, IndexTree};
 pub use table::reference_lookup::take_reference_lookups;
 pub use table::row_sample::{RowSample, SampleLimits};

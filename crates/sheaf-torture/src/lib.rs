@@ -20,7 +20,7 @@
 //! [`recovery_time`] and [`checkpoint_latency`] are another matter: how long recovery takes on a real disk, and what a
 //! checkpoint costs transactions that commit meanwhile.
 //!
-//! There are two workloads. [`trees`] works on the storage alone, [`tables`] on the floor above it, where a change of a
+//! There are two workloads. [`trees`] works on the storage alone, in some runs beside a [follower](followed), [`tables`] on the floor above it, where a change of a
 //! row changes several trees. [`point_in_time`] adds backups and an archive to the second, and restores moments of the
 //! past.
 //! The connections take turns on one thread, so that the order of everything follows from the seed; threads that really
@@ -28,6 +28,7 @@
 
 pub mod checkpoint_latency;
 pub mod command;
+mod followed;
 mod machine;
 mod measurement;
 mod point_in_time;
@@ -43,12 +44,14 @@ pub use machine::Summary;
 /// Lives of a run.
 const LIVES: u64 = 5;
 
-/// One run. Even seeds work on trees, odd ones on tables.
+/// One run. Even seeds work on trees, every other of them beside a follower of the log. Odd ones work on tables.
 ///
 /// # Panics
 /// Something is there that must not be, or is not there that must; the seed is printed.
 pub fn torture(seed: u64) -> Summary {
-    if seed.is_multiple_of(2) {
+    if seed.is_multiple_of(4) {
+        run(seed, &mut trees::Trees::followed())
+    } else if seed.is_multiple_of(2) {
         run(seed, &mut trees::Trees::default())
     } else {
         run(seed, &mut tables::Tables::default())

@@ -5,21 +5,20 @@
 //!
 //! Commits may wait, several at a time, while later transactions go on with what they have left. A crash keeps the
 //! first so many of them, in the order of the log, and all that a reader was told of.
+//!
+//! In some runs a [follower](crate::followed) reads the log as well.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_storage::Random;
 use sheaf_storage::{
-    BulkBuilder, Direction, KeyRange, PendingCommit, ReadAhead, Storage, StorageError, Transaction,
-    Tree, TreeId,
+    BulkBuilder, Direction, KeyRange, PendingCommit, ReadAhead, Storage, StorageError,
+    StorageOptions, Transaction, Tree, TreeId,
 };
 use sheaf_table::TableError;
 
+use crate::followed::{Entries, Follower, Model};
 use crate::machine::{Machine, Stop, Workload};
-
-type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
-type Model = BTreeMap<TreeId, Entries>;
 
 /// Most trees at a time.
 const MAX_TREES: usize = 4;
@@ -63,15 +62,30 @@ pub(crate) struct Trees {
     pending: Vec<PendingCommit>,
     /// There may be trees that the model does not know, or it is unknown whether one is gone.
     uncertain_trees: bool,
+    /// Follows what is changed, if anybody does.
+    follower: Option<Follower>,
 }
 
 impl Workload for Trees {
+    fn choose_options(&mut self, _: &mut Random, options: &mut StorageOptions) {
+        options.follow_changes = self.follower.is_some();
+    }
+
     fn start(&mut self, storage: Arc<Storage>) -> Result<(), TableError> {
+        if let Some(follower) = &mut self.follower {
+            follower.start(&storage)?;
+        }
         self.storage = Some(storage);
         Ok(())
     }
 
     fn step(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        if let Some(follower) = &mut self.follower
+            && machine.random.below(4) == 0
+        {
+            let followed = follower.follow(&mut machine.random);
+            followed.map_err(|error| machine.stop(error))?;
+        }
         if self.model.is_empty() {
             return self.create_tree(machine);
         }
@@ -96,11 +110,13 @@ impl Workload for Trees {
 
     fn stop(&mut self) {
         self.pending.clear();
+        self.follower.iter_mut().for_each(Follower::stop);
         self.storage = None;
     }
 
     fn close(&mut self) {
         self.pending.clear();
+        self.follower.iter_mut().for_each(Follower::stop);
         let closed = self.storage.take().map(|storage| storage.close());
         assert!(matches!(closed, Some(Ok(()))), "{closed:?}");
     }
@@ -131,12 +147,34 @@ impl Workload for Trees {
         }
         self.committing.clear();
         assert!(found == self.model, "{}", difference(&self.model, &found));
+        if let Some(follower) = &mut self.follower {
+            let followed = follower.follow(&mut Random::new(0));
+            followed.expect("the log can be read");
+            follower.verify(&self.model);
+        }
         let checked = storage.check(|_| ()).map(|checked| checked.orphaned_pages);
         assert!(matches!(checked, Ok(Some(0))), "lost pages: {checked:?}");
     }
 }
 
 impl Trees {
+    /// The workload beside a follower.
+    pub(crate) fn followed() -> Trees {
+        Trees {
+            follower: Some(Follower::default()),
+            ..Trees::default()
+        }
+    }
+
+    /// A new tree is followed, if anybody follows. It was built with these entries.
+    fn note_new(&mut self, id: TreeId, entries: &Entries) -> Result<(), StorageError> {
+        if let Some(follower) = &mut self.follower {
+            follower.note_built(id, entries);
+            self.storage().tree(id)?.follow();
+        }
+        Ok(())
+    }
+
     fn storage(&self) -> &Arc<Storage> {
         self.storage.as_ref().expect("it was started")
     }
@@ -158,6 +196,8 @@ impl Trees {
             self.uncertain_trees = true;
             let made = self.storage().create_tree();
             let id = made.map_err(|error| machine.stop(error))?;
+            let followed = self.note_new(id, &Entries::new());
+            followed.map_err(|error| machine.stop(error))?;
             // A tree is durable with the first commit that follows.
             self.empty_commit(machine)?;
             self.model.insert(id, Entries::new());
@@ -198,6 +238,8 @@ impl Trees {
         self.uncertain_trees = true;
         let built = self.build(&mut machine.random);
         if let Some((id, entries)) = built.map_err(|error| machine.stop(error))? {
+            let followed = self.note_new(id, &entries);
+            followed.map_err(|error| machine.stop(error))?;
             self.empty_commit(machine)?;
             self.model.insert(id, entries);
             machine.summary.definitions += 1;

@@ -332,7 +332,7 @@ impl JoinedLog {
                 );
                 self.cannot_pass = Some(StorageError::Archive { reason });
             }
-            Frame::MiniTransaction { .. } | Frame::EndOfRollback(_) => {}
+            Frame::MiniTransaction { .. } | Frame::EndOfRollback(_) | Frame::Annotation { .. } => {}
         }
         Ok(self.cannot_pass.is_none())
     }
@@ -358,7 +358,9 @@ impl JoinedLog {
 fn commit_time(frame: &[u8]) -> Result<Option<u64>> {
     match frame::decode(frame).map_err(|Damaged| damaged(Lsn(0)))? {
         Frame::Commit { time_us, .. } => Ok(Some(time_us)),
-        Frame::MiniTransaction { .. } | Frame::EndOfRollback(_) => Ok(None),
+        Frame::MiniTransaction { .. } | Frame::EndOfRollback(_) | Frame::Annotation { .. } => {
+            Ok(None)
+        }
     }
 }
 

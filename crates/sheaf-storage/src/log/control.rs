@@ -15,15 +15,19 @@ use crate::sync;
 const MAGIC: [u8; 8] = *b"SHEAFLOG";
 
 /// Version of the log's format. A log of a version that is not [readable](is_readable) is refused.
-const LOG_VERSION: u32 = 3;
+const LOG_VERSION: u32 = 4;
 
-/// Whether a log of this version can be read. Version 2 is version 3 without updates of parts; opened, it becomes one.
+/// Whether a log of this version can be read. Version 2 has no updates of parts, and version 3 nothing for followers of
+/// changes. Opened, they become the newest one.
 fn is_readable(version: u32) -> bool {
     (2..=LOG_VERSION).contains(&version)
 }
 
 /// Bytes of a control block that are used; the checksum of the others comes first.
-const USED_BYTES: usize = 120;
+const USED_BYTES: usize = 128;
+
+/// The same of versions before 4, whose blocks end before the number of the next commit.
+const USED_BYTES_BEFORE_4: usize = 120;
 
 /// Names what has happened to one database, in one order. A copy that is changed on its own, such as a backup that is
 /// opened or restored, has a history of its own from there on, although the positions in its log go on.
@@ -90,6 +94,8 @@ pub(crate) struct Control {
     pub copy_end: Lsn,
     /// No commit in a copy is later than this, in microseconds since 1970. 0 unless it is a copy.
     pub copied_at_us: u64,
+    /// At the checkpoint: the number of the next commit that is numbered. All before are durable.
+    pub next_number: u64,
 }
 
 impl Control {
@@ -101,6 +107,7 @@ impl Control {
             history_start: start,
             copy_end: Lsn(0),
             copied_at_us: 0,
+            next_number: 1,
             ..self
         }
     }
@@ -161,6 +168,7 @@ impl Control {
             self.history_start.0,
             self.copy_end.0,
             self.copied_at_us,
+            self.next_number,
         ];
         for (i, field) in fields.into_iter().enumerate() {
             block[16 + 8 * i..24 + 8 * i].copy_from_slice(&field.to_le_bytes());
@@ -170,9 +178,14 @@ impl Control {
     }
 
     fn decode(block: &[u8]) -> Option<Control> {
-        let used = block.get(..USED_BYTES)?;
-        let checksum = crc32c::crc32c(&used[4..]).to_le_bytes();
-        if used[..4] != checksum || !version_of(block).is_some_and(is_readable) {
+        let version = version_of(block).filter(|&version| is_readable(version))?;
+        let used = block.get(
+            ..match version {
+                2 | 3 => USED_BYTES_BEFORE_4,
+                _ => USED_BYTES,
+            },
+        )?;
+        if used[..4] != crc32c::crc32c(&used[4..]).to_le_bytes() {
             return None;
         }
         let field = |i: usize| -> u64 {
@@ -197,6 +210,10 @@ impl Control {
             history_start: Lsn(field(10)),
             copy_end: Lsn(field(11)),
             copied_at_us: field(12),
+            next_number: match version {
+                2 | 3 => 1,
+                _ => field(13),
+            },
         })
     }
 
@@ -243,7 +260,7 @@ mod tests {
         file.write(&Arc::new(block), 0..length, 0).unwrap();
         let error = Control::read(&file).unwrap_err().to_string();
         assert!(
-            error.contains("version 1, and this program reads version 3"),
+            error.contains("version 1, and this program reads version 4"),
             "{error}"
         );
     }
@@ -265,6 +282,7 @@ mod tests {
             history_start: Lsn(31),
             copy_end: Lsn(37),
             copied_at_us: 41,
+            next_number: 43,
         };
         let mut block = vec![0; BLOCK_BYTES as usize];
         assert_eq!(Control::decode(&block), None);
@@ -275,14 +293,23 @@ mod tests {
             assert_eq!(Control::decode(&block), None);
             block[byte] ^= 1;
         }
-        let of_version = |version: u8| {
+        let of_version = |version: u8, used: usize| {
             let mut block = block.clone();
             block[12] = version;
-            let checksum = crc32c::crc32c(&block[4..USED_BYTES]);
+            let checksum = crc32c::crc32c(&block[4..used]);
             block[..4].copy_from_slice(&checksum.to_le_bytes());
             Control::decode(&block)
         };
-        assert_eq!(of_version(2), Some(control));
-        assert_eq!((of_version(1), of_version(4)), (None, None));
+        let without_number = Control {
+            next_number: 1,
+            ..control
+        };
+        for version in [2, 3] {
+            let read = of_version(version, USED_BYTES_BEFORE_4);
+            assert_eq!(read, Some(without_number));
+        }
+        assert_eq!(of_version(4, USED_BYTES), Some(control));
+        let others = (of_version(1, USED_BYTES), of_version(5, USED_BYTES));
+        assert_eq!(others, (None, None));
     }
 }

@@ -101,6 +101,11 @@ impl LogFollower {
         self.position
     }
 
+    /// All that can be delivered by now ends here.
+    pub(crate) fn durable_end(&self) -> Lsn {
+        self.log.flushed()
+    }
+
     /// What lies before `position` is not needed any more.
     pub(crate) fn release(&self, position: Lsn) {
         self.hold.move_to(position);
@@ -269,6 +274,7 @@ mod tests {
     const OPTIONS: LogOptions = LogOptions {
         limit_bytes: 1 << 30,
         archive_lag_bytes: Some(1 << 30),
+        is_followed: false,
         buffer_bytes: MAX_BUFFER_BYTES,
     };
 
@@ -291,7 +297,8 @@ mod tests {
         while log.writer.lock().segments.len() < 4 {
             let mut frames = Vec::new();
             for _ in 0..2_000 {
-                frame::put_commit(&mut frames, TransactionId(random.next()), random.next());
+                let transaction = TransactionId(random.next());
+                frame::put_commit(&mut frames, transaction, random.next(), None);
             }
             all.extend_from_slice(&frames);
             log.flush_to(log.append(&frames)).unwrap();

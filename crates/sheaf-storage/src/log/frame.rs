@@ -4,8 +4,9 @@
 //!  kind (1) | length of the body | body
 //!
 //!  mini-transaction    note, then the changes of its pages ([`redo_codec`](super::redo_codec))
-//!  commit              transaction, time
+//!  commit              transaction, time, perhaps its number
 //!  end of rollback     transaction
+//!  annotation          transaction, bytes
 //! ```
 //!
 //! The *note* of a mini-transaction says what it means to a transaction. It is nothing (a split, a purge), or a change
@@ -14,6 +15,10 @@
 //! on from there. The other says that the pages of extents that a tree gets here were written past the log, so that the
 //! log alone cannot make them.) So undo information and redo information reach the log together or not at all. What was
 //! undone before a crash is not undone again (ARIES' compensation log records).
+//!
+//! Where changes are followed ([`crate::log::change_feed`]), the note of a change in a followed tree has the whole value
+//! after it as well. A transaction that has made such changes gets the next number when it commits. Annotations are what
+//! the floors above say about a transaction to those who follow. Without followers nothing of this is written.
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
 use crate::log::change::{Change, TransactionId};
@@ -26,6 +31,7 @@ mod kind {
     pub(super) const MINI_TRANSACTION: u8 = 1;
     pub(super) const COMMIT: u8 = 2;
     pub(super) const END_OF_ROLLBACK: u8 = 3;
+    pub(super) const ANNOTATION: u8 = 4;
 }
 
 /// First byte of a mini-transaction's body.
@@ -35,6 +41,32 @@ mod note {
     pub(super) const COMPENSATION: u8 = 2;
     pub(super) const COUNTS: u8 = 3;
     pub(super) const PAGES_PAST_LOG: u8 = 4;
+    pub(super) const ROW: u8 = 5;
+}
+
+/// Bits of an annotation.
+mod annotation {
+    /// The bytes end here; otherwise the transaction's next annotation goes on with them.
+    pub(super) const IS_LAST: u8 = 1;
+    /// They belong to the transaction, and are nothing unless it commits.
+    pub(super) const OF_TRANSACTION: u8 = 2;
+    /// The bytes begin here. What is left of an annotation that was not completed is nothing.
+    pub(super) const IS_FIRST: u8 = 4;
+    pub(super) const ALL: u8 = IS_LAST | OF_TRANSACTION | IS_FIRST;
+}
+
+/// Most bytes of one annotation frame. Longer ones are several.
+pub(crate) const MAX_ANNOTATION_BYTES: usize = 64 << 10;
+
+/// What the bytes of an annotation frame are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Piece {
+    /// The annotation begins here: what is left of one that was not completed is nothing.
+    pub(crate) is_first: bool,
+    /// It ends here; otherwise the transaction's next annotation frame goes on with it.
+    pub(crate) is_last: bool,
+    /// It is nothing unless the transaction commits.
+    pub(crate) is_of_transaction: bool,
 }
 
 /// Largest body of a frame: three node images, their records, a note and a group's worth of extents fit by far.
@@ -55,6 +87,17 @@ pub(crate) enum Note<'a> {
         before: &'a [u8],
         /// Where the part begins in the value; 0 for other changes.
         start: usize,
+    },
+    /// A [`Change`](Note::Change) in a tree whose changes are followed.
+    Row {
+        transaction: TransactionId,
+        tree: TreeId,
+        change: Change,
+        key: &'a [u8],
+        /// The whole value before, of an update or a delete.
+        before: &'a [u8],
+        /// The whole value after; empty after a delete.
+        after: &'a [u8],
     },
     /// The newest change of the transaction was undone.
     Compensation { transaction: TransactionId },
@@ -77,8 +120,15 @@ pub(crate) enum Frame<'a> {
         transaction: TransactionId,
         /// Microseconds since 1970.
         time_us: u64,
+        /// Of a transaction that has changed what is followed: 1, 2, 3 and so on, in the order of the log.
+        number: Option<u64>,
     },
     EndOfRollback(TransactionId),
+    Annotation {
+        transaction: TransactionId,
+        piece: Piece,
+        bytes: &'a [u8],
+    },
 }
 
 /// Replaces `out` by the frame of a mini-transaction.
@@ -105,13 +155,43 @@ pub(crate) fn encode_nothing() -> Vec<u8> {
 }
 
 /// Appends the frame of a commit to `out`.
-pub(crate) fn put_commit(out: &mut Vec<u8>, transaction: TransactionId, time_us: u64) {
+pub(crate) fn put_commit(
+    out: &mut Vec<u8>,
+    transaction: TransactionId,
+    time_us: u64,
+    number: Option<u64>,
+) {
     let start = out.len();
     out.push(kind::COMMIT);
     out.extend_from_slice(&[0; LENGTH_BYTES]);
     put_number(out, transaction.0);
     put_number(out, time_us);
+    if let Some(number) = number {
+        put_number(out, number);
+    }
     close(&mut out[start..]);
+}
+
+/// Replaces `out` by the frame of an annotation of at most [`MAX_ANNOTATION_BYTES`].
+pub(crate) fn encode_annotation(
+    out: &mut Vec<u8>,
+    transaction: TransactionId,
+    piece: Piece,
+    bytes: &[u8],
+) {
+    out.clear();
+    out.push(kind::ANNOTATION);
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    put_number(out, transaction.0);
+    let bits = [
+        (piece.is_first, annotation::IS_FIRST),
+        (piece.is_last, annotation::IS_LAST),
+        (piece.is_of_transaction, annotation::OF_TRANSACTION),
+    ];
+    let set = bits.iter().filter(|(is_set, _)| *is_set);
+    out.push(set.map(|(_, bit)| bit).sum());
+    put_bytes(out, bytes);
+    close(out);
 }
 
 /// The frame that ends a rollback.
@@ -159,7 +239,27 @@ pub(crate) fn decode(frame: &[u8]) -> Result<Frame<'_>, Damaged> {
         kind::COMMIT => Frame::Commit {
             transaction: TransactionId(body.number()?),
             time_us: body.number()?,
+            number: match body.is_empty() {
+                true => None,
+                false => Some(body.number()?),
+            },
         },
+        kind::ANNOTATION => {
+            let transaction = TransactionId(body.number()?);
+            let bits = body.byte()?;
+            if bits & !annotation::ALL != 0 {
+                return Err(Damaged);
+            }
+            Frame::Annotation {
+                transaction,
+                piece: Piece {
+                    is_first: bits & annotation::IS_FIRST != 0,
+                    is_last: bits & annotation::IS_LAST != 0,
+                    is_of_transaction: bits & annotation::OF_TRANSACTION != 0,
+                },
+                bytes: body.bytes()?,
+            }
+        }
         kind::END_OF_ROLLBACK => Frame::EndOfRollback(TransactionId(body.number()?)),
         _ => return Err(Damaged),
     };
@@ -190,6 +290,22 @@ fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
                 put_number(out, start as u64);
             }
             put_bytes(out, before);
+        }
+        Note::Row {
+            transaction,
+            tree,
+            change,
+            key,
+            before,
+            after,
+        } => {
+            out.push(note::ROW);
+            put_number(out, transaction.0);
+            put_number(out, tree.0);
+            out.push(change as u8);
+            put_bytes(out, key);
+            put_bytes(out, before);
+            put_bytes(out, after);
         }
         Note::Compensation { transaction } => {
             out.push(note::COMPENSATION);
@@ -224,6 +340,17 @@ fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
                 start,
             })
         }
+        note::ROW => Ok(Note::Row {
+            transaction: TransactionId(input.number()?),
+            tree: TreeId(input.number()?),
+            change: match Change::from_byte(input.byte()?) {
+                Some(change) if change != Change::UpdatePart => change,
+                _ => return Err(Damaged),
+            },
+            key: input.bytes()?,
+            before: input.bytes()?,
+            after: input.bytes()?,
+        }),
         note::COMPENSATION => Ok(Note::Compensation {
             transaction: TransactionId(input.number()?),
         }),
@@ -257,6 +384,14 @@ mod tests {
             before: &[1; 30],
             start: 1234,
         };
+        let row = Note::Row {
+            transaction: TransactionId(79),
+            tree: TreeId(1001),
+            change: Change::Update,
+            key: b"key",
+            before: &[1; 300],
+            after: &[2; 200],
+        };
         let compensation = Note::Compensation {
             transaction: TransactionId(1),
         };
@@ -272,7 +407,7 @@ mod tests {
             },
         ];
         let mut frame = Vec::new();
-        let notes = [change, part, compensation, counts];
+        let notes = [change, part, row, compensation, counts];
         for note in notes.into_iter().chain([Note::None, Note::PagesPastLog]) {
             let changes = records.iter().enumerate();
             encode_mini_transaction(
@@ -298,15 +433,45 @@ mod tests {
         }
         let mut commit = b"what was there before".to_vec();
         let start = commit.len();
-        put_commit(&mut commit, TransactionId(5000), 1 << 50);
+        put_commit(&mut commit, TransactionId(5000), 1 << 50, None);
         assert_eq!(length(&commit[start..]), Ok(commit.len() - start));
         assert!(matches!(
             decode(&commit[start..]),
             Ok(Frame::Commit {
                 transaction: TransactionId(5000),
-                time_us: 0x0004_0000_0000_0000
+                time_us: 0x0004_0000_0000_0000,
+                number: None,
             })
         ));
+        let mut numbered = Vec::new();
+        put_commit(&mut numbered, TransactionId(5000), 7, Some(1 << 40));
+        assert!(matches!(
+            decode(&numbered),
+            Ok(Frame::Commit {
+                transaction: TransactionId(5000),
+                time_us: 7,
+                number: Some(0x0100_0000_0000),
+            })
+        ));
+        for bits in 0..8 {
+            let mut annotation = Vec::new();
+            let written = Piece {
+                is_first: bits & 1 != 0,
+                is_last: bits & 2 != 0,
+                is_of_transaction: bits & 4 != 0,
+            };
+            encode_annotation(&mut annotation, TransactionId(8), written, b"what was said");
+            assert_eq!(length(&annotation), Ok(annotation.len()));
+            let Ok(Frame::Annotation {
+                transaction: TransactionId(8),
+                piece,
+                bytes: b"what was said",
+            }) = decode(&annotation)
+            else {
+                panic!("another frame");
+            };
+            assert_eq!(piece, written);
+        }
         let end = encode_end_of_rollback(TransactionId(3));
         assert!(matches!(
             decode(&end),
@@ -317,7 +482,7 @@ mod tests {
     #[test]
     fn what_is_cut_off_is_no_frame() {
         let mut commit = Vec::new();
-        put_commit(&mut commit, TransactionId(5000), 1 << 50);
+        put_commit(&mut commit, TransactionId(5000), 1 << 50, None);
         for end in 0..commit.len() {
             assert_eq!(length(&commit[..end]), Err(Damaged));
             assert!(decode(&commit[..end]).is_err());

@@ -40,9 +40,11 @@
 //! | [`change`] | which transaction did what to a key |
 //! | [`redo`] | every change of a page, by name, and the function that applies it |
 //! | [`unlogged`] | pages that a bulk build writes past the log |
+//! | [`change_feed`] | what transactions have changed, for those who follow |
 
 pub(crate) mod bytes;
 pub(crate) mod change;
+pub(crate) mod change_feed;
 mod chunk;
 mod control;
 mod copy;
@@ -150,6 +152,8 @@ pub(crate) struct LogOptions {
     pub limit_bytes: u64,
     /// The log is archived, and the archive may be behind by so many bytes.
     pub archive_lag_bytes: Option<u64>,
+    /// What transactions change is followed: see [`change_feed`].
+    pub is_followed: bool,
     /// Log in memory, beyond which it is written before anything is changed.
     pub buffer_bytes: u64,
 }
@@ -205,6 +209,8 @@ struct Buffer {
     bytes: Vec<u8>,
     end: u64,
     newest_commit_us: u64,
+    /// The number of the next commit that gets one.
+    next_number: u64,
 }
 
 impl Buffer {
@@ -270,6 +276,7 @@ impl Log {
             history_start: LOG_START,
             copy_end: Lsn(0),
             copied_at_us: 0,
+            next_number: 1,
         };
         let number = earlier.map_or(0, |earlier| earlier.number + 1);
         let control = Control { number, ..control };
@@ -289,7 +296,7 @@ impl Log {
             .segments
             .first()
             .map_or(end.lsn, |first| first.first_lsn);
-        if options.archive_lag_bytes.is_some() {
+        if options.archive_lag_bytes.is_some() || options.is_followed {
             end.segments.splice(0..0, end.earlier.drain(..));
         }
         let control = Control {
@@ -328,6 +335,7 @@ impl Log {
                 bytes: Vec::new(),
                 end: end.lsn.0,
                 newest_commit_us: 0,
+                next_number: control.next_number,
             }),
             end: AtomicU64::new(end.lsn.0),
             flushed: AtomicU64::new(end.lsn.0),
@@ -401,24 +409,39 @@ impl Log {
     /// that sees this LSN as flushed sees what `assigned` stores, in the order of LSNs. A thread that learns of the
     /// commit by what `assigned` stores can flush up to it. `assigned` must be short: every append waits for it.
     ///
-    /// The times of commits ascend with their LSNs as long as the log is open, whatever the machine's clock does.
+    /// The times of commits ascend with their LSNs as long as the log is open, whatever the machine's clock does. A
+    /// commit that is numbered gets the next number.
     pub(crate) fn append_commit(
         &self,
         transaction: TransactionId,
+        is_numbered: bool,
         assigned: impl FnOnce(Lsn),
     ) -> Lsn {
         let clock_us = self.file.disk.wall_clock_us();
         let mut buffer = self.buffer.lock();
         let time_us = clock_us.max(buffer.newest_commit_us + 1);
         buffer.newest_commit_us = time_us;
+        let number = is_numbered.then_some(buffer.next_number);
+        buffer.next_number += u64::from(is_numbered);
         let before = buffer.bytes.len();
-        making_room(|| frame::put_commit(&mut buffer.bytes, transaction, time_us));
+        making_room(|| frame::put_commit(&mut buffer.bytes, transaction, time_us, number));
         buffer.end += (buffer.bytes.len() - before) as u64;
         let lsn = Lsn(buffer.end);
         // A flush goes no further than the end.
         self.end.store(lsn.0, Ordering::Release);
         assigned(lsn);
         lsn
+    }
+
+    /// Numbers before this one were given to commits that the log has.
+    pub(crate) fn reserve_numbers(&self, next: u64) {
+        let mut buffer = self.buffer.lock();
+        buffer.next_number = buffer.next_number.max(next);
+    }
+
+    /// The number that the next commit gets which gets one.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.buffer.lock().next_number
     }
 
     /// When the newest commit was, in microseconds since 1970; 0 if there was none since the log was opened.
@@ -692,11 +715,14 @@ impl Log {
     /// A checkpoint is complete: recovery needs the log only from `redo_start` on. Frees the segments before it.
     /// `change` fills in what else the checkpoint knows.
     pub(crate) fn advance(&self, redo_start: Lsn, change: impl FnOnce(&mut Control)) -> Result<()> {
+        // The commits that have the numbers before are durable when the block says so.
+        let next_number = self.next_number();
         // Recovery must find the log at least up to its start, and the ends of transactions that are not live any more.
         self.flush_to(self.end())?;
         let mut writer = self.writer.lock();
         let mut control = writer.control;
         change(&mut control);
+        control.next_number = next_number;
         control.number += 1;
         control.redo_start = redo_start;
         if let Some(first) = writer.segments.get(writer.place_of(redo_start)) {

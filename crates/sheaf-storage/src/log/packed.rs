@@ -132,7 +132,7 @@ mod tests {
     fn frames(start: Lsn, count: u64) -> (Vec<u8>, Lsn) {
         let mut frames = Vec::new();
         for i in 0..count {
-            frame::put_commit(&mut frames, TransactionId(i), i * 1_000_003);
+            frame::put_commit(&mut frames, TransactionId(i), i * 1_000_003, None);
         }
         let end = Lsn(start.0 + frames.len() as u64);
         (frames, end)

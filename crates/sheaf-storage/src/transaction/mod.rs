@@ -42,7 +42,7 @@ use std::sync::Arc;
 use crate::error::{Result, StorageError};
 pub(crate) use crate::log::change::Change;
 pub use crate::log::change::TransactionId;
-use crate::log::frame;
+use crate::log::frame::{self, Piece};
 use crate::page::{Lsn, TreeId};
 use crate::page_store::{ChangePermit, EndTransaction, PageStore};
 use crate::transaction::row_lock::{
@@ -79,6 +79,12 @@ pub struct Transaction {
     trees: Vec<Arc<Tree>>,
     /// Deletes among the changes.
     deletes: usize,
+    /// Changes of followed trees among them.
+    followed: usize,
+    /// Something was said that belongs to the transaction.
+    is_annotated: bool,
+    /// Those who follow changes do not learn of it.
+    is_hidden: bool,
     undo: UndoStack,
     /// Where it was last in the trees that it visits.
     hints: LeafHints,
@@ -108,6 +114,9 @@ impl Transaction {
             permit: None,
             trees: Vec::new(),
             deletes: 0,
+            followed: 0,
+            is_annotated: false,
+            is_hidden: false,
             undo: UndoStack::default(),
             hints: LeafHints::default(),
             kept_view: None,
@@ -138,6 +147,9 @@ impl Transaction {
             permit: None,
             trees,
             deletes: 0,
+            followed: 0,
+            is_annotated: false,
+            is_hidden: false,
             undo,
             hints: LeafHints::default(),
             kept_view: None,
@@ -297,7 +309,9 @@ impl Transaction {
             return Ok(None);
         }
         let (store, status) = (&transaction.store, &transaction.status);
-        let lsn = store.log.append_commit(status.id(), |lsn| {
+        let has_something = transaction.followed > 0 || transaction.is_annotated;
+        let is_numbered = has_something && !transaction.is_hidden;
+        let lsn = store.log.append_commit(status.id(), is_numbered, |lsn| {
             store.transactions.commit_at(status, lsn);
         });
         store.end_transaction(status.id());
@@ -406,11 +420,52 @@ impl Transaction {
         if self.undo.is_large() {
             self.undo.spill(&store.transactions.spill_file)?;
         }
+        self.make_log_room(store)
+    }
+
+    /// Makes room for a frame of the transaction.
+    #[inline]
+    fn make_log_room(&mut self, store: &Arc<PageStore>) -> Result<()> {
         if self.permit.is_some() {
             return store.make_log_room();
         }
         self.permit = Some(store.begin_changes()?);
         store.begin_transaction(self.status.id(), self.end.take());
+        Ok(())
+    }
+
+    /// Those who [follow changes](crate::ChangeFeed) do not learn of the transaction: its commit gets no number.
+    pub fn hide_from_followers(&mut self) {
+        self.is_hidden = true;
+    }
+
+    /// Says something to those who [follow changes](crate::ChangeFeed), at this place of the log; nothing where changes
+    /// are not followed. `of_transaction`: it belongs to what the transaction does, which gets a number if it has
+    /// changed anything at all. Savepoints do not take it back. Otherwise it is true whatever becomes of the
+    /// transaction.
+    ///
+    /// # Errors
+    /// Those of a change.
+    pub fn annotate(&mut self, bytes: &[u8], of_transaction: bool) -> Result<()> {
+        if !self.store.follows_changes() {
+            return Ok(());
+        }
+        let store = Arc::clone(&self.store);
+        let mut frame = Vec::new();
+        let pieces = bytes.chunks(frame::MAX_ANNOTATION_BYTES);
+        let last = pieces.len().saturating_sub(1);
+        for (place, bytes) in pieces.enumerate() {
+            self.make_log_room(&store)?;
+            let piece = Piece {
+                is_first: place == 0,
+                is_last: place == last,
+                is_of_transaction: of_transaction,
+            };
+            frame::encode_annotation(&mut frame, self.status.id(), piece, bytes);
+            store.log.append(&frame);
+            self.is_logged = true;
+        }
+        self.is_annotated |= of_transaction;
         Ok(())
     }
 
@@ -437,6 +492,7 @@ impl Transaction {
         });
         self.store.log.reserve(rollback_bytes(record_bytes));
         self.deletes += usize::from(change == Change::Delete);
+        self.followed += usize::from(tree.is_followed());
         self.is_logged = true;
         Ok(())
     }
@@ -447,7 +503,10 @@ impl Transaction {
             return;
         };
         let is_delete = record.change == Change::Delete;
+        let is_followed =
+            self.followed > 0 && self.tree(record.tree).is_ok_and(|tree| tree.is_followed());
         self.deletes = self.deletes.saturating_sub(usize::from(is_delete));
+        self.followed -= usize::from(is_followed);
         let before = self.undo.bytes();
         self.undo.pop();
         let popped = before - self.undo.bytes();

@@ -79,7 +79,8 @@ impl Tree {
             ghost: true,
         };
         let past = Past::Kept(transaction.status());
-        if let Err(error) = self.change_leaf(leaf, &[hide], key, Before::Value(&value), past) {
+        if let Err(error) = self.change_leaf(leaf, &[hide], key, (Before::Value(&value), &[]), past)
+        {
             transaction.pop();
             return Err(error);
         }
@@ -102,7 +103,7 @@ impl Tree {
             slot: position.slot,
         };
         let past = writer.map_or(Past::Forgotten, Past::Restored);
-        self.change_leaf(leaf, &[remove], key, Before::Absent, past)?;
+        self.change_leaf(leaf, &[remove], key, (Before::Absent, &[]), past)?;
         self.counts.add_entries(-i64::from(was_live));
         if underfull && let Err(error) = self.merge(key, 0) {
             // The entry is gone, which is all that a rollback needs.
@@ -123,7 +124,8 @@ impl Tree {
             slot: position.slot,
             ghost: true,
         };
-        self.change_leaf(leaf, &[hide], key, Before::Absent, Past::Restored(writer))?;
+        let nothing = (Before::Absent, &[][..]);
+        self.change_leaf(leaf, &[hide], key, nothing, Past::Restored(writer))?;
         self.counts.add_entries(-1);
         Ok(true)
     }

@@ -341,17 +341,17 @@ impl Tree {
             (true, false) => &[set_value],
             (false, _) => &[insert],
         };
-        self.change_leaf(leaf, records, key, before, past)?;
+        self.change_leaf(leaf, records, key, (before, value), past)?;
         Ok(Placed::Done)
     }
 
-    /// Changes an entry by these records, and its past with it.
+    /// Changes an entry by these records, and its past with it. `after`: the new value; empty if there is none.
     pub(super) fn change_leaf(
         &self,
         mut leaf: ExclusiveGuard<'_>,
         records: &[RedoRecord<'_>],
         key: &[u8],
-        before: Before<'_>,
+        (before, after): (Before<'_>, &[u8]),
         past: Past<'_>,
     ) -> Result<()> {
         let system = &self.store.transactions;
@@ -364,7 +364,7 @@ impl Tree {
             leaf.note_versions(true);
         }
         let makes_ghost = matches!(records, [RedoRecord::SetGhost { ghost: true, .. }]);
-        let note = self.note(records, key, before, past);
+        let note = self.note(records, key, (before, after), past);
         let mut change = MiniTransaction::begin(&self.store);
         let page = change.add(leaf);
         let change_past = || match past {
@@ -392,7 +392,7 @@ impl Tree {
         &self,
         records: &[RedoRecord<'_>],
         key: &'t [u8],
-        before: Before<'t>,
+        (before, after): (Before<'t>, &'t [u8]),
         past: Past<'_>,
     ) -> Note<'t> {
         match past {
@@ -419,6 +419,20 @@ impl Tree {
                     [RedoRecord::SetValue { .. }] => (Change::Update, 0, value),
                     _ => (Change::Revive, 0, value),
                 };
+                if self.is_followed() {
+                    let (change, before) = match change {
+                        Change::UpdatePart => (Change::Update, value),
+                        change => (change, before),
+                    };
+                    return Note::Row {
+                        transaction: writer.id(),
+                        tree: self.id,
+                        change,
+                        key,
+                        before,
+                        after,
+                    };
+                }
                 Note::Change {
                     transaction: writer.id(),
                     tree: self.id,

@@ -202,6 +202,8 @@ pub struct Tree {
     store: Arc<PageStore>,
     counts: LiveCounts,
     last_large_scan: LastLargeScan,
+    /// The log has whole values of its changes.
+    is_followed: AtomicBool,
     this: Weak<Tree>,
 }
 
@@ -218,6 +220,7 @@ impl Tree {
             store,
             counts: LiveCounts::new(counts),
             last_large_scan: LastLargeScan::default(),
+            is_followed: AtomicBool::new(false),
             this: this.clone(),
         })
     }
@@ -236,6 +239,19 @@ impl Tree {
 
     pub(crate) fn counts(&self) -> &LiveCounts {
         &self.counts
+    }
+
+    /// The log has whole values of all changes from now on, for those who [follow](crate::ChangeFeed) them. Nothing
+    /// where the storage was opened without followers. To be said when no transaction changes the tree.
+    pub fn follow(&self) {
+        let is_followed = self.store.follows_changes();
+        self.is_followed.store(is_followed, Ordering::Relaxed);
+    }
+
+    /// Whether the log has whole values of its changes.
+    #[inline]
+    pub fn is_followed(&self) -> bool {
+        self.is_followed.load(Ordering::Relaxed)
     }
 
     /// This tree, for a caller that keeps it.

@@ -17,6 +17,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`annotation`] | what a statement says to those who follow changes |
 //! | [`records`] | entries of the catalog tree |
 //! | [`open_tables`] | opening a table, and what a statement holds of it |
 //! | [`table_definitions`] | tables that are made, dropped, renamed and defined anew |
@@ -40,6 +41,7 @@
 pub mod account;
 pub(crate) mod accounts;
 pub(crate) mod analyze;
+pub(crate) mod annotation;
 pub mod cpu_set;
 pub(crate) mod database;
 pub(crate) mod databases;
@@ -384,9 +386,15 @@ impl Catalog {
             return Ok(());
         }
         let mut transaction = self.storage.begin_transaction();
-        match change(&self.storage.catalog_tree(), &mut transaction) {
+        let annotation = annotation::take();
+        let mut changed = change(&self.storage.catalog_tree(), &mut transaction);
+        if let (Ok(()), Some(annotation)) = (&changed, &annotation) {
+            changed = transaction.annotate(annotation, true).map_err(Into::into);
+        }
+        match changed {
             Ok(()) => Ok(transaction.commit_or_stop()?),
             Err(error) => {
+                annotation::put_back(annotation);
                 transaction.rollback()?;
                 Err(error)
             }

@@ -59,6 +59,7 @@ impl Table {
             Some(amended)
         };
         self.state.touched.note(primary_key);
+        self.describe(transaction)?;
         let is_done = self
             .clustered
             .amend(transaction, view, primary_key, amended)?;

@@ -66,6 +66,7 @@ impl Table {
             state: Arc::clone(&self.state),
             version: self.version,
             made_at: Arc::clone(&self.made_at),
+            is_described: Arc::clone(&self.is_described),
             memory: Arc::clone(&self.memory),
             _memory_share: self.memory.keep_definition(&definition),
             description: OnceLock::new(),

@@ -102,6 +102,7 @@ impl Table {
         let row_id = self.take_row_id()?;
         let entry = self.encode_clustered(transaction, values, row_id)?;
         self.state.touched.note(&entry.key);
+        self.describe(transaction)?;
         let seen = self.seen(transaction, &entry.key)?;
         match self.clustered.insert(transaction, &entry.key, &entry.row) {
             Err(StorageError::DuplicateKey { .. }) => {

@@ -13,6 +13,7 @@
 //! | [`auto_increment`] | what AUTO_INCREMENT gives out |
 //! | [`catalog_memory`] | how much memory definitions and statistics of all tables take |
 //! | [`hypothetical_index`] | an index that is not there, as a sort of sampled rows |
+//! | [`followers`] | what those who follow changes have to know of a table |
 //! | [`generated_values`] | what rows get from the table: values of AUTO_INCREMENT, row ids, numbers of long values |
 //! | `in_time_zone` | the table as sessions of other time zones than UTC see it |
 //! | [`insert`] | inserts, and the row that is in the way of one |
@@ -27,6 +28,7 @@
 pub(crate) mod amend;
 pub(crate) mod auto_increment;
 pub(crate) mod catalog_memory;
+pub(crate) mod followers;
 mod generated_values;
 pub mod hypothetical_index;
 mod in_time_zone;
@@ -45,7 +47,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use sheaf_memory::Share;
 use sheaf_storage::sync::Mutex;
-use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+use sheaf_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sheaf_storage::{Direction, KeyRange, Lsn, ReadAhead, ReadView, Storage, StorageError, Tree};
 use sheaf_types::Value;
 use sheaf_types::temporal::TimeZone;
@@ -142,6 +144,8 @@ pub struct Table {
     version: u64,
     /// When this version of the definition came into being; 0 if that was before a restart.
     made_at: Arc<AtomicU64>,
+    /// Those who follow changes know how to read the rows, or nobody does follow them.
+    is_described: Arc<AtomicBool>,
     memory: Arc<CatalogMemory>,
     /// What the definition takes of it.
     _memory_share: Share,
@@ -202,6 +206,7 @@ impl Table {
             state,
             version,
             made_at: Arc::default(),
+            is_described: Arc::new(AtomicBool::new(!storage.options().follow_changes)),
             memory: Arc::clone(memory),
             _memory_share: memory_share,
             description: OnceLock::new(),
@@ -218,6 +223,7 @@ impl Table {
             false => now,
         };
         self.made_at.store(made_at.0, Ordering::Release);
+        self.let_follow();
         self.state.version.store(self.version, Ordering::Release);
     }
 

@@ -28,6 +28,7 @@ impl Table {
     /// After an error the statement must be rolled back.
     pub fn delete(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<bool> {
         self.state.touched.note(primary_key);
+        self.describe(transaction)?;
         let seen = self.seen(transaction, primary_key)?;
         // The clustered entry first: from then on the row is this transaction's, and what was taken is its newest
         // state.
@@ -127,6 +128,7 @@ impl Table {
         row: &[Value],
         untouched: &[usize],
     ) -> Result<()> {
+        self.describe(transaction)?;
         let row_id = self.row_id_of(primary_key);
         let values = |column: usize| ValueRef::from(&row[column]);
         let kept = self.references_at(primary_key, untouched)?;

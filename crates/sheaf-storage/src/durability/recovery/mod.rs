@@ -36,7 +36,7 @@ use crate::error::{Result, StorageError};
 use crate::log::bytes::Damaged;
 use crate::log::frame::{self, Frame, Note};
 use crate::log::redo::RedoRecord;
-use crate::log::{Control, LogEnd, LogFile, LogReader, redo_codec};
+use crate::log::{Control, LogEnd, LogFile, LogReader, LogState, redo_codec};
 use crate::node::PageImage;
 use crate::page::{Lsn, PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
@@ -67,6 +67,10 @@ pub(crate) struct Analysis {
     /// Numbers from here on were not used.
     pub(crate) next_tree: u64,
     pub(crate) next_transaction: u64,
+    /// Numbers of commits before this one were given out.
+    pub(crate) next_number: u64,
+    /// Numbers of commits count from here on: before, they are those of the database of which this is a copy.
+    numbers_start: Lsn,
     /// The data file must have at least so many pages.
     pages: u64,
     /// The spill file has taken what it was given so far.
@@ -97,6 +101,14 @@ pub(crate) fn analyse(
         entries: BTreeMap::new(),
         next_tree: control.next_tree,
         next_transaction: control.next_transaction,
+        next_number: match control.state {
+            LogState::Copy => 1,
+            LogState::InUse | LogState::Creating => control.next_number,
+        },
+        numbers_start: match control.state {
+            LogState::Copy => Lsn(u64::MAX),
+            LogState::InUse | LogState::Creating => control.history_start,
+        },
         pages: 0,
         spills: true,
     };
@@ -166,12 +178,18 @@ impl Analysis {
     ) -> Result<(), Unreadable> {
         match frame {
             Frame::Commit {
-                transaction: id, ..
+                transaction,
+                number,
+                ..
+            } => {
+                if let Some(number) = number.filter(|_| lsn > self.numbers_start) {
+                    self.next_number = self.next_number.max(number + 1);
+                }
+                self.note_end(transaction);
             }
-            | Frame::EndOfRollback(id) => {
-                self.next_transaction = self.next_transaction.max(id.0 + 1);
-                self.losers.remove(&id);
-            }
+            Frame::EndOfRollback(id) => self.note_end(id),
+            // So that those who follow learn of its end.
+            Frame::Annotation { transaction, .. } => drop(self.loser(lsn, transaction)),
             Frame::MiniTransaction { note, mut changes } => {
                 self.note_transaction(lsn, note, spill)?;
                 while !changes.is_empty() {
@@ -183,9 +201,42 @@ impl Analysis {
         Ok(())
     }
 
+    fn note_end(&mut self, id: TransactionId) {
+        self.next_transaction = self.next_transaction.max(id.0 + 1);
+        self.losers.remove(&id);
+    }
+
+    /// A transaction that has not ended yet.
+    fn loser(&mut self, lsn: Lsn, id: TransactionId) -> &mut Loser {
+        self.next_transaction = self.next_transaction.max(id.0 + 1);
+        self.losers.entry(id).or_insert_with(|| Loser {
+            first: Lsn(lsn.0 - 1),
+            undo: UndoStack::default(),
+        })
+    }
+
     fn note_transaction(&mut self, lsn: Lsn, note: Note<'_>, spill: &Arc<SpillFile>) -> Result<()> {
+        // The value after is of no use here: the redo has it.
+        let note = match note {
+            Note::Row {
+                transaction,
+                tree,
+                change,
+                key,
+                before,
+                ..
+            } => Note::Change {
+                transaction,
+                tree,
+                change,
+                key,
+                before,
+                start: 0,
+            },
+            note => note,
+        };
         let (tree, change, sign) = match note {
-            Note::None | Note::PagesPastLog => return Ok(()),
+            Note::None | Note::PagesPastLog | Note::Row { .. } => return Ok(()),
             Note::Counts { tree } => {
                 self.entries.insert(tree, 0);
                 return Ok(());
@@ -198,11 +249,8 @@ impl Analysis {
                 before,
                 start,
             } => {
-                self.next_transaction = self.next_transaction.max(transaction.0 + 1);
-                let loser = self.losers.entry(transaction).or_insert_with(|| Loser {
-                    first: Lsn(lsn.0 - 1),
-                    undo: UndoStack::default(),
-                });
+                let spills = self.spills;
+                let loser = self.loser(lsn, transaction);
                 let part = match change {
                     Change::UpdatePart => Some(part_before(start, before)),
                     _ => None,
@@ -213,7 +261,7 @@ impl Analysis {
                     key,
                     before: part.as_deref().unwrap_or(before),
                 });
-                if loser.undo.is_large() && self.spills {
+                if loser.undo.is_large() && spills {
                     // Recovery must not fail for want of room.
                     if let Err(error) = loser.undo.spill(spill) {
                         tracing::warn!(
@@ -329,7 +377,7 @@ pub(crate) fn redo(
         progress.report(lsn);
         match frame {
             Frame::MiniTransaction { changes, .. } => window.gather(lsn, changes)?,
-            Frame::Commit { .. } | Frame::EndOfRollback(_) => {}
+            Frame::Commit { .. } | Frame::EndOfRollback(_) | Frame::Annotation { .. } => {}
         }
         if window.is_full() {
             window.apply()?;
