@@ -59,6 +59,14 @@ impl Transaction {
         event::push(&mut self.events, header, event);
     }
 
+    /// The events of another one come behind these.
+    pub fn append(&mut self, other: Transaction) {
+        match self.events.is_empty() {
+            true => self.events = other.events,
+            false => self.events.extend_from_slice(&other.events),
+        }
+    }
+
     pub fn bytes(&self) -> usize {
         self.events.len()
     }
@@ -138,6 +146,11 @@ impl<W: Write> BinlogFile<W> {
         self.out.write_all(&self.buffer)?;
         self.position += self.buffer.len() as u64;
         Ok(())
+    }
+
+    /// What is written to.
+    pub fn get_ref(&self) -> &W {
+        &self.out
     }
 
     /// What was written to.

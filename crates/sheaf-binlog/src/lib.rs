@@ -53,15 +53,19 @@
 //! | [`table`] | a table as TABLE_MAP describes it |
 //! | [`event`] | the events |
 //! | [`mod@file`] | a binary log file |
+//! | [`reader`] | reading a file |
 //! | [`recovery`] | what a crash left of a file |
+//! | [`shown`] | events in words |
 
 mod bytes;
 pub mod error;
 pub mod event;
 pub mod file;
 pub mod gtid;
+pub mod reader;
 pub mod recovery;
 pub mod row;
+pub mod shown;
 pub mod table;
 
 pub use error::BinlogError;

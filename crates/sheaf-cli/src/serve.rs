@@ -143,6 +143,10 @@ struct StorageArguments {
     /// Log that may wait for the archive; beyond it nothing can be changed until the archive has caught up.
     #[arg(long, value_parser = parse_size, default_value = "8G")]
     archive_lag_limit: usize,
+    /// Write a binary log in MySQL's format, for mysqlbinlog and others that read it: binlog.000001 and so on, in the
+    /// data directory.
+    #[arg(long)]
+    log_bin: bool,
     /// What a transaction may change, by the size of the rows before.
     #[arg(long, value_parser = parse_size, default_value = "16G")]
     max_transaction_log: usize,
@@ -184,6 +188,7 @@ impl StorageArguments {
             log_limit_bytes: self.log_limit as u64,
             archive_interval: Duration::try_from_secs_f64(self.archive_interval)?,
             archive_lag_limit_bytes: self.archive_lag_limit as u64,
+            follow_changes: self.log_bin,
             max_transaction_log_bytes: self.max_transaction_log,
             max_pinned_log_bytes: self.max_pinned_log as u64,
             max_spill_bytes: self.max_spill as u64,

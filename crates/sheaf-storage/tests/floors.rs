@@ -149,7 +149,8 @@ const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-binlog",
         &[
-            "error", "bytes", "gtid", "row", "table", "event", "file", "recovery",
+            "error", "bytes", "gtid", "row", "table", "event", "file", "reader", "recovery",
+            "shown",
         ],
     ),
     (
@@ -250,6 +251,7 @@ const ORDER: &[(&str, &[&str])] = &[
         &[
             "virtual_database",
             "events",
+            "binlog",
             "variables",
             "session",
             "query",

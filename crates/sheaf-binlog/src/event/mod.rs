@@ -32,10 +32,12 @@ pub const HEADER_BYTES: usize = 19;
 /// Bytes behind the body: CRC-32.
 pub const CHECKSUM_BYTES: usize = 4;
 
-/// Where the length, the end position and the flags stand in the header.
+/// Where the type, the server, the length, the end position and the flags stand in the header.
+pub(crate) const TYPE_PLACE: usize = 4;
+pub(crate) const SERVER_PLACE: usize = 5;
 pub(crate) const LENGTH_PLACE: usize = 9;
 pub(crate) const END_PLACE: usize = 13;
-const FLAGS_PLACE: usize = 17;
+pub(crate) const FLAGS_PLACE: usize = 17;
 
 /// Flags of an event.
 pub mod flags {

@@ -4,6 +4,7 @@
 
 mod advise;
 mod backup;
+mod binary_log;
 mod changed_definitions;
 mod changes;
 mod clients;

@@ -92,7 +92,8 @@ impl StatementParser<'_> {
     pub(super) fn flush(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
-        let (mut status, mut optimizer_costs, mut slow_log) = (false, false, false);
+        let (mut status, mut optimizer_costs) = (false, false);
+        let (mut slow_log, mut binary_log) = (false, false);
         let mut with_read_lock = None;
         self.list(|parser| {
             if parser.accept("STATUS") {
@@ -103,15 +104,15 @@ impl StatementParser<'_> {
                 optimizer_costs = true;
                 return Ok(());
             }
-            if parser.accept_one_of(&["SLOW LOGS", "LOGS"]).is_some() {
-                slow_log = true;
+            if let Some(logs) = parser.accept_one_of(&["SLOW LOGS", "BINARY LOGS", "LOGS"]) {
+                slow_log |= logs != "BINARY LOGS";
+                binary_log |= logs != "SLOW LOGS";
                 return Ok(());
             }
             let known = parser.accept_one_of(&[
                 "PRIVILEGES",
                 "HOSTS",
                 "USER_RESOURCES",
-                "BINARY LOGS",
                 "ENGINE LOGS",
                 "ERROR LOGS",
                 "GENERAL LOGS",
@@ -143,6 +144,7 @@ impl StatementParser<'_> {
             status,
             optimizer_costs,
             slow_log,
+            binary_log,
         })
     }
 }

@@ -79,7 +79,7 @@ pub use parameters::{Parameters, parameter_number};
 pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use row_portions::{RowPortion, RowPortions, parsed_at_once};
 pub use statement::Statement;
-use statement::{Assignment, IntoTarget, TransactionEnd};
+use statement::{Assignment, BinaryLogChange, IntoTarget, TransactionEnd};
 use tokens::{room_for_tokens, spell_out_char_set, tokens_of};
 pub use types::{column_type, with_collation};
 use view::ViewEnd;
@@ -375,8 +375,9 @@ impl StatementParser<'_> {
             "GRANT" => self.grant(),
             "REVOKE" => self.revoke(),
             "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
-            "HANDLER" | "XA" | "CHANGE" | "PURGE" | "STOP" | "CACHE" | "IMPORT" | "CLONE"
-            | "SIGNAL" | "RESIGNAL" | "BINLOG" | "HELP" | "RESTART" => self.unsupported(&first),
+            "PURGE" => self.purge(),
+            "HANDLER" | "XA" | "CHANGE" | "STOP" | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL"
+            | "RESIGNAL" | "BINLOG" | "HELP" | "RESTART" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }
     }
@@ -385,6 +386,21 @@ impl StatementParser<'_> {
     fn unsupported(&mut self, what: &str) -> ParseResult<Statement> {
         self.skip_rest();
         Ok(Statement::Unsupported(what.to_string()))
+    }
+
+    /// PURGE BINARY LOGS TO 'file' | BEFORE moment
+    fn purge(&mut self) -> ParseResult<Statement> {
+        self.tokens.advance_token();
+        if self.accept_one_of(&["BINARY", "MASTER"]).is_none() {
+            return self.unexpected("BINARY");
+        }
+        self.expect("LOGS")?;
+        let change = match self.accept_one_of(&["TO", "BEFORE"]) {
+            Some("TO") => BinaryLogChange::PurgeTo(self.string()?),
+            Some(_) => BinaryLogChange::PurgeBefore(Box::new(self.expression()?)),
+            None => return self.unexpected("TO or BEFORE"),
+        };
+        Ok(Statement::BinaryLog(change))
     }
 
     fn kill(&mut self) -> ParseResult<Statement> {

@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::statement::{Assignment, Persist, Scope, SetValue};
+use super::statement::{Assignment, BinaryLogChange, Persist, Scope, SetValue};
 use super::{ParseResult, Statement, StatementParser};
 
 impl StatementParser<'_> {
@@ -136,8 +136,15 @@ impl StatementParser<'_> {
         Ok((scope, name.to_ascii_lowercase()))
     }
 
-    /// RESET, of which there is RESET PERSIST.
+    /// RESET PERSIST, and RESET of the binary log.
     pub(super) fn reset(&mut self) -> ParseResult<Statement> {
+        let binary_logs = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
+        if self.accept_one_of(&binary_logs).is_some() {
+            return match self.peek("TO") {
+                true => self.unsupported("RESET BINARY LOGS AND GTIDS TO"),
+                false => Ok(Statement::BinaryLog(BinaryLogChange::Reset)),
+            };
+        }
         if !self.accept("RESET PERSIST") {
             return self.unsupported("RESET");
         }

@@ -155,16 +155,36 @@ impl StatementParser<'_> {
             };
             return Ok(Show::Grants { user, roles });
         }
+        if self
+            .accept_one_of(&["BINARY LOGS", "MASTER LOGS"])
+            .is_some()
+        {
+            return Ok(Show::BinaryLogs);
+        }
+        if self
+            .accept_one_of(&["BINARY LOG STATUS", "MASTER STATUS"])
+            .is_some()
+        {
+            return Ok(Show::BinaryLogStatus);
+        }
+        if self.accept("BINLOG EVENTS") {
+            let file = match self.accept("IN") {
+                true => Some(self.string()?),
+                false => None,
+            };
+            let from = match self.accept("FROM") {
+                true => Some(self.number()?),
+                false => None,
+            };
+            let limit = self.row_limit()?;
+            return Ok(Show::BinlogEvents { file, from, limit });
+        }
         for (words, list) in [
             ("TRIGGERS", EmptyList::Triggers),
             ("EVENTS", EmptyList::Events),
             ("PROCEDURE STATUS", EmptyList::ProcedureStatus),
             ("FUNCTION STATUS", EmptyList::FunctionStatus),
             ("OPEN TABLES", EmptyList::OpenTables),
-            ("BINARY LOGS", EmptyList::BinaryLogs),
-            ("MASTER LOGS", EmptyList::BinaryLogs),
-            ("MASTER STATUS", EmptyList::BinaryLogs),
-            ("BINARY LOG STATUS", EmptyList::BinaryLogs),
             ("REPLICA STATUS", EmptyList::Replicas),
             ("SLAVE STATUS", EmptyList::Replicas),
         ] {
@@ -181,7 +201,6 @@ impl StatementParser<'_> {
             "SLAVE HOSTS",
             "ENGINE",
             "RELAYLOG EVENTS",
-            "BINLOG EVENTS",
             "PARSE_TREE",
         ] {
             if self.peek(what) {

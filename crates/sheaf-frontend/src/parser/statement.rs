@@ -142,7 +142,11 @@ pub enum Statement {
         optimizer_costs: bool,
         /// The file of the slow query log is opened again.
         slow_log: bool,
+        /// The binary log goes on in another file.
+        binary_log: bool,
     },
+    /// PURGE BINARY LOGS and RESET BINARY LOGS AND GTIDS.
+    BinaryLog(BinaryLogChange),
     /// RESET PERSIST; a name: of one variable.
     ResetPersist {
         name: Option<String>,
@@ -704,6 +708,17 @@ pub enum Show {
         roles: Vec<AccountName>,
     },
     CreateUser(UserName),
+    BinaryLogs,
+    BinaryLogStatus,
+    /// SHOW BINLOG EVENTS
+    BinlogEvents {
+        /// Otherwise the first one.
+        file: Option<String>,
+        /// The position in the file to begin at.
+        from: Option<u64>,
+        /// Offset and count.
+        limit: Option<(u64, u64)>,
+    },
     /// Lists of things that Sheaf does not have, always empty: the text is MySQL's name of the list.
     Empty(EmptyList),
 }
@@ -715,6 +730,16 @@ pub enum EmptyList {
     ProcedureStatus,
     FunctionStatus,
     OpenTables,
-    BinaryLogs,
     Replicas,
+}
+
+/// What becomes of files of the binary log.
+#[derive(Clone, Debug)]
+pub enum BinaryLogChange {
+    /// Files before this one go.
+    PurgeTo(String),
+    /// Files that were written last before this moment go.
+    PurgeBefore(Box<ast::Expr>),
+    /// All go, and numbers begin anew.
+    Reset,
 }

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`show`] | SHOW |
+//! | [`binary_log`] | SHOW BINARY LOGS and the like, PURGE and RESET |
 //! | [`engine_status`] | SHOW ENGINE INNODB STATUS |
 //! | [`information_schema`] | tables whose rows are made when a query names them |
 //! | [`performance_schema`], [`sys`] | tables of what statements did and wait for |
@@ -10,6 +11,7 @@
 //! | [`virtual_table`] | a table whose rows are made when a query names it |
 //! | [`catalog_text`] | properties of columns as both print them |
 
+mod binary_log;
 pub(crate) mod catalog_text;
 mod engine_status;
 pub mod information_schema;

@@ -138,6 +138,7 @@ impl Session {
                 self.send(&rows, sink)
             }
             Show::Variables { scope, filter } => {
+                self.engine.show_gtids()?;
                 let global = scope == Scope::Global;
                 let globals = self.engine.globals();
                 let entries = if global {
@@ -228,8 +229,20 @@ impl Session {
                 let rows = self.create_user_rows(&user)?;
                 self.send(&rows, sink)
             }
+            Show::BinaryLogs => {
+                let rows = self.binary_log_rows()?;
+                self.send(&rows, sink)
+            }
+            Show::BinaryLogStatus => {
+                let rows = self.binary_log_status_rows()?;
+                self.send(&rows, sink)
+            }
+            Show::BinlogEvents { file, from, limit } => {
+                let rows = self.binlog_event_rows(file.as_deref(), from, limit)?;
+                self.send(&rows, sink)
+            }
             Show::Empty(list) => {
-                if matches!(list, EmptyList::BinaryLogs | EmptyList::Replicas) {
+                if list == EmptyList::Replicas {
                     let to_see = Privileges::SUPER | Privileges::REPLICATION_CLIENT;
                     self.client.check_one_of(to_see)?;
                 }
@@ -779,7 +792,6 @@ fn empty_list(list: EmptyList) -> Rows {
             "Database Collation",
         ],
         EmptyList::OpenTables => &["Database", "Table", "In_use", "Name_locked"],
-        EmptyList::BinaryLogs => &["Log_name", "File_size"],
         EmptyList::Replicas => &["Replica_IO_State", "Source_Host"],
     };
     Rows::new(columns.iter().map(|name| (*name, TEXT)))

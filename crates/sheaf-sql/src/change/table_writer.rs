@@ -541,7 +541,9 @@ impl Session {
         // wait for the table, and nobody would see that the two wait for each other.
         let checks = self.variables.foreign_key_checks();
         let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
+        // What is loaded past the log is not in the binary log either.
         let is_row_by_row = !options.bulk
+            || !temporary && self.engine.binlog().is_some()
             || self.transactions.is_open_for_more()
             || self.transactions.reads_lock()
             || self.transactions.keeps(&current)

@@ -156,6 +156,13 @@ impl Session {
                 "SKIP LOCKED in CREATE TABLE ... SELECT",
             ));
         }
+        if !temporary && self.engine.binlog().is_some() {
+            // Followers would have to run the query, and could find other rows.
+            return Err(SqlError::new(
+                codes::GTID_UNSAFE_CREATE_SELECT,
+                "Statement violates GTID consistency: CREATE TABLE ... SELECT.",
+            ));
+        }
         let lowered = self.lower(query, None, Listed::Items)?;
         if let Some(replaced) = replaced {
             replaced.check_not_read(&lowered)?;

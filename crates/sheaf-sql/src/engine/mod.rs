@@ -10,11 +10,13 @@
 //! | [`open_accounts`] | accounts without a password that administer the server |
 //! | [`start_variables`] | system variables of a configuration, and those of SET PERSIST |
 //! | [`backup`] | BACKUP TO |
+//! | [`binary_log`] | the binary log of the engine |
 //! | [`transports`] | how clients reach the server |
 //! | [`counted`] | what performance_schema shows of all sessions |
 //! | [`metrics`] | status variables with what they mean, for monitoring |
 
 pub(crate) mod backup;
+mod binary_log;
 mod counted;
 pub(crate) mod maintenance;
 pub(crate) mod maintenance_thread;
@@ -44,6 +46,7 @@ use sheaf_storage::{LOCK_BYTES, Storage, StorageOptions};
 use sheaf_table::{AccountName, Catalog, Privileges, UserLocks};
 
 use crate::accounts::{DigestCache, global_at_start};
+use crate::binlog::{Binlogger, server_uuid};
 use crate::direct::SharedPlans;
 use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::options::{
@@ -110,6 +113,8 @@ pub struct Engine {
     /// What was counted of statements.
     pub(crate) digest_table: DigestTable,
     pub(crate) slow_log: SlowLog,
+    /// Empty if there is none.
+    binlog: OnceLock<Arc<Binlogger>>,
     /// Of users that have connected.
     pub(crate) digests: DigestCache,
     /// What statements are planned with, from the tables of cost constants.
@@ -174,6 +179,7 @@ impl Engine {
             started: Instant::now(),
             digest_table: DigestTable::new(globals.digests_size(), globals.max_digest_length()),
             slow_log: SlowLog::default(),
+            binlog: OnceLock::new(),
             globals: RwLock::new(globals),
             persisted: Mutex::new(persisted::read_file(path)?),
             lacks_secure_transport: AtomicBool::new(false),
@@ -205,6 +211,7 @@ impl Engine {
         });
         engine.reload_costs()?;
         engine.set_persisted()?;
+        engine.start_binlog()?;
         Ok(engine)
     }
 
@@ -261,6 +268,8 @@ impl Engine {
         let log = path.join(format!("{host}-slow.log"));
         globals.set_internally("slow_query_log_file", text(log.display().to_string()));
         globals.set_internally("hostname", text(host));
+        let server = server_uuid(storage.history()).to_string();
+        globals.set_internally("server_uuid", text(server));
         globals
     }
 
@@ -511,6 +520,7 @@ impl Engine {
         let wait = globals.query_memory_wait_timeout();
         self.runtime.memory().set_wait_timeout(wait);
         self.slow_log.configure(globals.slow_log_options());
+        self.configure_binlog(&globals);
         changed
     }
 
@@ -656,6 +666,7 @@ impl Engine {
         self.slow_log.close();
         // The storage is closed whatever becomes of the counters.
         let saved = self.catalog.save_auto_increments();
+        self.close_binlog();
         self.storage.close()?;
         Ok(saved?)
     }

@@ -681,6 +681,9 @@ impl Session {
         let handle = Arc::clone(&self.handle);
         transaction.on_pinned_log(Box::new(move || handle.kill()));
         transaction.keep_reasons(isolation == Isolation::Serializable);
+        if !self.variables.logs_changes() {
+            transaction.hide_from_followers();
+        }
         let began = self.statement.start_micros;
         SessionTransaction {
             _shown: self.handle.show_transaction(transaction.number(), began),

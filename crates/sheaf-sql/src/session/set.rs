@@ -247,6 +247,12 @@ impl Session {
                 format!("Variable '{name}' doesn't have a default value"),
             ));
         }
+        if name == "sql_log_bin" && self.transactions.is_open_for_more() {
+            return Err(SqlError::new(
+                codes::INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN,
+                "Cannot modify @@session.sql_log_bin inside a transaction",
+            ));
+        }
         let (new, truncated) = self.within_memory(name, new);
         let (session, draft) = (&mut self.variables, &mut globals.draft);
         let truncated = variables::assign(session, draft, scope, name, &new)?.or(truncated);

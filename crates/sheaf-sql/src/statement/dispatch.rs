@@ -1,8 +1,10 @@
 //! From a parsed statement to the code that runs it.
 
+use sheaf_table::annotated;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::binlog::statement::{LoggedStatement, StatementKind};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
@@ -110,6 +112,23 @@ impl Session {
             self.workers.planning().pause();
         }
         let _timer = self.limit_time(properties.is_query);
+        if let Some(logged) = self.logged_definition(&statement, text) {
+            let ast = Parsed::new(statement, text);
+            return annotated(logged.to_bytes(), || self.run_ready_statement(ast, sink));
+        }
+        self.run_ready_statement(Parsed::new(statement, text), sink)
+    }
+
+    /// Runs a statement for which all is ready.
+    fn run_ready_statement(
+        &mut self,
+        statement: ParsedStatement<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let Parsed {
+            ast: statement,
+            text,
+        } = statement;
         match statement {
             Statement::Query(query) => {
                 let planned = self.plan_or_send(Parsed::new(query.as_ref(), text), sink)?;
@@ -204,9 +223,13 @@ impl Session {
                 status,
                 optimizer_costs,
                 slow_log,
+                binary_log,
             } => {
                 if slow_log {
                     self.engine.slow_log.reopen();
+                }
+                if binary_log && let Some(binlog) = self.engine.binlog() {
+                    binlog.flush()?;
                 }
                 if status {
                     self.engine.flush_status(&self.handle);
@@ -215,6 +238,9 @@ impl Session {
                     self.engine.reload_costs()?;
                 }
                 self.ok(sink, 0, String::new())
+            }
+            Statement::BinaryLog(change) => {
+                self.change_binary_log(Parsed::new(&change, text), sink)
             }
             Statement::ResetPersist { name, if_exists } => {
                 self.reset_persist(name.as_deref(), if_exists, sink)
@@ -256,6 +282,31 @@ impl Session {
             }
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
         }
+    }
+
+    /// How the binary log has a statement that changes definitions, if it has it.
+    fn logged_definition(&self, statement: &Statement, text: &str) -> Option<LoggedStatement> {
+        self.engine.binlog()?;
+        let kind = match statement {
+            Statement::CreateTable(create) if create.temporary => return None,
+            Statement::CreateTable(_) | Statement::AlterTable { .. } => StatementKind::Table,
+            Statement::CreateDatabase { .. }
+            | Statement::AlterDatabase { .. }
+            | Statement::DropDatabase { .. } => StatementKind::Database,
+            Statement::CreateView(_)
+            | Statement::DropViews { .. }
+            | Statement::DropTables { .. }
+            | Statement::RenameTables(_)
+            | Statement::TruncateTable(_) => StatementKind::Other,
+            _ => return None,
+        };
+        if !self.variables.logs_changes() {
+            return None;
+        }
+        let database = self.database.as_deref().unwrap_or_default();
+        let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
+        let text = text.trim_end().trim_end_matches(';');
+        Some(self.variables.logged_statement((database, text), id, kind))
     }
 
     /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).

@@ -25,8 +25,8 @@ use sqlparser::ast;
 use crate::parser::account::AccountStatement;
 use crate::parser::resource_group::ResourceGroupStatement;
 use crate::parser::statement::{
-    Assignment, CreateTable, Delete, ExplainTarget, IntoTarget, LoadData, LockedTable, Scope, Show,
-    Statement, TableChange, TableName, Update,
+    Assignment, BinaryLogChange, CreateTable, Delete, ExplainTarget, IntoTarget, LoadData,
+    LockedTable, Scope, Show, Statement, TableChange, TableName, Update,
 };
 use crate::parser::view::ViewChange;
 use crate::session::status::Command;
@@ -517,6 +517,14 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         Statement::Flush { .. } => {
             Properties::of_session(Command::Flush, Requirement::OneOf(Privileges::RELOAD))
         }
+        Statement::BinaryLog(change) => Properties::of_session(
+            None,
+            Requirement::OneOf(match change {
+                BinaryLogChange::Reset => Privileges::RELOAD,
+                BinaryLogChange::PurgeTo(_) | BinaryLogChange::PurgeBefore(_) => Privileges::SUPER,
+            }),
+        )
+        .with_queries(true),
         Statement::ResetPersist { .. } => {
             Properties::of_session(None, Requirement::OneOf(TO_SET_GLOBALS))
         }

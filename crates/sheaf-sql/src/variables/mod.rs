@@ -10,6 +10,7 @@
 //! of its own, which keeps what differs from the defaults.
 
 mod assign;
+mod binary_log;
 mod flags;
 mod isolation;
 mod monitoring;
@@ -40,6 +41,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::Scope;
 pub use assign::assign;
 pub(crate) use assign::{assign_global, is_read_only, known_name, of_configuration, said_of};
+pub(crate) use binary_log::{show_binary_log, show_gtids};
 pub(crate) use isolation::{Isolation, NextTransaction};
 pub(crate) use restricted::{RESTRICTED, TO_SET_GLOBALS};
 use settings::Settings;

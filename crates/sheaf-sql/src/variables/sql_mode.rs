@@ -125,6 +125,12 @@ impl SqlMode {
         (named == number).then(|| words.join(","))
     }
 
+    /// The mode as MySQL numbers it.
+    pub(crate) fn number(self) -> u64 {
+        let set = BITS.iter().filter(|(_, flag)| self.contains(flag));
+        set.map(|(bit, _)| 1 << bit).sum()
+    }
+
     fn add_all(&mut self, words: &str) {
         for word in words.split(',') {
             if let Some(position) = FLAGS.iter().position(|flag| *flag == word) {

@@ -9,6 +9,9 @@ use crate::error::{Result, SqlError};
 
 /// Values other than the default are error 1235.
 pub(super) const REFUSED: &[&str] = &[
+    "binlog_checksum",
+    "binlog_format",
+    "binlog_row_metadata",
     "completion_type",
     "default_collation_for_utf8mb4",
     "default_week_format",

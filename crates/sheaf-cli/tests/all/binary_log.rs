@@ -1,0 +1,343 @@
+//! The binary log: its files, what stands in them, and what is there after a crash.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::thread;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::command_line::{connect, serve_with, terminate};
+use crate::harness::{TestServer, code, query_text, run};
+
+const LOG_BIN: &[&str] = &["--log-bin"];
+
+/// The events of all files but those that each file begins with: types, and what they say without numbers of tables.
+fn events(connection: &mut Conn) -> Vec<String> {
+    let mut all = Vec::new();
+    for line in query_text(connection, "SHOW BINARY LOGS") {
+        let file = line.split('\t').next().unwrap_or_default();
+        let shown = format!("SHOW BINLOG EVENTS IN '{file}'");
+        for event in query_text(connection, &shown) {
+            let cells: Vec<&str> = event.split('\t').collect();
+            let (name, info) = (cells[2], cells[5]);
+            if matches!(name, "Format_desc" | "Previous_gtids") {
+                continue;
+            }
+            let info = match info.strip_prefix("table_id: ") {
+                Some(rest) => rest.trim_start_matches(|digit: char| digit.is_ascii_digit()),
+                None => info,
+            };
+            all.push(format!("{name} {}", info.trim()).trim().to_string());
+        }
+    }
+    all
+}
+
+/// The numbers of the transactions of all files, in order.
+fn numbers(connection: &mut Conn) -> Vec<u64> {
+    let number = |event: &String| {
+        let gtid = event.strip_prefix("Gtid ")?;
+        gtid.trim_end_matches('\'').rsplit(':').next()?.parse().ok()
+    };
+    events(connection).iter().filter_map(number).collect()
+}
+
+#[test]
+fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let mut connection = connect(port);
+    run(
+        &mut connection,
+        &[
+            "CREATE DATABASE shop",
+            "USE shop",
+            "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), note TEXT, KEY (name))",
+            "INSERT INTO t VALUES (1, 'one', REPEAT('long', 5000)), (2, 'two', 'short')",
+            "BEGIN",
+            "UPDATE t SET name = 'deux' WHERE id = 2",
+            "SAVEPOINT a",
+            "DELETE FROM t WHERE id = 1",
+            "ROLLBACK TO a",
+            "INSERT INTO t VALUES (3, 'three', NULL)",
+            "COMMIT",
+            "BEGIN",
+            "INSERT INTO t VALUES (4, 'four', NULL)",
+            "ROLLBACK",
+            "UPDATE t SET name = 'un' WHERE id = 1",
+            "DELETE FROM t WHERE id = 1",
+            "CREATE TEMPORARY TABLE mine (a INT)",
+            "INSERT INTO mine VALUES (1)",
+            "SET sql_log_bin = 0",
+            "INSERT INTO t VALUES (5, 'five', NULL)",
+            "CREATE TABLE unseen (a INT)",
+            "SET sql_log_bin = 1",
+            "ALTER TABLE t ADD COLUMN more INT DEFAULT 7",
+            "UPDATE t SET more = 8 WHERE id = 3",
+            "CREATE TABLE IF NOT EXISTS t (a INT)",
+            "TRUNCATE TABLE t",
+        ],
+    );
+    let uuid = &query_text(&mut connection, "SELECT @@server_uuid")[0];
+    let mut expected = Vec::new();
+    let statement = |text: &str| vec![format!("Query {text}")];
+    let rows = |events: &[&str]| {
+        let mut all = vec!["Query BEGIN".to_string()];
+        for event in events {
+            all.push("Table_map (shop.t)".to_string());
+            all.push(format!("{event} flags: STMT_END_F"));
+        }
+        all.push("Xid".to_string());
+        all
+    };
+    for (number, transaction) in [
+        statement("CREATE DATABASE shop"),
+        statement(
+            "use `shop`; CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), note TEXT, KEY (name))",
+        ),
+        // A row that is longer than an event should be has its own.
+        [
+            "Query BEGIN",
+            "Table_map (shop.t)",
+            "Write_rows",
+            "Write_rows flags: STMT_END_F",
+            "Xid",
+        ]
+        .map(String::from)
+        .to_vec(),
+        rows(&["Update_rows", "Write_rows"]),
+        rows(&["Update_rows"]),
+        rows(&["Delete_rows"]),
+        statement("use `shop`; ALTER TABLE t ADD COLUMN more INT DEFAULT 7"),
+        rows(&["Update_rows"]),
+        statement("use `shop`; TRUNCATE TABLE t"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let gtid = format!("{uuid}:{}", number + 1);
+        expected.push(format!("Gtid SET @@SESSION.GTID_NEXT= '{gtid}'"));
+        expected.extend(transaction);
+    }
+    let found: Vec<String> = events(&mut connection)
+        .into_iter()
+        .map(|event| match event.starts_with("Xid") {
+            true => "Xid".to_string(),
+            false => event,
+        })
+        .collect();
+    assert_eq!(found, expected);
+    let executed = &query_text(&mut connection, "SELECT @@gtid_executed")[0];
+    assert_eq!(*executed, format!("{uuid}:1-9"));
+    assert_eq!(code(&mut connection, "CREATE TABLE c SELECT 1"), 1786);
+    run(&mut connection, &["BEGIN"]);
+    assert_eq!(code(&mut connection, "SET sql_log_bin = 0"), 1694);
+    assert_eq!(
+        code(&mut connection, "SET GLOBAL binlog_format = 'MIXED'"),
+        1235
+    );
+    terminate(&server);
+    server.wait().expect("the process is ours");
+    check_with_mysqlbinlog(directory.path());
+}
+
+/// Programs that read binary logs find nothing wrong with the files.
+fn check_with_mysqlbinlog(data: &Path) {
+    let list = std::fs::read_to_string(data.join("binlog.index")).expect("there is a list");
+    let files: Vec<_> = list.lines().map(|name| data.join(name)).collect();
+    for program in ["mysqlbinlog", "mariadb-binlog"] {
+        let read: std::io::Result<Output> = Command::new(program)
+            .args(["--no-defaults", "--verify-binlog-checksum", "-vv"])
+            .args(&files)
+            .output();
+        match read {
+            Ok(output) => assert!(
+                output.status.success(),
+                "{program}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ),
+            // Past the capture of the test's output: it is to be seen that nothing was tested.
+            Err(_) => {
+                let _ = writeln!(std::io::stderr(), "SKIPPED: {program} is not installed");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_begun_listed_and_removed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let mut connection = connect(port);
+    let names = |connection: &mut Conn| -> Vec<String> {
+        let lines = query_text(connection, "SHOW BINARY LOGS");
+        let name = |line: &String| line.split('\t').next().unwrap_or_default().to_string();
+        lines.iter().map(name).collect()
+    };
+    run(
+        &mut connection,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY)",
+            "FLUSH BINARY LOGS",
+            "INSERT INTO shop.t VALUES (1)",
+            "FLUSH LOGS",
+        ],
+    );
+    let three = ["binlog.000001", "binlog.000002", "binlog.000003"];
+    assert_eq!(names(&mut connection), three);
+    let uuid = query_text(&mut connection, "SELECT @@server_uuid").remove(0);
+    let status = query_text(&mut connection, "SHOW BINARY LOG STATUS").remove(0);
+    assert!(status.starts_with("binlog.000003\t"), "{status}");
+    assert!(status.ends_with(&format!("\t{uuid}:1-3")), "{status}");
+    let wrong = "PURGE BINARY LOGS TO 'binlog.000009'";
+    assert_eq!(code(&mut connection, wrong), 1373);
+    let wrong = "SHOW BINLOG EVENTS IN 'binlog.000009'";
+    assert_eq!(code(&mut connection, wrong), 1220);
+    let wrong = "SHOW BINLOG EVENTS IN 'binlog.000001' FROM 5";
+    assert_eq!(code(&mut connection, wrong), 1220);
+    let shown = "SHOW BINLOG EVENTS IN 'binlog.000002' FROM 4 LIMIT 2, 2";
+    let shown = query_text(&mut connection, shown);
+    assert_eq!(shown.len(), 2);
+    assert!(
+        shown[0].contains("\tGtid\t") && shown[1].ends_with("\tBEGIN"),
+        "{shown:?}"
+    );
+    run(&mut connection, &["PURGE BINARY LOGS TO 'binlog.000002'"]);
+    assert_eq!(names(&mut connection), three[1..]);
+    let purged = query_text(&mut connection, "SELECT @@global.gtid_purged").remove(0);
+    assert_eq!(purged, format!("{uuid}:1-2"));
+    run(
+        &mut connection,
+        &[
+            "PURGE BINARY LOGS BEFORE '2001-01-01'",
+            "SET GLOBAL max_binlog_size = 4096",
+        ],
+    );
+    assert_eq!(names(&mut connection), three[1..]);
+    for id in 2..60 {
+        run(
+            &mut connection,
+            &[&format!("INSERT INTO shop.t VALUES ({id})")],
+        );
+    }
+    assert!(names(&mut connection).len() > 3);
+    run(&mut connection, &["PURGE MASTER LOGS BEFORE '2100-01-01'"]);
+    assert_eq!(names(&mut connection).len(), 1);
+    run(
+        &mut connection,
+        &[
+            "RESET BINARY LOGS AND GTIDS",
+            "INSERT INTO shop.t VALUES (60)",
+        ],
+    );
+    assert_eq!(names(&mut connection), three[..1]);
+    assert_eq!(numbers(&mut connection), [1]);
+    terminate(&server);
+    server.wait().expect("the process is ours");
+    // Numbers go on, and so do files.
+    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let mut connection = connect(port);
+    run(&mut connection, &["INSERT INTO shop.t VALUES (61)"]);
+    assert_eq!(names(&mut connection), three[..2]);
+    assert_eq!(numbers(&mut connection), [1, 2]);
+    terminate(&server);
+    server.wait().expect("the process is ours");
+}
+
+/// Each of several clients adds rows of its own until the server dies.
+fn write_until_killed(port: u16, client: u64, first: u64) {
+    let mut connection = connect(port);
+    for number in first.. {
+        let row = client * 1_000_000 + number;
+        let sql = format!(
+            "INSERT INTO shop.t VALUES ({row}, REPEAT('x', {}))",
+            row % 300
+        );
+        if connection.query_drop(sql).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn crashes_leave_each_transaction_once_and_in_order() {
+    const CRASHES: u64 = 6;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    run(
+        &mut connect(port),
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id BIGINT PRIMARY KEY, v VARCHAR(300))",
+            "SET PERSIST max_binlog_size = 65536",
+        ],
+    );
+    let mut port = port;
+    for crash in 0..CRASHES {
+        thread::scope(|scope| {
+            for client in 1..4 {
+                scope.spawn(move || write_until_killed(port, client, crash * 100_000));
+            }
+            let mut watcher = connect(port);
+            let wanted = 200 * (crash + 1);
+            loop {
+                let rows = query_text(&mut watcher, "SELECT COUNT(*) FROM shop.t");
+                if rows[0].parse::<u64>().expect("a number") >= wanted {
+                    break;
+                }
+            }
+            server.kill().expect("the process is ours");
+            server.wait().expect("the process is ours");
+        });
+        (server, port) = serve_with(directory.path(), LOG_BIN);
+        let mut connection = connect(port);
+        let found = numbers(&mut connection);
+        let all: Vec<u64> = (1..=found.len() as u64).collect();
+        assert!(found == all, "crash {crash}: {found:?}");
+        let rows = query_text(&mut connection, "SELECT COUNT(*) FROM shop.t");
+        // The first two have made the table.
+        assert_eq!(rows, [(found.len() - 2).to_string()]);
+    }
+    terminate(&server);
+    server.wait().expect("the process is ours");
+    check_with_mysqlbinlog(directory.path());
+}
+
+#[test]
+fn without_a_binary_log_there_is_nothing_to_see() {
+    let server = TestServer::start();
+    let mut connection = server.connect();
+    for list in [
+        "SHOW BINARY LOGS",
+        "SHOW BINARY LOG STATUS",
+        "SHOW MASTER STATUS",
+    ] {
+        assert!(query_text(&mut connection, list).is_empty(), "{list}");
+    }
+    let variables = "SELECT @@log_bin, @@gtid_mode, @@gtid_executed, @@binlog_format";
+    assert_eq!(query_text(&mut connection, variables), ["0\tOFF\t\tROW"]);
+    run(
+        &mut connection,
+        &[
+            "FLUSH BINARY LOGS",
+            "PURGE BINARY LOGS TO 'binlog.000001'",
+            "PURGE BINARY LOGS BEFORE NOW()",
+            "RESET MASTER",
+        ],
+    );
+    for (statement, expected) in [
+        ("PURGE BINARY LOGS", 1064),
+        ("PURGE LOGS TO 'a'", 1064),
+        ("PURGE BINARY LOGS BEFORE 'soon'", 1210),
+        ("RESET BINARY LOGS AND GTIDS TO 7", 1235),
+        ("SET binlog_format = 'STATEMENT'", 1235),
+        ("SET GLOBAL binlog_row_metadata = 'MINIMAL'", 1235),
+        ("SET GLOBAL binlog_checksum = 'NONE'", 1235),
+    ] {
+        assert_eq!(code(&mut connection, statement), expected, "{statement}");
+    }
+    assert!(!server.directory().path().join("binlog.index").exists());
+}

@@ -1,0 +1,242 @@
+//! The binary log: what the log says of committed transactions, in files of MySQL's format.
+//!
+//! A commit is one append to the log, whether or not anybody follows. A thread, the *binlogger*, reads the log behind
+//! it ([`ChangeFeed`]) and writes each transaction to the newest file:
+//!
+//! ```text
+//!   commit --> log ====> feed ----> projection ----> binlog.000001, binlog.000002 ... ----> mysqlbinlog, followers
+//!                                        |
+//!                                   descriptions of tables, as the log has them
+//! ```
+//!
+//! **The files are derived.** They are not made durable with each transaction. After a crash the newest one is read up
+//! to its last whole transaction, and cut there. The log from the place in the [state](state) on still has what
+//! follows; transactions that the files have are known by their numbers. So nothing is missing, and nothing is there
+//! twice. Each start begins a new file, as MySQL's does.
+//!
+//! **Who waits.** No commit does. Whoever asks for files, positions or `gtid_executed` first brings the files up to
+//! what is durable, on its own thread ([`Binlogger::catch_up`]).
+//!
+//! **Errors.** If a file cannot be written, the binlogger keeps the log, says so in the error log, and begins again
+//! from files and state until it works.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`projection`] | from a transaction to events |
+//! | [`statement`] | a DDL statement in the log |
+//! | [`files`] | the files and their list |
+//! | [`state`] | what a start has to know beside the files |
+//! | [`running`] | the binlogger while it works: files are written, begun and removed |
+//! | [`administration`] | what statements ask of the files: their list, their events, PURGE, RESET, FLUSH |
+
+mod administration;
+mod files;
+mod projection;
+mod running;
+mod state;
+pub(crate) mod statement;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use sheaf_binlog::gtid::{GtidSet, Uuid};
+use sheaf_binlog::row::columns::RowImage;
+use sheaf_storage::{ChangeFeed, HistoryId, Storage};
+
+use crate::binlog::running::Running;
+use crate::error::{Result, SqlError};
+
+/// Time from one look at the log to the next.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// Time from a failure to the next attempt.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What variables say about the files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BinlogSettings {
+    /// The server's.
+    pub(crate) version: &'static str,
+    pub(crate) server_id: u32,
+    /// A file that is longer is the last but one.
+    pub(crate) max_file_bytes: u64,
+    pub(crate) image: RowImage,
+    /// Older files are removed; `None`: they stay.
+    pub(crate) expire: Option<Duration>,
+}
+
+/// See the [module](self).
+pub(crate) struct Binlogger {
+    storage: Arc<Storage>,
+    directory: PathBuf,
+    server: Uuid,
+    settings: Mutex<BinlogSettings>,
+    work: Mutex<Work>,
+    stops: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+enum Work {
+    Running(Box<Running>),
+    /// It has failed.
+    Failed {
+        since: Instant,
+        reason: SqlError,
+        /// Keeps the log until there is another feed.
+        _kept: Option<ChangeFeed>,
+    },
+    Closed,
+}
+
+impl Binlogger {
+    /// Brings the files into order, begins a new one, and starts the thread.
+    ///
+    /// # Errors
+    /// Files cannot be read or written, or the log cannot be followed.
+    pub(crate) fn start(
+        storage: &Arc<Storage>,
+        directory: &Path,
+        settings: BinlogSettings,
+    ) -> Result<Arc<Binlogger>> {
+        let server = server_uuid(storage.history());
+        let running = Running::open(storage, directory, server, settings)?;
+        let binlogger = Arc::new(Binlogger {
+            storage: Arc::clone(storage),
+            directory: directory.to_path_buf(),
+            server,
+            settings: Mutex::new(settings),
+            work: Mutex::new(Work::Running(Box::new(running))),
+            stops: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        });
+        let weak = Arc::downgrade(&binlogger);
+        let thread = thread::Builder::new()
+            .name("binlog".into())
+            .spawn(move || {
+                while let Some(binlogger) = weak.upgrade() {
+                    if binlogger.stops.load(Ordering::Acquire) {
+                        return;
+                    }
+                    // What failed is in the error log.
+                    let _ = binlogger.catch_up();
+                    drop(binlogger);
+                    thread::park_timeout(INTERVAL);
+                }
+            })
+            .map_err(|error| SqlError::unknown(format!("no thread for the binary log: {error}")))?;
+        *lock(&binlogger.thread) = Some(thread);
+        Ok(binlogger)
+    }
+
+    pub(crate) fn configure(&self, settings: BinlogSettings) {
+        *lock(&self.settings) = settings;
+    }
+
+    /// Writes all that is durable by now to the files.
+    ///
+    /// # Errors
+    /// Why the files are not up to date.
+    pub(crate) fn catch_up(&self) -> Result<()> {
+        self.with(|_| Ok(()))
+    }
+
+    /// Does something with files that have all that is durable by now.
+    fn with<T>(&self, work: impl FnOnce(&mut Running) -> Result<T>) -> Result<T> {
+        let settings = *lock(&self.settings);
+        let mut state = lock(&self.work);
+        if let Work::Failed { since, reason, .. } = &*state {
+            if since.elapsed() < RETRY_INTERVAL {
+                return Err(reason.clone());
+            }
+            match Running::open(&self.storage, &self.directory, self.server, settings) {
+                Ok(running) => {
+                    tracing::info!("the binary log is written again");
+                    *state = Work::Running(Box::new(running));
+                }
+                Err(error) => return Err(fail(&mut state, error)),
+            }
+        }
+        let Work::Running(running) = &mut *state else {
+            return Err(SqlError::server_shutdown());
+        };
+        match running.catch_up(settings) {
+            // What is asked for may be refused, which is no failure of the files.
+            Ok(()) => work(running),
+            Err(error) => Err(fail(&mut state, error)),
+        }
+    }
+
+    /// What all files together have, and what those that were removed had.
+    ///
+    /// # Errors
+    /// As [`catch_up`](Self::catch_up).
+    pub(crate) fn gtids(&self) -> Result<(GtidSet, GtidSet)> {
+        self.with(|running| Ok((running.executed().clone(), running.purged()?)))
+    }
+
+    /// Writes what is durable, and closes the newest file. Nothing more is written.
+    pub(crate) fn close(&self) {
+        self.stops.store(true, Ordering::Release);
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            thread.thread().unpark();
+            // The last one to let it go may be the thread itself.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+        if let Err(error) = self.catch_up() {
+            tracing::error!(%error, "the binary log lacks what the log has, until the next start");
+        }
+        let work = std::mem::replace(&mut *lock(&self.work), Work::Closed);
+        if let Work::Running(running) = work
+            && let Err(error) = running.close(*lock(&self.settings))
+        {
+            tracing::error!(%error, "the binary log was not closed");
+        }
+    }
+}
+
+/// The files are not written any more. Says so, and keeps the log.
+fn fail(work: &mut Work, error: SqlError) -> SqlError {
+    tracing::error!(%error, "the binary log cannot be written; the log is kept until it can");
+    let kept = match std::mem::replace(work, Work::Closed) {
+        Work::Running(running) => Some(running.into_feed()),
+        Work::Failed { _kept, .. } => _kept,
+        Work::Closed => None,
+    };
+    *work = Work::Failed {
+        since: Instant::now(),
+        reason: error.clone(),
+        _kept: kept,
+    };
+    error
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The identity of a server follows from that of its database (RFC 9562, version 8): a restored copy has another one.
+pub(crate) fn server_uuid(history: HistoryId) -> Uuid {
+    let [a, b, c, d, e, f, g, h] = history.0.to_be_bytes();
+    let mut bytes = *b"\0\0\0\0\0\0\x80\0\x80\0sheaf\0";
+    [
+        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[7], bytes[9],
+    ] = [a, b, c, d, e, f, g, h];
+    Uuid(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_have_identities_of_their_own() {
+        let uuid = server_uuid(HistoryId(0x0123_4567_89ab_cdef)).to_string();
+        assert_eq!(uuid, "01234567-89ab-80cd-80ef-736865616600");
+        assert_ne!(server_uuid(HistoryId(1)), server_uuid(HistoryId(2)));
+    }
+}

@@ -1,0 +1,424 @@
+//! From a transaction as the log has it to the events of MySQL's binary log.
+//!
+//! ```text
+//!   log      chunks of long values | rows before and after, by tree and key | statement
+//!   events   BEGIN | TABLE_MAP | WRITE_ROWS | TABLE_MAP | UPDATE_ROWS ... | XID          or one QUERY
+//! ```
+//!
+//! What the bytes of rows mean the log has said before ([`FollowedTable`]). Rows of one table that were changed in the
+//! same way, one behind the other, share an event; each such run is a statement of its own to followers.
+//!
+//! **Foreign keys.** The log has all changes, those that foreign keys made among them. All rows events say so, and that
+//! followers check nothing: the changes were checked here, and may come in another order than followers would make
+//! them in.
+//!
+//! **Long values** stand beside their rows, and one that stays as it is, is not in the log. The image of a row leaves
+//! out its column then, as binlog_row_image=NOBLOB does.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sheaf_binlog::event::rows::{RowsEvent, TableMap};
+use sheaf_binlog::event::{EventHeader, Query, QueryContext, Xid};
+use sheaf_binlog::file::Transaction;
+use sheaf_binlog::row::columns::{ColumnSet, RowImage};
+use sheaf_binlog::table::{KeyColumn, LoggedColumn, LoggedTable};
+use sheaf_storage::{FollowedChange, FollowedTransaction, Lsn, TreeId};
+use sheaf_table::{FollowedTable, TableDefinition, long_value_of_chunk};
+use sheaf_types::Value;
+
+use super::statement::{LoggedStatement, StatementKind};
+use crate::error::{Result, SqlError};
+
+/// Long values of rows before their change, in bytes, of one transaction. Beyond it they are left out of the images.
+const MAX_OLD_LONG_BYTES: usize = 64 << 20;
+
+/// A table whose rows were changed.
+struct KnownTable {
+    followed: FollowedTable,
+    logged: LoggedTable,
+    /// The columns that followers see, by their positions in the row.
+    columns: Vec<usize>,
+    remark: Vec<u8>,
+    /// Where the log had been read to when it was asked for last.
+    used_at: Lsn,
+}
+
+/// What the log has said of tables so far.
+#[derive(Default)]
+pub(super) struct Projection {
+    /// By the trees of their rows.
+    tables: BTreeMap<TreeId, KnownTable>,
+    /// The trees of rows by the trees of their long values.
+    of_long_values: BTreeMap<TreeId, TreeId>,
+}
+
+/// The events of a transaction, without the first one.
+pub(super) struct Projected {
+    pub(super) events: Transaction,
+    /// It is a statement, and no rows.
+    pub(super) is_statement: bool,
+}
+
+/// How transactions are projected.
+#[derive(Clone, Copy)]
+pub(super) struct ProjectionOptions {
+    pub(super) server_id: u32,
+    pub(super) image: RowImage,
+}
+
+impl Projection {
+    /// The log describes a table.
+    ///
+    /// # Errors
+    /// The description cannot be read.
+    pub(super) fn learn(&mut self, remark: Vec<u8>, at: Lsn) -> Result<()> {
+        let followed = FollowedTable::read(&remark)?;
+        let definition = &followed.definition;
+        let columns = definition.columns.iter().enumerate();
+        let columns = columns.filter(|(_, column)| !column.hidden);
+        let columns: Vec<usize> = columns.map(|(position, _)| position).collect();
+        let logged = logged_table(definition, &columns)?;
+        let tree = definition.primary.tree;
+        if let Some(long) = definition.overflow {
+            self.of_long_values.insert(long, tree);
+        }
+        let known = KnownTable {
+            logged,
+            columns,
+            followed,
+            remark,
+            used_at: at,
+        };
+        self.tables.insert(tree, known);
+        Ok(())
+    }
+
+    /// What the log has said, to be [learnt](Self::learn) again.
+    pub(super) fn remarks(&self) -> impl Iterator<Item = &[u8]> {
+        self.tables.values().map(|table| table.remark.as_slice())
+    }
+
+    /// Forgets tables that `is_there` does not know, and that nothing behind `needed` in the log is about.
+    pub(super) fn forget(&mut self, needed: Lsn, is_there: impl Fn(TreeId) -> bool) {
+        self.tables
+            .retain(|tree, table| is_there(*tree) || table.used_at >= needed);
+        let tables = &self.tables;
+        self.of_long_values
+            .retain(|_, tree| tables.contains_key(tree));
+    }
+
+    /// The events of a transaction. `at`: where the log was read to.
+    ///
+    /// # Errors
+    /// The log does not say what a row is, or a value does not fit its column.
+    pub(super) fn project(
+        &mut self,
+        transaction: &FollowedTransaction,
+        options: ProjectionOptions,
+        at: Lsn,
+    ) -> Result<Projected> {
+        let old = self.old_long_values(transaction)?;
+        let mut new: HashMap<(TreeId, u64), Vec<u8>> = HashMap::new();
+        let header = header_of(transaction, options.server_id);
+        let mut rows = Rows::new(header);
+        let mut statement = None;
+        let mut touched = Vec::new();
+        transaction.for_each(|change| {
+            let (tree, before, after) = match change {
+                FollowedChange::Annotation(bytes) => {
+                    let read = LoggedStatement::read(bytes);
+                    statement = Some(read.ok_or_else(unreadable)?);
+                    return Ok(());
+                }
+                FollowedChange::Insert { tree, key, value } => {
+                    if let Some(number) = self.long_value(tree, key) {
+                        new.entry((tree, number)).or_default().extend(value);
+                        return Ok(());
+                    }
+                    (tree, None, Some(value))
+                }
+                FollowedChange::Update {
+                    tree,
+                    before,
+                    after,
+                    ..
+                } => (tree, Some(before), Some(after)),
+                FollowedChange::Delete { tree, key, before } => {
+                    if self.long_value(tree, key).is_some() {
+                        return Ok(());
+                    }
+                    (tree, Some(before), None)
+                }
+            };
+            let table = self.tables.get(&tree).ok_or_else(unreadable)?;
+            let long_tree = table.followed.definition.overflow.unwrap_or(tree);
+            let values = |row: Option<&[u8]>| -> Result<Option<Vec<Option<Value>>>> {
+                let Some(row) = row else {
+                    return Ok(None);
+                };
+                let values = table.followed.values(row, |number| {
+                    let key = (long_tree, number);
+                    new.get(&key).or_else(|| old.get(&key)).cloned()
+                })?;
+                let shown = table.columns.iter();
+                Ok(Some(shown.map(|column| values[*column].clone()).collect()))
+            };
+            let (before, after) = (values(before)?, values(after)?);
+            if touched.last() != Some(&tree) {
+                touched.push(tree);
+            }
+            rows.push((tree, &table.logged), before, after, options.image)
+        })?;
+        let events = rows.finish();
+        for tree in &touched {
+            if let Some(table) = self.tables.get_mut(tree) {
+                table.used_at = at;
+            }
+        }
+        if let Some(statement) = statement {
+            return Ok(of_statement(&statement, transaction, header));
+        }
+        let tables = touched.iter().filter_map(|tree| self.tables.get(tree));
+        let begin = begin_of(tables.map(|table| &table.followed.definition));
+        let mut all = Transaction::new();
+        all.push(&header, &begin);
+        all.append(events);
+        all.push(&header, &Xid(transaction.number));
+        Ok(Projected {
+            events: all,
+            is_statement: false,
+        })
+    }
+
+    /// The number of the long value of which an entry of a tree is a part, if it is one.
+    fn long_value(&self, tree: TreeId, key: &[u8]) -> Option<u64> {
+        let is_long = self.of_long_values.contains_key(&tree);
+        is_long.then(|| long_value_of_chunk(key)).flatten()
+    }
+
+    /// The long values that the transaction takes away, by the trees that they are in and their numbers.
+    fn old_long_values(
+        &self,
+        transaction: &FollowedTransaction,
+    ) -> Result<HashMap<(TreeId, u64), Vec<u8>>> {
+        let mut old: HashMap<(TreeId, u64), Vec<u8>> = HashMap::new();
+        let mut left = MAX_OLD_LONG_BYTES;
+        if self.of_long_values.is_empty() {
+            return Ok(old);
+        }
+        transaction.for_each(|change| {
+            if let FollowedChange::Delete { tree, key, before } = change
+                && let Some(number) = self.long_value(tree, key)
+                && let Some(rest) = left.checked_sub(before.len())
+            {
+                left = rest;
+                old.entry((tree, number)).or_default().extend(before);
+            }
+            Ok::<_, SqlError>(())
+        })?;
+        Ok(old)
+    }
+}
+
+/// Rows on their way into events.
+struct Rows<'t> {
+    header: EventHeader,
+    events: Transaction,
+    /// Rows of one table that were changed in the same way.
+    run: Option<Run<'t>>,
+}
+
+struct Run<'t> {
+    shape: RunShape,
+    event: RowsEvent<'t>,
+}
+
+/// What the rows of an event have in common.
+#[derive(PartialEq, Eq)]
+struct RunShape {
+    tree: TreeId,
+    before: Option<ColumnSet>,
+    after: Option<ColumnSet>,
+}
+
+impl<'t> Rows<'t> {
+    fn new(header: EventHeader) -> Rows<'t> {
+        Rows {
+            header,
+            events: Transaction::new(),
+            run: None,
+        }
+    }
+
+    /// A row, whose values are `None` where they are not known.
+    fn push(
+        &mut self,
+        (tree, table): (TreeId, &'t LoggedTable),
+        before: Option<Vec<Option<Value>>>,
+        after: Option<Vec<Option<Value>>>,
+        image: RowImage,
+    ) -> Result<()> {
+        let assigned = assigned_columns(table.width(), before.as_deref(), after.as_deref());
+        let set_before = before
+            .as_deref()
+            .map(|row| known_of(&table.columns_before(image), row));
+        let set_after = after
+            .as_deref()
+            .map(|row| known_of(&table.columns_after(image, &assigned), row));
+        let shape = RunShape {
+            tree,
+            before: set_before,
+            after: set_after,
+        };
+        if self.run.as_ref().is_none_or(|run| run.shape != shape) {
+            self.end_run();
+            self.events
+                .push(&self.header, &TableMap::new(tree.0, table));
+            let event = match (shape.before.clone(), shape.after.clone()) {
+                (Some(before), Some(after)) => RowsEvent::update(tree.0, table, before, after),
+                (None, Some(after)) => RowsEvent::insert(tree.0, table, after),
+                (before, None) => {
+                    let before = before.unwrap_or_else(|| table.all_columns());
+                    RowsEvent::delete(tree.0, table, before)
+                }
+            };
+            let event = event
+                .without_foreign_key_checks()
+                .with_foreign_keys_logged();
+            self.run = Some(Run { shape, event });
+        }
+        let Some(run) = &mut self.run else {
+            return Ok(());
+        };
+        let full = match (row_of(before), row_of(after)) {
+            (Some(before), Some(after)) => run.event.push_update(&before, &after),
+            (None, Some(after)) => run.event.push_insert(&after),
+            (before, None) => run.event.push_delete(&before.unwrap_or_default()),
+        };
+        let full = full.map_err(|error| SqlError::new(error.code(), error.to_string()))?;
+        if let Some(full) = full {
+            self.events.push(&self.header, &full);
+        }
+        Ok(())
+    }
+
+    fn end_run(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.events
+                .push(&self.header, &run.event.ending_statement());
+        }
+    }
+
+    fn finish(mut self) -> Transaction {
+        self.end_run();
+        self.events
+    }
+}
+
+/// The values of a row; NULL for those that are not known, which no image has.
+fn row_of(row: Option<Vec<Option<Value>>>) -> Option<Vec<Value>> {
+    let known = |value: Option<Value>| value.unwrap_or(Value::Null);
+    row.map(|row| row.into_iter().map(known).collect())
+}
+
+/// The columns of a set whose values are known.
+fn known_of(set: &ColumnSet, row: &[Option<Value>]) -> ColumnSet {
+    if row.iter().all(Option::is_some) {
+        return set.clone();
+    }
+    let known = set.iter().filter(|column| row[*column].is_some());
+    known.fold(ColumnSet::none(set.width()), ColumnSet::with)
+}
+
+/// The columns that an update has changed, or all columns.
+fn assigned_columns(
+    width: usize,
+    before: Option<&[Option<Value>]>,
+    after: Option<&[Option<Value>]>,
+) -> ColumnSet {
+    match (before, after) {
+        (Some(before), Some(after)) => {
+            let changed = (0..width).filter(|column| before[*column] != after[*column]);
+            changed.fold(ColumnSet::none(width), ColumnSet::with)
+        }
+        _ => ColumnSet::all(width),
+    }
+}
+
+fn header_of(transaction: &FollowedTransaction, server_id: u32) -> EventHeader {
+    EventHeader::new(seconds(transaction.time_us), server_id)
+}
+
+pub(super) fn seconds(time_us: u64) -> u32 {
+    u32::try_from(time_us / 1_000_000).unwrap_or(u32::MAX)
+}
+
+fn of_statement(
+    statement: &LoggedStatement,
+    transaction: &FollowedTransaction,
+    header: EventHeader,
+) -> Projected {
+    let context = statement.context(transaction.number);
+    let query = Query::new(&statement.database, &statement.text, context);
+    let query = match statement.kind {
+        StatementKind::Database => query.without_use(),
+        StatementKind::Table | StatementKind::Other => query,
+    };
+    let mut events = Transaction::new();
+    events.push(&header, &query);
+    Projected {
+        events,
+        is_statement: true,
+    }
+}
+
+/// BEGIN names the databases of the tables, unless foreign keys bind them to others.
+fn begin_of<'d>(tables: impl Iterator<Item = &'d TableDefinition>) -> Query {
+    let (mut databases, mut is_bound) = (Vec::new(), false);
+    let mut first = String::new();
+    for table in tables {
+        is_bound |= !table.foreign_keys.is_empty();
+        if first.is_empty() {
+            first.clone_from(&table.database);
+        }
+        if !databases.contains(&table.database) {
+            databases.push(table.database.clone());
+        }
+    }
+    Query::begin(&first).with_context(QueryContext {
+        updated_databases: (!is_bound).then_some(databases),
+        ..QueryContext::default()
+    })
+}
+
+/// A table as followers see it.
+fn logged_table(definition: &TableDefinition, columns: &[usize]) -> Result<LoggedTable> {
+    let logged = |position: &usize| {
+        let column = &definition.columns[*position];
+        let logged = LoggedColumn::new(&column.name, column.ty.clone(), column.nullable);
+        match column.invisible {
+            true => logged.invisible(),
+            false => logged,
+        }
+    };
+    let place = |column: usize| columns.iter().position(|shown| *shown == column);
+    let parts = match definition.has_hidden_row_id() {
+        true => &[],
+        false => definition.primary.parts.as_slice(),
+    };
+    let key = parts.iter().filter_map(|part| {
+        let column = place(part.column)?;
+        Some(match part.prefix_length {
+            Some(length) => KeyColumn::prefix(column, length),
+            None => KeyColumn::whole(column),
+        })
+    });
+    let key: Vec<KeyColumn> = key.collect();
+    let columns = columns.iter().map(logged).collect();
+    LoggedTable::new(&definition.database, &definition.name, columns, &key)
+        .map_err(|error| SqlError::new(error.code(), error.to_string()))
+}
+
+fn unreadable() -> SqlError {
+    SqlError::unknown("the log does not say what a change is about")
+}

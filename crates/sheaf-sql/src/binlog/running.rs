@@ -1,0 +1,375 @@
+//! The binlogger while it works: the newest file is written, closed, and followed by another one; old ones go.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sheaf_binlog::event::{EventHeader, GtidLog, Rotate, Stop};
+use sheaf_binlog::file::{BinlogFile, FileStart};
+use sheaf_binlog::gtid::{Gtid, GtidSet, Tag, Uuid};
+use sheaf_storage::{ChangeFeed, Followed, FollowedTransaction, Storage};
+
+use super::BinlogSettings;
+use super::files::{FileNumber, Files, close_file};
+use super::projection::{Projection, ProjectionOptions, seconds};
+use super::state::State;
+use crate::error::{Result, SqlError};
+
+/// Bytes of files after which the state is written, so that the log before goes.
+const STATE_INTERVAL_BYTES: u64 = 64 << 20;
+/// The version of the server as GTID_LOG says it: 8.0.99.
+const VERSION_NUMBER: u32 = 80_099;
+
+/// See the [module](self).
+pub(super) struct Running {
+    storage: Arc<Storage>,
+    directory: PathBuf,
+    server: Uuid,
+    feed: ChangeFeed,
+    projection: Projection,
+    pub(super) files: Files,
+    /// What the files before have, for each file.
+    previous: BTreeMap<FileNumber, GtidSet>,
+    newest: FileNumber,
+    file: BinlogFile<File>,
+    /// The number of the first transaction of the newest file.
+    first_in_file: u64,
+    /// What all files have had.
+    executed: GtidSet,
+    /// The number of the newest transaction in the files, as the log counts them.
+    number: u64,
+    /// What is to be taken off the log's numbers.
+    base: u64,
+    /// Bytes written since the state was.
+    unstated_bytes: u64,
+}
+
+impl Running {
+    /// Finds out what there is, and begins a new file.
+    ///
+    /// # Errors
+    /// Those of files and of the log.
+    pub(super) fn open(
+        storage: &Arc<Storage>,
+        directory: &Path,
+        server: Uuid,
+        settings: BinlogSettings,
+    ) -> Result<Running> {
+        let mut files = Files::open(directory).map_err(|error| failed("list", &error))?;
+        let state = State::read(directory).map_err(|error| failed("state", &error))?;
+        let history = storage.history();
+        let state = state.filter(|state| state.history == history);
+        let executed = close_newest(&mut files, settings)?;
+        let own = own_last(&executed, server);
+        let logged = storage.newest_commit_number();
+        let base = match &state {
+            Some(state) => state.base,
+            None => logged.saturating_sub(own),
+        };
+        let mut number = base + own;
+        if state.is_none() && own > 0 {
+            tracing::error!("binlog.state is gone: the binary log may lack transactions");
+        }
+        let point = state.as_ref().map(|state| state.point);
+        let feed = storage.follow_changes(point)?;
+        if feed.has_gap() {
+            tracing::error!(
+                "the binary log has a gap: the log did not reach back to where it ends"
+            );
+        }
+        if point.is_none() {
+            number = number.max(logged);
+        }
+        let mut projection = Projection::default();
+        for remark in state.into_iter().flat_map(|state| state.remarks) {
+            projection.learn(remark, feed.position())?;
+        }
+        let mut previous = BTreeMap::new();
+        for file in files.numbers() {
+            let before = files
+                .previous(*file)
+                .map_err(|error| failed(file, &error))?;
+            previous.insert(*file, before);
+        }
+        let next = files.newest().map_or(FileNumber(1), FileNumber::next);
+        let start = FileStart::new(
+            settings.version,
+            settings.server_id,
+            now(),
+            executed.clone(),
+        )
+        .of_started_server();
+        let file = begin_file(&mut files, next, &start)?;
+        previous.insert(next, executed.clone());
+        let mut running = Running {
+            storage: Arc::clone(storage),
+            directory: directory.to_path_buf(),
+            server,
+            feed,
+            projection,
+            files,
+            previous,
+            newest: next,
+            file,
+            first_in_file: number + 1,
+            executed,
+            number,
+            base,
+            unstated_bytes: 0,
+        };
+        running.write_state()?;
+        running.expire(settings)?;
+        Ok(running)
+    }
+
+    /// Writes what is durable by now.
+    ///
+    /// # Errors
+    /// Those of files and of the log. The files may end in the middle of a transaction then.
+    pub(super) fn catch_up(&mut self, settings: BinlogSettings) -> Result<()> {
+        while let Some(followed) = self.feed.deliver()? {
+            match followed {
+                Followed::Remark(remark) => self.projection.learn(remark, self.feed.position())?,
+                // It was met before.
+                Followed::Transaction(transaction) if transaction.number <= self.number => {}
+                Followed::Transaction(transaction) => self.write(&transaction, settings)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, transaction: &FollowedTransaction, settings: BinlogSettings) -> Result<()> {
+        let options = ProjectionOptions {
+            server_id: settings.server_id,
+            image: settings.image,
+        };
+        let at = self.feed.position();
+        let projected = self.projection.project(transaction, options, at)?;
+        let number = transaction.number;
+        let gtid = Gtid::new(self.server, number - self.base)
+            .ok_or_else(|| SqlError::unknown("the server has no more GTIDs"))?;
+        let in_file = |number: u64| (number + 1).saturating_sub(self.first_in_file);
+        let event = GtidLog::new(gtid)
+            .in_order(in_file(transaction.depends_on), in_file(number))
+            .committed(transaction.time_us, VERSION_NUMBER);
+        let event = match projected.is_statement {
+            true => event.with_statements(),
+            false => event,
+        };
+        let header = EventHeader::new(seconds(transaction.time_us), settings.server_id);
+        let before = self.file.position();
+        self.file
+            .append(&header, event, projected.events)
+            .map_err(|error| failed(&self.newest, &error))?;
+        self.executed.add(gtid);
+        self.number = number;
+        self.unstated_bytes += self.file.position() - before;
+        if self.file.position() >= settings.max_file_bytes {
+            self.rotate(settings)?;
+        } else if self.unstated_bytes >= STATE_INTERVAL_BYTES {
+            self.write_state()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the newest file, and begins another one.
+    ///
+    /// # Errors
+    /// Those of files.
+    pub(super) fn rotate(&mut self, settings: BinlogSettings) -> Result<()> {
+        let next = self.newest.next();
+        let header = EventHeader::new(now(), settings.server_id);
+        let rotate = Rotate::to(next.to_string());
+        self.end_file(&header, &rotate)?;
+        self.begin(next, settings)?;
+        self.write_state()?;
+        self.expire(settings)
+    }
+
+    fn end_file(
+        &mut self,
+        header: &EventHeader,
+        last: &dyn sheaf_binlog::event::Event,
+    ) -> Result<()> {
+        let ended = self.file.write(header, last);
+        ended
+            .and_then(|()| close_file(self.file.get_ref()))
+            .map_err(|error| failed(&self.newest, &error))
+    }
+
+    fn begin(&mut self, next: FileNumber, settings: BinlogSettings) -> Result<()> {
+        let executed = self.executed.clone();
+        let (version, server_id) = (settings.version, settings.server_id);
+        let start = FileStart::new(version, server_id, now(), executed.clone());
+        self.file = begin_file(&mut self.files, next, &start)?;
+        self.previous.insert(next, executed);
+        self.newest = next;
+        self.first_in_file = self.number + 1;
+        Ok(())
+    }
+
+    /// Makes what was written durable, and lets the log before it go.
+    fn write_state(&mut self) -> Result<()> {
+        let synced = self.file.get_ref().sync_data();
+        synced.map_err(|error| failed(&self.newest, &error))?;
+        let point = self.feed.restart_point();
+        // Tables that are gone, and that the log behind the point says nothing about.
+        let known = self.storage.tree_ids()?;
+        self.projection
+            .forget(point.position, |tree| known.binary_search(&tree).is_ok());
+        let state = State {
+            history: self.storage.history(),
+            point,
+            base: self.base,
+            remarks: self.projection.remarks().map(<[u8]>::to_vec).collect(),
+        };
+        state
+            .write(&self.directory)
+            .map_err(|error| failed("state", &error))?;
+        self.feed.release(point);
+        self.unstated_bytes = 0;
+        Ok(())
+    }
+
+    /// Ends the newest file as a server does that is shut down.
+    ///
+    /// # Errors
+    /// Those of files.
+    pub(super) fn close(mut self, settings: BinlogSettings) -> Result<()> {
+        let header = EventHeader::new(now(), settings.server_id);
+        self.end_file(&header, &Stop)?;
+        self.write_state()
+    }
+
+    /// Nothing is written any more; the feed keeps the log.
+    pub(super) fn into_feed(self) -> ChangeFeed {
+        self.feed
+    }
+
+    /// What all files have had.
+    pub(super) fn executed(&self) -> &GtidSet {
+        &self.executed
+    }
+
+    /// What files had that are gone.
+    ///
+    /// # Errors
+    /// None so far.
+    pub(super) fn purged(&self) -> Result<GtidSet> {
+        let oldest = self.files.numbers().first();
+        let purged = oldest.and_then(|oldest| self.previous.get(oldest));
+        Ok(purged.cloned().unwrap_or_default())
+    }
+
+    /// The newest file, and where the next event of it begins.
+    pub(super) fn place(&self) -> (FileNumber, u64) {
+        (self.newest, self.file.position())
+    }
+
+    /// Removes the files before this one.
+    ///
+    /// # Errors
+    /// Those of files.
+    pub(super) fn purge_before(&mut self, first: FileNumber) -> Result<()> {
+        let first = first.min(self.newest);
+        let count = self.files.numbers().partition_point(|file| *file < first);
+        let removed = self.files.remove_oldest(count);
+        self.previous.retain(|file, _| *file >= first);
+        removed.map_err(|error| failed("list", &error))
+    }
+
+    /// Removes files that were written last before this moment, up to the first that was not.
+    ///
+    /// # Errors
+    /// Those of files.
+    pub(super) fn purge_older(&mut self, moment: SystemTime) -> Result<()> {
+        for file in self.files.numbers().to_vec() {
+            let modified = self.files.modified(file);
+            let modified = modified.map_err(|error| failed(&file, &error))?;
+            if file == self.newest || modified >= moment {
+                return self.purge_before(file);
+            }
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, settings: BinlogSettings) -> Result<()> {
+        match settings
+            .expire
+            .and_then(|age| SystemTime::now().checked_sub(age))
+        {
+            Some(moment) => self.purge_older(moment),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes all files and begins anew, with transaction 1.
+    ///
+    /// # Errors
+    /// Those of files.
+    pub(super) fn reset(&mut self, settings: BinlogSettings) -> Result<()> {
+        let count = self.files.numbers().len();
+        let removed = self.files.remove_oldest(count);
+        removed.map_err(|error| failed("list", &error))?;
+        self.previous.clear();
+        self.executed = GtidSet::new();
+        self.base = self.number;
+        self.begin(FileNumber(1), settings)?;
+        self.write_state()
+    }
+}
+
+/// Cuts what a crash left of the newest file behind its last whole transaction, and closes it. Files that have not even
+/// begun are removed. Returns what all files have.
+fn close_newest(files: &mut Files, settings: BinlogSettings) -> Result<GtidSet> {
+    while let Some(newest) = files.newest() {
+        let io_failed = |error| failed(&newest, &error);
+        let Some(found) = files.recover(newest).map_err(io_failed)? else {
+            let removed = files.remove_newest();
+            removed.map_err(|error| failed("list", &error))?;
+            continue;
+        };
+        let file = files.reopen(newest, found.end).map_err(io_failed)?;
+        if !found.is_closed {
+            let mut file = BinlogFile::resume(&file, found.end);
+            let header = EventHeader::new(now(), settings.server_id);
+            let rotate = Rotate::to(newest.next().to_string());
+            file.write(&header, &rotate).map_err(io_failed)?;
+        }
+        close_file(&file).map_err(io_failed)?;
+        return Ok(found.gtids);
+    }
+    Ok(GtidSet::new())
+}
+
+fn begin_file(
+    files: &mut Files,
+    number: FileNumber,
+    start: &FileStart,
+) -> Result<BinlogFile<File>> {
+    let file = files.create(number);
+    file.and_then(|file| BinlogFile::create(file, start))
+        .map_err(|error| failed(number, &error))
+}
+
+/// The newest of the server's own transactions.
+fn own_last(executed: &GtidSet, server: Uuid) -> u64 {
+    let own = executed.intervals(server, &Tag::default());
+    let last = own.and_then(|own| own.iter().last());
+    last.map_or(0, |interval| interval.last)
+}
+
+/// Seconds since 1970.
+fn now() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    seconds(now.unwrap_or(Duration::ZERO).as_micros() as u64)
+}
+
+pub(super) fn failed(what: impl std::fmt::Display, error: &std::io::Error) -> SqlError {
+    SqlError::new(
+        sheaf_types::error::codes::ERROR_ON_WRITE,
+        format!("Error writing file '{what}' of the binary log ({error})"),
+    )
+}

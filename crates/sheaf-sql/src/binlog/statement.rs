@@ -1,0 +1,148 @@
+//! A statement in the log: DDL in the user's words, with what of the session it depends on.
+//!
+//! It is an annotation of the transaction that changes the catalog, so there is a line in the binary log exactly where
+//! there is a change. Its bytes are this program's own: numbers are little-endian, texts stand behind their lengths.
+
+use sheaf_binlog::event::QueryContext;
+
+/// First byte: the version of what follows.
+const VERSION: u8 = 1;
+
+/// A statement that changes definitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoggedStatement {
+    /// The session's; empty if it has none.
+    pub(crate) database: String,
+    pub(crate) text: String,
+    pub(crate) thread_id: u32,
+    /// As MySQL numbers the modes.
+    pub(crate) sql_mode: u64,
+    pub(crate) foreign_key_checks: bool,
+    /// collation_connection and collation_server, by MySQL's numbers. The text is UTF-8.
+    pub(crate) collations: [u16; 2],
+    pub(crate) time_zone: String,
+    pub(crate) kind: StatementKind,
+}
+
+/// What a follower has to know beside the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum StatementKind {
+    /// CREATE TABLE and ALTER TABLE.
+    Table = 0,
+    /// CREATE DATABASE and the like: no `USE` in front of it.
+    Database = 1,
+    Other = 2,
+}
+
+impl StatementKind {
+    fn of_number(number: u8) -> Option<StatementKind> {
+        [
+            StatementKind::Table,
+            StatementKind::Database,
+            StatementKind::Other,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == number)
+    }
+}
+
+impl LoggedStatement {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![VERSION, self.kind as u8];
+        out.extend_from_slice(&self.thread_id.to_le_bytes());
+        out.extend_from_slice(&self.sql_mode.to_le_bytes());
+        out.push(self.foreign_key_checks.into());
+        for collation in self.collations {
+            out.extend_from_slice(&collation.to_le_bytes());
+        }
+        for text in [&self.database, &self.time_zone, &self.text] {
+            out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            out.extend_from_slice(text.as_bytes());
+        }
+        out
+    }
+
+    /// `None`: the bytes are none of a statement.
+    pub(crate) fn read(bytes: &[u8]) -> Option<LoggedStatement> {
+        let mut rest = bytes;
+        let [version, kind] = take(&mut rest)?;
+        if version != VERSION {
+            return None;
+        }
+        let thread_id = u32::from_le_bytes(take(&mut rest)?);
+        let sql_mode = u64::from_le_bytes(take(&mut rest)?);
+        let [foreign_key_checks] = take(&mut rest)?;
+        let mut collation = || take(&mut rest).map(u16::from_le_bytes);
+        let collations = [collation()?, collation()?];
+        let mut text = || {
+            let length = u32::from_le_bytes(take(&mut rest)?) as usize;
+            let (text, behind) = rest.split_at_checked(length)?;
+            rest = behind;
+            String::from_utf8(text.to_vec()).ok()
+        };
+        let (database, time_zone, text) = (text()?, text()?, text()?);
+        Some(LoggedStatement {
+            database,
+            text,
+            thread_id,
+            sql_mode,
+            foreign_key_checks: foreign_key_checks != 0,
+            collations,
+            time_zone,
+            kind: StatementKind::of_number(kind)?,
+        })
+    }
+
+    /// What the event says of the session. `xid`: the number of the statement's transaction.
+    pub(super) fn context(&self, xid: u64) -> QueryContext {
+        let of_table = self.kind == StatementKind::Table;
+        let [connection, server] = self.collations;
+        QueryContext {
+            thread_id: self.thread_id,
+            sql_mode: self.sql_mode,
+            foreign_key_checks: self.foreign_key_checks,
+            connection,
+            server,
+            time_zone: Some(self.time_zone.clone()),
+            updated_databases: Some(Vec::from_iter(
+                (!self.database.is_empty()).then(|| self.database.clone()),
+            )),
+            explicit_defaults_for_timestamp: of_table.then_some(true),
+            require_primary_key: of_table.then_some(false),
+            ddl_xid: Some(xid),
+            ..QueryContext::default()
+        }
+    }
+}
+
+/// Takes bytes from the left.
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(*taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_reads_as_it_was_written_and_a_piece_of_it_does_not() {
+        let statement = LoggedStatement {
+            database: "shop".into(),
+            text: "CREATE TABLE `ä` (id int)".into(),
+            thread_id: 7,
+            sql_mode: 1 << 32,
+            foreign_key_checks: true,
+            collations: [46, 33],
+            time_zone: "SYSTEM".into(),
+            kind: StatementKind::Table,
+        };
+        let bytes = statement.to_bytes();
+        assert_eq!(LoggedStatement::read(&bytes), Some(statement));
+        for end in 0..bytes.len() {
+            assert_eq!(LoggedStatement::read(&bytes[..end]), None);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! SHOW BINARY LOGS, SHOW BINARY LOG STATUS and SHOW BINLOG EVENTS; PURGE, RESET and FLUSH of the binary log.
+//!
+//! Without a binary log the lists are empty, and there is nothing to remove.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sheaf_table::Privileges;
+use sheaf_types::Value;
+use sheaf_types::error::codes;
+use sheaf_types::temporal::datetime_of_text;
+
+use crate::error::{Result, SqlError};
+use crate::parser::Parsed;
+use crate::parser::statement::BinaryLogChange;
+use crate::query::rows::{Cells, Rows};
+use crate::session::Session;
+use crate::session::result::ResultSink;
+
+const NAME: Cells = Cells::Text(255);
+const NUMBER: Cells = Cells::Unsigned;
+const LONG_TEXT: Cells = Cells::Text(u32::MAX);
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+impl Session {
+    pub(super) fn binary_log_rows(&self) -> Result<Rows> {
+        self.check_sees_binary_log()?;
+        let mut rows = Rows::new([
+            ("Log_name", NAME),
+            ("File_size", NUMBER),
+            ("Encrypted", Cells::Text(3)),
+        ]);
+        if let Some(binlog) = self.engine.binlog() {
+            for (name, length) in binlog.list()? {
+                rows.push(vec![name.into(), length.into(), "No".into()]);
+            }
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn binary_log_status_rows(&self) -> Result<Rows> {
+        self.check_sees_binary_log()?;
+        let mut rows = Rows::new([
+            ("File", NAME),
+            ("Position", NUMBER),
+            ("Binlog_Do_DB", NAME),
+            ("Binlog_Ignore_DB", NAME),
+            ("Executed_Gtid_Set", LONG_TEXT),
+        ]);
+        if let Some(binlog) = self.engine.binlog() {
+            let (name, position, executed) = binlog.status()?;
+            rows.push(vec![
+                name.into(),
+                position.into(),
+                "".into(),
+                "".into(),
+                executed.into(),
+            ]);
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn binlog_event_rows(
+        &self,
+        file: Option<&str>,
+        from: Option<u64>,
+        limit: Option<(u64, u64)>,
+    ) -> Result<Rows> {
+        self.client
+            .check_one_of(Privileges::SUPER | Privileges::REPLICATION_SLAVE)?;
+        let mut rows = Rows::new([
+            ("Log_name", NAME),
+            ("Pos", NUMBER),
+            ("Event_type", Cells::Text(20)),
+            ("Server_id", NUMBER),
+            ("End_log_pos", NUMBER),
+            ("Info", LONG_TEXT),
+        ]);
+        if let Some(binlog) = self.engine.binlog() {
+            let (name, events) = binlog.events(file, from, limit.unwrap_or((0, u64::MAX)))?;
+            for event in events {
+                rows.push(vec![
+                    name.as_str().into(),
+                    event.start.into(),
+                    event.name.into(),
+                    u64::from(event.server_id).into(),
+                    event.end.into(),
+                    event.info.into(),
+                ]);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn check_sees_binary_log(&self) -> Result<()> {
+        let to_see = Privileges::SUPER | Privileges::REPLICATION_CLIENT;
+        self.client.check_one_of(to_see)
+    }
+
+    /// PURGE BINARY LOGS and RESET BINARY LOGS AND GTIDS.
+    pub(crate) fn change_binary_log(
+        &mut self,
+        change: Parsed<'_, &BinaryLogChange>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let Parsed { ast: change, text } = change;
+        // What is wrong with the statement is so without a binary log, too.
+        let before = match change {
+            BinaryLogChange::PurgeBefore(moment) => {
+                let moment = self.evaluate(Parsed::new(moment, text))?;
+                Some(self.moment_of(&moment)?)
+            }
+            BinaryLogChange::PurgeTo(_) | BinaryLogChange::Reset => None,
+        };
+        if let Some(binlog) = self.engine.binlog() {
+            match (change, before) {
+                (BinaryLogChange::PurgeTo(name), _) => binlog.purge_to(name)?,
+                (BinaryLogChange::PurgeBefore(_), Some(before)) => binlog.purge_older(before)?,
+                (BinaryLogChange::PurgeBefore(_), None) => {}
+                (BinaryLogChange::Reset, _) => binlog.reset()?,
+            }
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// The moment that a value means in the session's time zone.
+    fn moment_of(&self, value: &Value) -> Result<SystemTime> {
+        let local = match value {
+            Value::DateTime(micros) | Value::Timestamp(micros) => Some(*micros),
+            Value::Date(days) => i64::from(*days).checked_mul(MICROS_PER_DAY),
+            Value::Text(text) => datetime_of_text(text),
+            _ => None,
+        };
+        let local = local.ok_or_else(|| {
+            SqlError::new(
+                codes::WRONG_ARGUMENTS,
+                "Incorrect arguments to PURGE LOGS BEFORE",
+            )
+        })?;
+        let micros = self.variables.time_zone().utc(local);
+        let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+        Ok(UNIX_EPOCH + since)
+    }
+}

@@ -1,0 +1,71 @@
+//! The variables of the binary log.
+
+use std::time::Duration;
+
+use sheaf_binlog::row::columns::RowImage;
+
+use super::{SERVER_VERSION, VariableValue, Variables, collation};
+use crate::binlog::BinlogSettings;
+use crate::binlog::statement::{LoggedStatement, StatementKind};
+use sheaf_types::Collation;
+
+/// What a server with a binary log shows.
+pub(crate) fn show_binary_log(globals: &mut Variables, directory: &str) {
+    let text = |text: &str| VariableValue::Text(text.to_string());
+    globals.set_internally("log_bin", VariableValue::Bool(true));
+    for name in ["gtid_mode", "enforce_gtid_consistency"] {
+        globals.set_internally(name, text("ON"));
+    }
+    globals.set_internally("log_bin_basename", text(&format!("{directory}/binlog")));
+    globals.set_internally("log_bin_index", text(&format!("{directory}/binlog.index")));
+}
+
+/// Shows which transactions the files have had, and which of them are gone.
+pub(crate) fn show_gtids(globals: &mut Variables, executed: String, purged: String) {
+    globals.set_internally("gtid_executed", VariableValue::Text(executed));
+    globals.set_internally("gtid_purged", VariableValue::Text(purged));
+}
+
+impl Variables {
+    /// How the files of the binary log are written.
+    pub(crate) fn binlog_settings(&self) -> BinlogSettings {
+        let expire = self.integer("binlog_expire_logs_seconds");
+        BinlogSettings {
+            version: SERVER_VERSION,
+            server_id: u32::try_from(self.integer("server_id")).unwrap_or(u32::MAX),
+            max_file_bytes: self.integer("max_binlog_size"),
+            image: match self.text("binlog_row_image") {
+                "MINIMAL" => RowImage::Minimal,
+                "NOBLOB" => RowImage::NoBlob,
+                _ => RowImage::Full,
+            },
+            expire: (expire > 0).then(|| Duration::from_secs(expire)),
+        }
+    }
+
+    /// Whether what the session changes is in the binary log.
+    pub(crate) fn logs_changes(&self) -> bool {
+        self.boolean("sql_log_bin")
+    }
+
+    /// A statement as the binary log has it.
+    pub(crate) fn logged_statement(
+        &self,
+        (database, text): (&str, &str),
+        thread_id: u32,
+        kind: StatementKind,
+    ) -> LoggedStatement {
+        let own = Collation::default().id();
+        let id = |name: &str| collation(self.text(name)).map_or(own, |(id, _)| id);
+        LoggedStatement {
+            database: database.to_string(),
+            text: text.to_string(),
+            thread_id,
+            sql_mode: self.sql_mode().number(),
+            foreign_key_checks: self.boolean("foreign_key_checks"),
+            collations: [id("collation_connection"), id("collation_server")],
+            time_zone: self.text("time_zone").to_string(),
+            kind,
+        }
+    }
+}
