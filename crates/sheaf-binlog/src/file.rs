@@ -44,7 +44,36 @@ impl FileStart {
     }
 }
 
-/// The events of a transaction, without GTID_LOG, which has their length.
+/// Where the events of a transaction go, without GTID_LOG, which has their length.
+pub trait EventSink {
+    /// # Errors
+    /// Those of writing.
+    fn push(&mut self, header: &EventHeader, event: &dyn Event) -> io::Result<()>;
+}
+
+/// How long the events of a transaction are.
+#[derive(Debug, Default)]
+pub struct EventsLength {
+    bytes: u64,
+    event: Vec<u8>,
+}
+
+impl EventsLength {
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl EventSink for EventsLength {
+    fn push(&mut self, header: &EventHeader, event: &dyn Event) -> io::Result<()> {
+        self.event.clear();
+        event::push(&mut self.event, header, event);
+        self.bytes += self.event.len() as u64;
+        Ok(())
+    }
+}
+
+/// The events of a transaction in memory, without GTID_LOG.
 #[derive(Debug, Clone, Default)]
 pub struct Transaction {
     events: Vec<u8>,
@@ -69,6 +98,13 @@ impl Transaction {
 
     pub fn bytes(&self) -> usize {
         self.events.len()
+    }
+}
+
+impl EventSink for Transaction {
+    fn push(&mut self, header: &EventHeader, event: &dyn Event) -> io::Result<()> {
+        Transaction::push(self, header, event);
+        Ok(())
     }
 }
 
@@ -134,11 +170,24 @@ impl<W: Write> BinlogFile<W> {
         gtid: GtidLog,
         transaction: Transaction,
     ) -> io::Result<()> {
-        let gtid = gtid.with_events_bytes(transaction.bytes());
+        let gtid = gtid.with_events_bytes(transaction.bytes() as u64);
         self.buffer.clear();
         event::push(&mut self.buffer, header, &gtid);
         self.buffer.extend_from_slice(&transaction.events);
         self.flush_buffer()
+    }
+
+    /// Begins a transaction whose events are [pushed](EventSink::push) one by one, and have so many bytes.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn begin(
+        &mut self,
+        header: &EventHeader,
+        gtid: GtidLog,
+        events_bytes: u64,
+    ) -> io::Result<()> {
+        self.write(header, &gtid.with_events_bytes(events_bytes))
     }
 
     fn flush_buffer(&mut self) -> io::Result<()> {
@@ -156,6 +205,12 @@ impl<W: Write> BinlogFile<W> {
     /// What was written to.
     pub fn into_inner(self) -> W {
         self.out
+    }
+}
+
+impl<W: Write> EventSink for BinlogFile<W> {
+    fn push(&mut self, header: &EventHeader, event: &dyn Event) -> io::Result<()> {
+        self.write(header, event)
     }
 }
 

@@ -47,6 +47,9 @@ const COM_STMT_CLOSE: u8 = Command::COM_STMT_CLOSE as u8;
 const COM_STMT_RESET: u8 = Command::COM_STMT_RESET as u8;
 const COM_SET_OPTION: u8 = Command::COM_SET_OPTION as u8;
 const COM_STMT_FETCH: u8 = Command::COM_STMT_FETCH as u8;
+const COM_REGISTER_SLAVE: u8 = Command::COM_REGISTER_SLAVE as u8;
+const COM_BINLOG_DUMP: u8 = Command::COM_BINLOG_DUMP as u8;
+const COM_BINLOG_DUMP_GTID: u8 = Command::COM_BINLOG_DUMP_GTID as u8;
 const COM_RESET_CONNECTION: u8 = Command::COM_RESET_CONNECTION as u8;
 
 /// What the bits of COM_REFRESH stand for, in FLUSH.
@@ -151,6 +154,16 @@ impl Connection {
                 self.statements.clear();
                 self.cursors.clear();
                 self.ok()?;
+            }
+            // Who follows is not remembered.
+            COM_REGISTER_SLAVE => self.ok()?,
+            COM_BINLOG_DUMP => {
+                self.dump_binlog_from_place(body)?;
+                return Ok(Flow::Close);
+            }
+            COM_BINLOG_DUMP_GTID => {
+                self.dump_binlog_behind_gtids(body)?;
+                return Ok(Flow::Close);
             }
             COM_CHANGE_USER => return self.change_user(body),
             _ => return Err(unknown_command()),

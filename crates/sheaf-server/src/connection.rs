@@ -366,6 +366,11 @@ impl Connection {
         self.packets.may_have_more()
     }
 
+    /// Whether it was not killed, and its client has not gone.
+    pub(crate) fn is_still_there(&self) -> bool {
+        !self.handle.is_killed() && is_open(&self.socket)
+    }
+
     /// What its socket is known by to the system.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()

@@ -17,6 +17,7 @@
 //!   deferred_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
+//!   binlog_dump  clients that follow the binary log
 //!   metrics      another door: counters for monitoring, over HTTP
 //! ```
 //!
@@ -25,6 +26,7 @@
 
 mod authentication;
 mod binary_row;
+mod binlog_dump;
 mod command;
 mod compression;
 mod connection;

@@ -7,7 +7,7 @@
 
 pub mod accounts;
 mod advisor;
-mod binlog;
+pub mod binlog;
 mod catalog_views;
 mod change;
 mod definition;

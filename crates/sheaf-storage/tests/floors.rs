@@ -288,6 +288,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "cursor",
             "command",
             "connection",
+            "binlog_dump",
             "deferred_answers",
             "shared_threads",
             "listener",

@@ -74,13 +74,13 @@ impl GtidLog {
         self
     }
 
-    pub(crate) fn with_events_bytes(mut self, bytes: usize) -> GtidLog {
-        self.events_bytes = bytes as u64;
+    pub(crate) fn with_events_bytes(mut self, bytes: u64) -> GtidLog {
+        self.events_bytes = bytes;
         self
     }
 
     /// The transaction that a body is of, and the bytes of all its events.
-    pub(crate) fn read(body: &[u8]) -> Option<(Gtid, u64)> {
+    pub fn read(body: &[u8]) -> Option<(Gtid, u64)> {
         let (_, rest) = body.split_first()?;
         let (server, rest) = rest.split_first_chunk::<16>()?;
         let (number, rest) = rest.split_first_chunk::<8>()?;

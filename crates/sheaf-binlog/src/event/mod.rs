@@ -38,6 +38,8 @@ pub(crate) const SERVER_PLACE: usize = 5;
 pub(crate) const LENGTH_PLACE: usize = 9;
 pub(crate) const END_PLACE: usize = 13;
 pub(crate) const FLAGS_PLACE: usize = 17;
+/// Where FORMAT_DESCRIPTION says when the server started, in the body.
+const CREATED_PLACE: usize = 52;
 
 /// Flags of an event.
 pub mod flags {
@@ -133,6 +135,30 @@ pub fn push(out: &mut Vec<u8>, header: &EventHeader, event: &dyn Event) {
     out.extend_from_slice(&[0; CHECKSUM_BYTES]);
     let length = (out.len() - start) as u32;
     out[start + LENGTH_PLACE..][..4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// An event of its own with this end position: for a follower, and in no file.
+pub fn alone(header: &EventHeader, event: &dyn Event, end: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push(&mut bytes, header, event);
+    seal_one(&mut bytes, end);
+    bytes
+}
+
+/// A FORMAT_DESCRIPTION of a file as it is sent: the file is not said to be in use. To a follower that begins in the
+/// middle of the file, where no server has started, it says nothing of a start and has no place.
+pub fn as_sent_description(event: &mut [u8], is_whole_file: bool) {
+    if let Some(flags) = event.get_mut(FLAGS_PLACE) {
+        *flags &= !(flags::IN_USE as u8);
+    }
+    if is_whole_file {
+        return;
+    }
+    let created = HEADER_BYTES + CREATED_PLACE;
+    if let Some(created) = event.get_mut(created..created + 4) {
+        created.fill(0);
+    }
+    seal_one(event, 0);
 }
 
 /// Enters the end positions and checksums of events that [`push`] has appended; the first begins at `position`.

@@ -88,7 +88,7 @@ impl GtidSet {
     }
 
     /// The set that a body of PREVIOUS_GTIDS has. `None`: it is none.
-    pub(crate) fn read(body: &[u8]) -> Option<GtidSet> {
+    pub fn read(body: &[u8]) -> Option<GtidSet> {
         let (head, mut rest) = body.split_first_chunk::<8>()?;
         let is_tagged = head[7] == TAGGED_FORMAT;
         let count = u64::from_le_bytes(*head);

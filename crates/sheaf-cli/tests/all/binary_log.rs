@@ -10,6 +10,7 @@ use mysql::prelude::Queryable;
 
 use crate::command_line::{connect, serve_with, terminate};
 use crate::harness::{TestServer, code, query_text, run};
+use crate::raw_client::{COM_QUERY, RawClient};
 
 const LOG_BIN: &[&str] = &["--log-bin"];
 
@@ -340,4 +341,94 @@ fn without_a_binary_log_there_is_nothing_to_see() {
         assert_eq!(code(&mut connection, statement), expected, "{statement}");
     }
     assert!(!server.directory().path().join("binlog.index").exists());
+}
+
+const COM_REGISTER_SLAVE: u8 = 0x15;
+const COM_BINLOG_DUMP: u8 = 0x12;
+const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
+const HEARTBEAT: u8 = 27;
+
+/// The body of COM_BINLOG_DUMP_GTID of a follower that has the first `count` transactions of a server.
+fn behind(server: &str, count: u64) -> Vec<u8> {
+    let digits: String = server.chars().filter(|it| *it != '-').collect();
+    let pairs = (0..16).map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16));
+    let uuid: Vec<u8> = pairs.map(|byte| byte.expect("digits")).collect();
+    let mut set = u64::from(count > 0).to_le_bytes().to_vec();
+    if count > 0 {
+        set.extend(uuid);
+        set.extend([1, 1, count + 1].map(u64::to_le_bytes).concat());
+    }
+    let mut body = vec![0, 0];
+    body.extend(7_u32.to_le_bytes());
+    body.extend(0_u32.to_le_bytes());
+    body.extend(4_u64.to_le_bytes());
+    body.extend((set.len() as u32).to_le_bytes());
+    body.extend(set);
+    body
+}
+
+/// The types of events that come before the next heartbeat.
+fn received(client: &mut RawClient) -> Vec<u8> {
+    let mut types = Vec::new();
+    loop {
+        let event = client.receive_payload();
+        assert_eq!(event[0], 0, "an event, not {event:02X?}");
+        match event[5] {
+            HEARTBEAT if types.is_empty() => {}
+            HEARTBEAT => return types,
+            other => types.push(other),
+        }
+    }
+}
+
+#[test]
+fn a_follower_is_sent_what_it_does_not_have_and_then_what_comes() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let mut connection = connect(port);
+    run(
+        &mut connection,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY)",
+            "INSERT INTO shop.t VALUES (1)",
+            "FLUSH BINARY LOGS",
+            "INSERT INTO shop.t VALUES (2)",
+        ],
+    );
+    let uuid = query_text(&mut connection, "SELECT @@server_uuid").remove(0);
+    let address = format!("127.0.0.1:{port}").parse().expect("an address");
+    let mut client = RawClient::connect(address, 0);
+    let dump = |client: &mut RawClient, has: u64| {
+        let sent = client.send_command(COM_BINLOG_DUMP_GTID, &behind(&uuid, has));
+        sent.expect("the server reads");
+    };
+    // It has not said that it knows checksums.
+    dump(&mut client, 0);
+    assert_eq!(client.receive_error().code, 1236);
+    client.succeed(
+        COM_QUERY,
+        b"SET @source_binlog_checksum = @@global.binlog_checksum, @source_heartbeat_period = 1000000",
+    );
+    client.succeed(
+        COM_REGISTER_SLAVE,
+        &[7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    );
+    // It has what nobody has made.
+    dump(&mut client, 9);
+    assert_eq!(client.receive_error().code, 1236);
+    let nowhere = [&[4, 0, 0, 0, 0, 0, 7, 0, 0, 0][..], b"binlog.000009"].concat();
+    let sent = client.send_command(COM_BINLOG_DUMP, &nowhere);
+    sent.expect("the server reads");
+    assert_eq!(client.receive_error().code, 1236);
+    dump(&mut client, 2);
+    let (begin, rows) = ([4, 15, 35], [33, 2, 19, 30, 16]);
+    let expected = [&begin[..], &rows, &[4], &begin, &rows].concat();
+    assert_eq!(received(&mut client), expected);
+    run(&mut connection, &["INSERT INTO shop.t VALUES (3)"]);
+    assert_eq!(received(&mut client), rows);
+    run(&mut connection, &["DROP TABLE shop.t"]);
+    assert_eq!(received(&mut client), [33, 2]);
+    terminate(&server);
+    server.wait().expect("the process is ours");
 }

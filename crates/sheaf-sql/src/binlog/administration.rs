@@ -8,8 +8,7 @@ use sheaf_binlog::reader::EventReader;
 use sheaf_binlog::shown::{info_of, name_of};
 use sheaf_types::error::codes;
 
-use super::files::{FileNumber, Files};
-use super::running::failed;
+use super::files::{FileNumber, Files, failed};
 use super::{Binlogger, lock};
 use crate::error::{Result, SqlError};
 

@@ -18,6 +18,9 @@ use std::time::SystemTime;
 use sheaf_binlog::file::CLOSED_FLAGS;
 use sheaf_binlog::gtid::GtidSet;
 use sheaf_binlog::recovery::{Recovered, previous_gtids, recover};
+use sheaf_types::error::codes;
+
+use crate::error::SqlError;
 
 /// What names begin with.
 pub(super) const BASE: &str = "binlog";
@@ -180,6 +183,13 @@ pub(super) fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Re
     file.sync_all()?;
     std::fs::rename(&new, directory.join(name))?;
     File::open(directory)?.sync_all()
+}
+
+pub(super) fn failed(what: impl std::fmt::Display, error: &std::io::Error) -> SqlError {
+    SqlError::new(
+        codes::ERROR_ON_WRITE,
+        format!("Error writing file '{what}' of the binary log ({error})"),
+    )
 }
 
 #[cfg(test)]

@@ -25,11 +25,13 @@
 //! | [`projection`] | from a transaction to events |
 //! | [`statement`] | a DDL statement in the log |
 //! | [`files`] | the files and their list |
+//! | [`dump`] | what a follower is sent |
 //! | [`state`] | what a start has to know beside the files |
 //! | [`running`] | the binlogger while it works: files are written, begun and removed |
 //! | [`administration`] | what statements ask of the files: their list, their events, PURGE, RESET, FLUSH |
 
 mod administration;
+mod dump;
 mod files;
 mod projection;
 mod running;
@@ -38,16 +40,20 @@ pub(crate) mod statement;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use sheaf_binlog::gtid::{GtidSet, Uuid};
+use sheaf_binlog::gtid::Uuid;
 use sheaf_binlog::row::columns::RowImage;
 use sheaf_storage::{ChangeFeed, HistoryId, Storage};
 
+use crate::binlog::files::FileNumber;
 use crate::binlog::running::Running;
 use crate::error::{Result, SqlError};
+
+pub use dump::{BinlogDump, DumpStart};
+pub use sheaf_binlog::gtid::GtidSet;
 
 /// Time from one look at the log to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -74,6 +80,9 @@ pub(crate) struct Binlogger {
     server: Uuid,
     settings: Mutex<BinlogSettings>,
     work: Mutex<Work>,
+    /// The newest file, and where its last whole transaction ends. Followers wait for it to change.
+    written: Mutex<(FileNumber, u64)>,
+    has_written: Condvar,
     stops: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -102,12 +111,15 @@ impl Binlogger {
     ) -> Result<Arc<Binlogger>> {
         let server = server_uuid(storage.history());
         let running = Running::open(storage, directory, server, settings)?;
+        let place = running.place();
         let binlogger = Arc::new(Binlogger {
             storage: Arc::clone(storage),
             directory: directory.to_path_buf(),
             server,
             settings: Mutex::new(settings),
             work: Mutex::new(Work::Running(Box::new(running))),
+            written: Mutex::new(place),
+            has_written: Condvar::new(),
             stops: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
@@ -163,9 +175,35 @@ impl Binlogger {
         };
         match running.catch_up(settings) {
             // What is asked for may be refused, which is no failure of the files.
-            Ok(()) => work(running),
+            Ok(()) => {
+                let done = work(running);
+                self.note_written(running.place());
+                done
+            }
             Err(error) => Err(fail(&mut state, error)),
         }
+    }
+
+    fn note_written(&self, place: (FileNumber, u64)) {
+        let mut written = lock(&self.written);
+        if *written != place {
+            *written = place;
+            self.has_written.notify_all();
+        }
+    }
+
+    /// The newest file, and where its last whole transaction ends.
+    fn written(&self) -> (FileNumber, u64) {
+        *lock(&self.written)
+    }
+
+    /// Waits until that is another place, for so long at most.
+    fn await_written(&self, place: (FileNumber, u64), wait: Duration) {
+        let written = lock(&self.written);
+        let waited = self
+            .has_written
+            .wait_timeout_while(written, wait, |written| *written == place);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// What all files together have, and what those that were removed had.

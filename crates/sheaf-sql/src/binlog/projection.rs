@@ -15,17 +15,20 @@
 //! **Long values** stand beside their rows, and one that stays as it is, is not in the log. The image of a row leaves
 //! out its column then, as binlog_row_image=NOBLOB does.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::io;
 
 use sheaf_binlog::event::rows::{RowsEvent, TableMap};
-use sheaf_binlog::event::{EventHeader, Query, QueryContext, Xid};
-use sheaf_binlog::file::Transaction;
+use sheaf_binlog::event::{Event, EventHeader, GtidLog, Query, QueryContext, Xid};
+use sheaf_binlog::file::{BinlogFile, EventSink, EventsLength, Transaction};
 use sheaf_binlog::row::columns::{ColumnSet, RowImage};
 use sheaf_binlog::table::{KeyColumn, LoggedColumn, LoggedTable};
 use sheaf_storage::{FollowedChange, FollowedTransaction, Lsn, TreeId};
 use sheaf_table::{FollowedTable, TableDefinition, long_value_of_chunk};
 use sheaf_types::Value;
 
+use super::files::failed;
 use super::statement::{LoggedStatement, StatementKind};
 use crate::error::{Result, SqlError};
 
@@ -52,11 +55,29 @@ pub(super) struct Projection {
     of_long_values: BTreeMap<TreeId, TreeId>,
 }
 
-/// The events of a transaction, without the first one.
-pub(super) struct Projected {
-    pub(super) events: Transaction,
+/// Long values, by the trees that they are in and their numbers.
+type LongValues = HashMap<(TreeId, u64), Vec<u8>>;
+
+/// What a transaction is about.
+#[derive(Default)]
+struct Found {
+    /// Tables whose rows it has changed.
+    tables: BTreeSet<TreeId>,
     /// It is a statement, and no rows.
-    pub(super) is_statement: bool,
+    statement: Option<LoggedStatement>,
+}
+
+impl KnownTable {
+    /// The values of a row that followers see; `None`: a long one that is not known.
+    fn values(
+        &self,
+        row: &[u8],
+        long: impl FnMut(u64) -> Option<Vec<u8>>,
+    ) -> Result<Vec<Option<Value>>> {
+        let mut values = self.followed.values(row, long)?;
+        let shown = self.columns.iter();
+        Ok(shown.map(|column| values[*column].take()).collect())
+    }
 }
 
 /// How transactions are projected.
@@ -107,27 +128,75 @@ impl Projection {
             .retain(|_, tree| tables.contains_key(tree));
     }
 
-    /// The events of a transaction. `at`: where the log was read to.
+    /// Writes a transaction to a file: `gtid`, and its events. `at`: where the log was read to.
+    ///
+    /// The first event says how long all are. The events of a large transaction are made twice: to be measured, and to
+    /// be written. So they are never in memory together.
     ///
     /// # Errors
-    /// The log does not say what a row is, or a value does not fit its column.
-    pub(super) fn project(
+    /// The log does not say what a row is, or a value does not fit its column; those of the file.
+    pub(super) fn write(
         &mut self,
         transaction: &FollowedTransaction,
         options: ProjectionOptions,
-        at: Lsn,
-    ) -> Result<Projected> {
-        let old = self.old_long_values(transaction)?;
-        let mut new: HashMap<(TreeId, u64), Vec<u8>> = HashMap::new();
+        (at, gtid): (Lsn, GtidLog),
+        file: &mut BinlogFile<File>,
+    ) -> Result<()> {
         let header = header_of(transaction, options.server_id);
-        let mut rows = Rows::new(header);
-        let mut statement = None;
-        let mut touched = Vec::new();
+        let xid = Xid(transaction.number);
+        let (mut rows, mut length) = (Transaction::new(), EventsLength::default());
+        let is_large = transaction.is_large();
+        let found = match is_large {
+            true => self.put_rows(transaction, options, &mut length)?,
+            false => self.put_rows(transaction, options, &mut rows)?,
+        };
+        for tree in &found.tables {
+            if let Some(table) = self.tables.get_mut(tree) {
+                table.used_at = at;
+            }
+        }
+        if let Some(statement) = found.statement {
+            let mut events = Transaction::new();
+            events.push(&header, &query_of(&statement, transaction));
+            return file
+                .append(&header, gtid.with_statements(), events)
+                .map_err(unwritten);
+        }
+        let tables = found.tables.iter().filter_map(|tree| self.tables.get(tree));
+        let begin = begin_of(tables.map(|table| &table.followed.definition));
+        if !is_large {
+            let mut events = Transaction::new();
+            events.push(&header, &begin);
+            events.append(rows);
+            events.push(&header, &xid);
+            return file.append(&header, gtid, events).map_err(unwritten);
+        }
+        for event in [&begin as &dyn Event, &xid] {
+            length.push(&header, event).map_err(unwritten)?;
+        }
+        let begun = file.begin(&header, gtid, length.bytes());
+        begun.map_err(unwritten)?;
+        file.write(&header, &begin).map_err(unwritten)?;
+        self.put_rows(transaction, options, file)?;
+        file.write(&header, &xid).map_err(unwritten)
+    }
+
+    /// Puts the events of a transaction's rows into `sink`.
+    fn put_rows(
+        &self,
+        transaction: &FollowedTransaction,
+        options: ProjectionOptions,
+        sink: &mut dyn EventSink,
+    ) -> Result<Found> {
+        let old = self.old_long_values(transaction)?;
+        let mut new = LongValues::new();
+        let mut rows = Rows::new(header_of(transaction, options.server_id), sink);
+        let mut found = Found::default();
         transaction.for_each(|change| {
             let (tree, before, after) = match change {
                 FollowedChange::Annotation(bytes) => {
                     let read = LoggedStatement::read(bytes);
-                    statement = Some(read.ok_or_else(unreadable)?);
+                    found.statement = Some(read.ok_or_else(unreadable)?);
                     return Ok(());
                 }
                 FollowedChange::Insert { tree, key, value } => {
@@ -152,42 +221,18 @@ impl Projection {
             };
             let table = self.tables.get(&tree).ok_or_else(unreadable)?;
             let long_tree = table.followed.definition.overflow.unwrap_or(tree);
-            let values = |row: Option<&[u8]>| -> Result<Option<Vec<Option<Value>>>> {
-                let Some(row) = row else {
-                    return Ok(None);
-                };
-                let values = table.followed.values(row, |number| {
-                    let key = (long_tree, number);
-                    new.get(&key).or_else(|| old.get(&key)).cloned()
-                })?;
-                let shown = table.columns.iter();
-                Ok(Some(shown.map(|column| values[*column].clone()).collect()))
-            };
-            let (before, after) = (values(before)?, values(after)?);
-            if touched.last() != Some(&tree) {
-                touched.push(tree);
-            }
+            let before = before
+                .map(|row| table.values(row, |number| old.get(&(long_tree, number)).cloned()))
+                .transpose()?;
+            // One row has it, and comes behind it.
+            let after = after
+                .map(|row| table.values(row, |number| new.remove(&(long_tree, number))))
+                .transpose()?;
+            found.tables.insert(tree);
             rows.push((tree, &table.logged), before, after, options.image)
         })?;
-        let events = rows.finish();
-        for tree in &touched {
-            if let Some(table) = self.tables.get_mut(tree) {
-                table.used_at = at;
-            }
-        }
-        if let Some(statement) = statement {
-            return Ok(of_statement(&statement, transaction, header));
-        }
-        let tables = touched.iter().filter_map(|tree| self.tables.get(tree));
-        let begin = begin_of(tables.map(|table| &table.followed.definition));
-        let mut all = Transaction::new();
-        all.push(&header, &begin);
-        all.append(events);
-        all.push(&header, &Xid(transaction.number));
-        Ok(Projected {
-            events: all,
-            is_statement: false,
-        })
+        rows.end_run()?;
+        Ok(found)
     }
 
     /// The number of the long value of which an entry of a tree is a part, if it is one.
@@ -196,12 +241,9 @@ impl Projection {
         is_long.then(|| long_value_of_chunk(key)).flatten()
     }
 
-    /// The long values that the transaction takes away, by the trees that they are in and their numbers.
-    fn old_long_values(
-        &self,
-        transaction: &FollowedTransaction,
-    ) -> Result<HashMap<(TreeId, u64), Vec<u8>>> {
-        let mut old: HashMap<(TreeId, u64), Vec<u8>> = HashMap::new();
+    /// The long values that the transaction takes away.
+    fn old_long_values(&self, transaction: &FollowedTransaction) -> Result<LongValues> {
+        let mut old = LongValues::new();
         let mut left = MAX_OLD_LONG_BYTES;
         if self.of_long_values.is_empty() {
             return Ok(old);
@@ -221,9 +263,9 @@ impl Projection {
 }
 
 /// Rows on their way into events.
-struct Rows<'t> {
+struct Rows<'t, 's> {
     header: EventHeader,
-    events: Transaction,
+    sink: &'s mut dyn EventSink,
     /// Rows of one table that were changed in the same way.
     run: Option<Run<'t>>,
 }
@@ -241,13 +283,17 @@ struct RunShape {
     after: Option<ColumnSet>,
 }
 
-impl<'t> Rows<'t> {
-    fn new(header: EventHeader) -> Rows<'t> {
+impl<'t, 's> Rows<'t, 's> {
+    fn new(header: EventHeader, sink: &'s mut dyn EventSink) -> Rows<'t, 's> {
         Rows {
             header,
-            events: Transaction::new(),
+            sink,
             run: None,
         }
+    }
+
+    fn put(&mut self, event: &dyn Event) -> Result<()> {
+        self.sink.push(&self.header, event).map_err(unwritten)
     }
 
     /// A row, whose values are `None` where they are not known.
@@ -271,9 +317,8 @@ impl<'t> Rows<'t> {
             after: set_after,
         };
         if self.run.as_ref().is_none_or(|run| run.shape != shape) {
-            self.end_run();
-            self.events
-                .push(&self.header, &TableMap::new(tree.0, table));
+            self.end_run()?;
+            self.put(&TableMap::new(tree.0, table))?;
             let event = match (shape.before.clone(), shape.after.clone()) {
                 (Some(before), Some(after)) => RowsEvent::update(tree.0, table, before, after),
                 (None, Some(after)) => RowsEvent::insert(tree.0, table, after),
@@ -296,22 +341,17 @@ impl<'t> Rows<'t> {
             (before, None) => run.event.push_delete(&before.unwrap_or_default()),
         };
         let full = full.map_err(|error| SqlError::new(error.code(), error.to_string()))?;
-        if let Some(full) = full {
-            self.events.push(&self.header, &full);
-        }
-        Ok(())
-    }
-
-    fn end_run(&mut self) {
-        if let Some(run) = self.run.take() {
-            self.events
-                .push(&self.header, &run.event.ending_statement());
+        match full {
+            Some(full) => self.put(&full),
+            None => Ok(()),
         }
     }
 
-    fn finish(mut self) -> Transaction {
-        self.end_run();
-        self.events
+    fn end_run(&mut self) -> Result<()> {
+        match self.run.take() {
+            Some(run) => self.put(&run.event.ending_statement()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -353,22 +393,12 @@ pub(super) fn seconds(time_us: u64) -> u32 {
     u32::try_from(time_us / 1_000_000).unwrap_or(u32::MAX)
 }
 
-fn of_statement(
-    statement: &LoggedStatement,
-    transaction: &FollowedTransaction,
-    header: EventHeader,
-) -> Projected {
+fn query_of(statement: &LoggedStatement, transaction: &FollowedTransaction) -> Query {
     let context = statement.context(transaction.number);
     let query = Query::new(&statement.database, &statement.text, context);
-    let query = match statement.kind {
+    match statement.kind {
         StatementKind::Database => query.without_use(),
         StatementKind::Table | StatementKind::Other => query,
-    };
-    let mut events = Transaction::new();
-    events.push(&header, &query);
-    Projected {
-        events,
-        is_statement: true,
     }
 }
 
@@ -417,6 +447,10 @@ fn logged_table(definition: &TableDefinition, columns: &[usize]) -> Result<Logge
     let columns = columns.iter().map(logged).collect();
     LoggedTable::new(&definition.database, &definition.name, columns, &key)
         .map_err(|error| SqlError::new(error.code(), error.to_string()))
+}
+
+fn unwritten(error: io::Error) -> SqlError {
+    failed("events", &error)
 }
 
 fn unreadable() -> SqlError {

@@ -12,7 +12,7 @@ use sheaf_binlog::gtid::{Gtid, GtidSet, Tag, Uuid};
 use sheaf_storage::{ChangeFeed, Followed, FollowedTransaction, Storage};
 
 use super::BinlogSettings;
-use super::files::{FileNumber, Files, close_file};
+use super::files::{FileNumber, Files, close_file, failed};
 use super::projection::{Projection, ProjectionOptions, seconds};
 use super::state::State;
 use crate::error::{Result, SqlError};
@@ -145,8 +145,6 @@ impl Running {
             server_id: settings.server_id,
             image: settings.image,
         };
-        let at = self.feed.position();
-        let projected = self.projection.project(transaction, options, at)?;
         let number = transaction.number;
         let gtid = Gtid::new(self.server, number - self.base)
             .ok_or_else(|| SqlError::unknown("the server has no more GTIDs"))?;
@@ -154,15 +152,10 @@ impl Running {
         let event = GtidLog::new(gtid)
             .in_order(in_file(transaction.depends_on), in_file(number))
             .committed(transaction.time_us, VERSION_NUMBER);
-        let event = match projected.is_statement {
-            true => event.with_statements(),
-            false => event,
-        };
-        let header = EventHeader::new(seconds(transaction.time_us), settings.server_id);
         let before = self.file.position();
-        self.file
-            .append(&header, event, projected.events)
-            .map_err(|error| failed(&self.newest, &error))?;
+        let place = (self.feed.position(), event);
+        let file = &mut self.file;
+        self.projection.write(transaction, options, place, file)?;
         self.executed.add(gtid);
         self.number = number;
         self.unstated_bytes += self.file.position() - before;
@@ -261,6 +254,29 @@ impl Running {
         let oldest = self.files.numbers().first();
         let purged = oldest.and_then(|oldest| self.previous.get(oldest));
         Ok(purged.cloned().unwrap_or_default())
+    }
+
+    /// The newest file that begins with no more than a follower has.
+    pub(super) fn file_for(&self, has: &GtidSet) -> Option<FileNumber> {
+        let files = self.files.numbers().iter().rev();
+        let begins_early = |file: &&FileNumber| {
+            let previous = self.previous.get(file);
+            previous.is_some_and(|previous| previous.is_subset(has))
+        };
+        files.copied().find(|file| begins_early(&file))
+    }
+
+    /// Whether what a follower has of this server's transactions is there.
+    pub(super) fn has_all_own_of(&self, has: &GtidSet) -> bool {
+        let no_tag = Tag::default();
+        match (
+            has.intervals(self.server, &no_tag),
+            self.executed.intervals(self.server, &no_tag),
+        ) {
+            (None, _) => true,
+            (Some(own), Some(executed)) => own.is_subset(executed),
+            (Some(own), None) => own.is_empty(),
+        }
     }
 
     /// The newest file, and where the next event of it begins.
@@ -365,11 +381,4 @@ fn own_last(executed: &GtidSet, server: Uuid) -> u64 {
 fn now() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     seconds(now.unwrap_or(Duration::ZERO).as_micros() as u64)
-}
-
-pub(super) fn failed(what: impl std::fmt::Display, error: &std::io::Error) -> SqlError {
-    SqlError::new(
-        sheaf_types::error::codes::ERROR_ON_WRITE,
-        format!("Error writing file '{what}' of the binary log ({error})"),
-    )
 }

@@ -9,6 +9,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::datetime_of_text;
 
+use crate::binlog::{BinlogDump, DumpStart};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::BinaryLogChange;
@@ -22,6 +23,39 @@ const LONG_TEXT: Cells = Cells::Text(u32::MAX);
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 impl Session {
+    /// Begins to send the binary log to the session's client (COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID).
+    ///
+    /// # Errors
+    /// 1227 without the privilege; 1236 if there is no binary log, the client did not say that it knows checksums, or
+    /// what it needs is not there.
+    pub fn follow_binary_log(&self, start: DumpStart) -> Result<BinlogDump> {
+        self.client
+            .check_one_of(Privileges::SUPER | Privileges::REPLICATION_SLAVE)?;
+        let fatal = |reason: &str| SqlError::new(codes::SOURCE_FATAL_ERROR_READING_BINLOG, reason);
+        let Some(binlog) = self.engine.binlog() else {
+            return Err(fatal("Binary log is not open"));
+        };
+        // Both names are in use.
+        let said = |names: [&str; 2]| {
+            let values = names.map(|name| self.user_variables.get(name));
+            values.into_iter().find(|value| !value.is_null())
+        };
+        let checksum = said(["source_binlog_checksum", "master_binlog_checksum"]);
+        let knows_checksums = matches!(
+            checksum,
+            Some(Value::Text(name)) if name.eq_ignore_ascii_case("CRC32")
+        );
+        if !knows_checksums {
+            return Err(fatal(
+                "Replica can not handle replication events with the checksum that source is configured to log",
+            ));
+        }
+        let period = said(["source_heartbeat_period", "master_heartbeat_period"]);
+        let period_ns = period.and_then(|period| period.as_i128()).unwrap_or(0);
+        let heartbeat = u64::try_from(period_ns).ok().filter(|period| *period > 0);
+        binlog.dump(start, heartbeat.map(Duration::from_nanos))
+    }
+
     pub(super) fn binary_log_rows(&self) -> Result<Rows> {
         self.check_sees_binary_log()?;
         let mut rows = Rows::new([

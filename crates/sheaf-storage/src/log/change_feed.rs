@@ -92,6 +92,11 @@ pub struct FollowedTransaction {
 }
 
 impl FollowedTransaction {
+    /// Whether its changes are more than memory should have at a time.
+    pub fn is_large(&self) -> bool {
+        self.changes.records.file.is_some()
+    }
+
     /// Calls `visit` with its changes, in their order. Those that it has taken back are not among them.
     ///
     /// # Errors
