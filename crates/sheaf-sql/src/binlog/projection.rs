@@ -156,10 +156,11 @@ impl Projection {
             }
         }
         if let Some(statement) = found.statement {
+            let began = EventHeader::new(seconds(statement.time_us), options.server_id);
             let mut events = Transaction::new();
-            events.push(&header, &query_of(&statement, transaction));
+            events.push(&began, &query_of(&statement, transaction));
             return file
-                .append(&header, gtid.with_statements(), events)
+                .append(&began, gtid.with_statements(), events)
                 .map_err(unwritten);
         }
         let tables = found.tables.iter().filter_map(|tree| self.tables.get(tree));

@@ -14,6 +14,8 @@ pub(crate) struct LoggedStatement {
     /// The session's; empty if it has none.
     pub(crate) database: String,
     pub(crate) text: String,
+    /// When it began, in microseconds since 1970: followers take that for the present time.
+    pub(crate) time_us: u64,
     pub(crate) thread_id: u32,
     /// As MySQL numbers the modes.
     pub(crate) sql_mode: u64,
@@ -50,6 +52,7 @@ impl StatementKind {
 impl LoggedStatement {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![VERSION, self.kind as u8];
+        out.extend_from_slice(&self.time_us.to_le_bytes());
         out.extend_from_slice(&self.thread_id.to_le_bytes());
         out.extend_from_slice(&self.sql_mode.to_le_bytes());
         out.push(self.foreign_key_checks.into());
@@ -70,6 +73,7 @@ impl LoggedStatement {
         if version != VERSION {
             return None;
         }
+        let time_us = u64::from_le_bytes(take(&mut rest)?);
         let thread_id = u32::from_le_bytes(take(&mut rest)?);
         let sql_mode = u64::from_le_bytes(take(&mut rest)?);
         let [foreign_key_checks] = take(&mut rest)?;
@@ -85,6 +89,7 @@ impl LoggedStatement {
         Some(LoggedStatement {
             database,
             text,
+            time_us,
             thread_id,
             sql_mode,
             foreign_key_checks: foreign_key_checks != 0,
@@ -110,6 +115,7 @@ impl LoggedStatement {
             )),
             explicit_defaults_for_timestamp: of_table.then_some(true),
             require_primary_key: of_table.then_some(false),
+            microseconds: Some((self.time_us % 1_000_000) as u32),
             ddl_xid: Some(xid),
             ..QueryContext::default()
         }
@@ -132,6 +138,7 @@ mod tests {
         let statement = LoggedStatement {
             database: "shop".into(),
             text: "CREATE TABLE `ä` (id int)".into(),
+            time_us: 1 << 50,
             thread_id: 7,
             sql_mode: 1 << 32,
             foreign_key_checks: true,

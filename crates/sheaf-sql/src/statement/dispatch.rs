@@ -306,7 +306,13 @@ impl Session {
         let database = self.database.as_deref().unwrap_or_default();
         let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
         let text = text.trim_end().trim_end_matches(';');
-        Some(self.variables.logged_statement((database, text), id, kind))
+        let began = self.variables.pinned_now_micros();
+        let began = began.unwrap_or(self.statement.start_micros);
+        let began = u64::try_from(began).unwrap_or(0);
+        let logged = self
+            .variables
+            .logged_statement((database, text), (id, began), kind);
+        Some(logged)
     }
 
     /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).

@@ -52,7 +52,7 @@ impl Variables {
     pub(crate) fn logged_statement(
         &self,
         (database, text): (&str, &str),
-        thread_id: u32,
+        (thread_id, time_us): (u32, u64),
         kind: StatementKind,
     ) -> LoggedStatement {
         let own = Collation::default().id();
@@ -60,6 +60,7 @@ impl Variables {
         LoggedStatement {
             database: database.to_string(),
             text: text.to_string(),
+            time_us,
             thread_id,
             sql_mode: self.sql_mode().number(),
             foreign_key_checks: self.boolean("foreign_key_checks"),
