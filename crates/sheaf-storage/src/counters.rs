@@ -69,10 +69,23 @@ pub struct TransactionCounters {
     pub spill_read_bytes: u64,
     /// Explicit locks held or waited for.
     pub row_locks: u64,
+    pub lock_waits: LockWaits,
     /// What a snapshot taken now would see.
     pub newest_commit: Lsn,
     /// The oldest snapshot in use; `newest_commit` if there is none.
     pub oldest_snapshot: Lsn,
+}
+
+/// How transactions wait for locks of others, since the storage was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LockWaits {
+    pub waits: u64,
+    /// Gauge: those that wait now.
+    pub waiting: u64,
+    pub wait_ns: u64,
+    pub longest_ns: u64,
+    /// Transactions that were rolled back to end a circle of waits.
+    pub deadlocks: u64,
 }
 
 /// Counters of disk traffic.

@@ -51,7 +51,7 @@ pub use copy::archive;
 pub use copy::archive::{ArchiveProgress, FolderArchive, LogArchive, LogRange};
 pub use copy::backup::{BackupSummary, CopyProgress};
 pub use copy::restore::{BackupInfo, RestoreUntil, Restored, backup_info, restore, restore_to};
-pub use counters::{PoolCounters, ThreadPageWork, TransactionCounters};
+pub use counters::{LockWaits, PoolCounters, ThreadPageWork, TransactionCounters};
 pub use disk::data_directory::DATA_FILE;
 pub use disk::{Disk, DiskKind, FileId};
 pub use error::{Result, StorageError};

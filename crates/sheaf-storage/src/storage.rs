@@ -622,6 +622,7 @@ impl Storage {
             spill_written_bytes: transactions.spill_file.written_bytes(),
             spill_read_bytes: transactions.spill_file.read_bytes(),
             row_locks: transactions.row_locks.count() as u64,
+            lock_waits: transactions.row_locks.waits(),
             newest_commit: newest,
             oldest_snapshot: transactions.snapshots.live().oldest(),
         }

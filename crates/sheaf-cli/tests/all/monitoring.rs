@@ -498,6 +498,16 @@ fn waits_for_locks_are_measured_and_shown() {
         query_text(&mut connection, states),
         ["LOCK WAIT\t0", "RUNNING\t1"]
     );
+    let current = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+    assert_eq!(
+        query_text(&mut connection, current),
+        ["Innodb_row_lock_current_waits\t1"]
+    );
+    let all = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_waits'";
+    assert_eq!(
+        query_text(&mut connection, all),
+        ["Innodb_row_lock_waits\t1"]
+    );
     let status = query_text(&mut connection, "SHOW ENGINE INNODB STATUS");
     assert!(status[0].contains("LOCK WAIT"), "{status:?}");
     run(&mut connection, &["COMMIT"]);

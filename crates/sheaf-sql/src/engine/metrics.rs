@@ -19,12 +19,13 @@ pub struct Metric {
 }
 
 /// Counters of the server, besides those that sessions count.
-const COUNTERS: [&str; 23] = [
+const COUNTERS: [&str; 27] = [
     "Aborted_clients",
     "Aborted_connects",
     "Connections",
     "Innodb_buffer_pool_pages_flushed",
     "Innodb_buffer_pool_read_ahead",
+    "Innodb_buffer_pool_read_ahead_evicted",
     "Innodb_buffer_pool_read_requests",
     "Innodb_buffer_pool_reads",
     "Innodb_data_fsyncs",
@@ -32,11 +33,14 @@ const COUNTERS: [&str; 23] = [
     "Innodb_data_reads",
     "Innodb_data_writes",
     "Innodb_data_written",
+    "Innodb_deadlocks",
     "Innodb_lsn_current",
     "Innodb_os_log_fsyncs",
     "Innodb_os_log_written",
     "Innodb_pages_read",
     "Innodb_pages_written",
+    "Innodb_row_lock_time",
+    "Innodb_row_lock_waits",
     "Performance_schema_digest_lost",
     "Queries",
     "Slow_log_entries_lost",

@@ -572,6 +572,7 @@ impl Engine {
             spill_read_bytes: transactions.spill_read_bytes,
             temp_file_bytes: self.storage().temp_space().used_bytes(),
             row_locks: transactions.row_locks,
+            lock_waits: transactions.lock_waits,
             archive_waiting_bytes: self
                 .storage()
                 .archive_progress()

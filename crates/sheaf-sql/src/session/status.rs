@@ -8,7 +8,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sheaf_access::SessionCounters;
-use sheaf_storage::{LogCounters, PAGE_SIZE, PoolCounters};
+use sheaf_storage::{LockWaits, LogCounters, PAGE_SIZE, PoolCounters};
+
+const NS_PER_MS: u64 = 1_000_000;
 
 macro_rules! commands {
     ($($command:ident => $name:literal,)*) => {
@@ -175,6 +177,7 @@ pub struct ServerGauges {
     pub temp_file_bytes: u64,
     /// Explicit row locks held or waited for.
     pub row_locks: u64,
+    pub lock_waits: LockWaits,
     /// Bytes of log that the archive does not have yet.
     pub archive_waiting_bytes: u64,
     pub log: LogCounters,
@@ -228,6 +231,18 @@ pub fn entries(
     add("Innodb_page_size", page_bytes);
     add("Innodb_pages_read", pool.pages_read);
     add("Innodb_pages_written", pool.pages_written);
+    let waits = &gauges.lock_waits;
+    add("Innodb_row_lock_current_waits", waits.waiting);
+    add("Innodb_row_lock_time", waits.wait_ns / NS_PER_MS);
+    let average_ns = waits.wait_ns / waits.waits.max(1);
+    add("Innodb_row_lock_time_avg", average_ns / NS_PER_MS);
+    add("Innodb_row_lock_time_max", waits.longest_ns / NS_PER_MS);
+    add("Innodb_row_lock_waits", waits.waits);
+    add("Innodb_deadlocks", waits.deadlocks);
+    add(
+        "Innodb_buffer_pool_read_ahead_evicted",
+        pool.read_ahead_unused,
+    );
     add("Aborted_clients", gauges.aborted_clients);
     add("Aborted_connects", gauges.aborted_connects);
     add("Archive_waiting_bytes", gauges.archive_waiting_bytes);

@@ -52,6 +52,7 @@
 
 mod lock_table;
 mod range_table;
+mod wait_counters;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -60,6 +61,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::counters::LockWaits;
 use crate::error::{Result, StorageError};
 use crate::key_range::KeyRange;
 use crate::page::TreeId;
@@ -72,6 +74,7 @@ pub use crate::transaction::row_lock::lock_table::shown::{ShownLock, ShownLocks,
 use crate::transaction::row_lock::lock_table::{LockTable, Purpose, Request, Wait, WantedKey};
 use crate::transaction::row_lock::range_table::Entered;
 pub(crate) use crate::transaction::row_lock::range_table::WantedChange;
+use crate::transaction::row_lock::wait_counters::WaitCounters;
 use crate::transaction::snapshot::StatusCell;
 
 /// Whether others may hold the lock too.
@@ -250,6 +253,7 @@ pub(crate) struct RowLocks {
     awaiting_end: AtomicUsize,
     /// How often transactions have rolled changes back and gone on.
     taken_back: AtomicU64,
+    waits: WaitCounters,
     interrupt_poll: Duration,
 }
 
@@ -316,6 +320,7 @@ impl RowLocks {
             counters,
             awaiting_end: AtomicUsize::new(0),
             taken_back: AtomicU64::new(0),
+            waits: WaitCounters::default(),
             interrupt_poll: INTERRUPT_POLL,
         }
     }
@@ -323,6 +328,11 @@ impl RowLocks {
     /// A caller has been told to stop: all waiters ask now whether they are meant.
     pub(crate) fn wake_all(&self) {
         self.table.lock().wake_all();
+    }
+
+    /// How transactions have waited for locks.
+    pub(crate) fn waits(&self) -> LockWaits {
+        self.waits.get()
     }
 
     /// Explicit locks held or waited for.
@@ -731,19 +741,34 @@ impl RowLocks {
         } = waiting.patience;
         table.begin_sleep(own.id(), interrupt, *work);
         let (mut table, result) = match self.find_deadlock(table, own, interrupt) {
-            (table, Some(error)) => (table, Err(error)),
+            (table, Some(error)) => {
+                self.count_if_deadlock(&error);
+                (table, Err(error))
+            }
             (table, None) => {
                 // Others that wait for memory may go on now. They are told without the table.
                 drop(table);
                 sheaf_memory::waits_for_lock();
+                self.waits.begin(waiting.has_begun());
                 let began_ns = sync::monotonic_ns();
                 let slept = self.sleep(self.table.lock(), own, waiting, limit, done);
-                count_lock_wait(sync::monotonic_ns().saturating_sub(began_ns));
+                let slept_ns = sync::monotonic_ns().saturating_sub(began_ns);
+                self.waits.end(slept_ns);
+                count_lock_wait(slept_ns);
+                if let Err(error) = &slept.1 {
+                    self.count_if_deadlock(error);
+                }
                 slept
             }
         };
         table.end_sleep(own.id());
         (table, result)
+    }
+
+    fn count_if_deadlock(&self, error: &StorageError) {
+        if matches!(error, StorageError::Deadlock) {
+            self.waits.count_deadlock();
+        }
     }
 
     /// Why `own` shall not wait. Its wait is a part of a cycle in which no other is about to stop waiting, and `own` is
