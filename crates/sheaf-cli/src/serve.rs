@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, FromArgMatches};
 use sheaf_memory::keep_within;
-use sheaf_server::{MetricsServer, Server, ServerOptions, TlsOptions};
+use sheaf_server::{ConsoleServer, MetricsServer, Server, ServerOptions, TlsOptions};
 use sheaf_sql::{Engine, EngineOptions, MIN_MEMORY_BYTES, faults_of_globals};
 use sheaf_storage::{DATA_FILE, FILL_FACTORS, StorageOptions, SyncLog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -71,6 +71,10 @@ pub struct ServeArguments {
     /// An address for monitoring: GET /metrics (OpenMetrics), /health and /ready. There are no accounts and no TLS.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
+    /// An address of this machine for the console: a page for people who log in with an account, beside /metrics,
+    /// /health and /ready. Without this option there is none.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_console_address)]
+    http: Option<SocketAddr>,
     /// The only directory of the server from which LOAD DATA INFILE (without LOCAL) may read; '' allows every file that
     /// the server can read. Without this option there is none.
     #[arg(long, value_name = "DIR", value_parser = parse_secure_file_priv)]
@@ -248,6 +252,7 @@ fn serve(
     let run = Run {
         drain_time: Duration::from_secs(arguments.drain_seconds),
         config: arguments.config.clone(),
+        console: arguments.http,
         set_elsewhere: set_elsewhere(arguments)?,
         is_new,
     };
@@ -344,6 +349,8 @@ pub struct Run {
     pub config: Option<PathBuf>,
     /// System variables that the environment or a flag sets: what the file says of them does not count.
     pub set_elsewhere: Vec<String>,
+    /// Where the console listens, if it does.
+    pub console: Option<SocketAddr>,
     /// Whether the database has just been made.
     pub is_new: bool,
 }
@@ -373,6 +380,14 @@ impl Run {
                 return Err(format!("cannot listen on {address}: {error}").into());
             }
         };
+        let console = match start_console(engine, self.console) {
+            Ok(console) => console,
+            Err(error) => {
+                server.shut_down(Duration::ZERO);
+                engine.close()?;
+                return Err(error);
+            }
+        };
         let address = server.local_address();
         let path = socket.map(|path| path.display().to_string());
         let shown = address.map(|address| address.to_string());
@@ -400,10 +415,24 @@ impl Run {
         if !server.shut_down(self.drain_time) {
             tracing::warn!("some connections did not end in time");
         }
+        drop(console);
         engine.close()?;
         tracing::info!("closed");
         Ok(())
     }
+}
+
+fn start_console(
+    engine: &Arc<Engine>,
+    address: Option<SocketAddr>,
+) -> Result<Option<ConsoleServer>, Box<dyn Error>> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let console = ConsoleServer::start(engine, address)
+        .map_err(|error| format!("cannot listen on {address}, as --http says: {error}"))?;
+    tracing::info!("the console is at http://{}", console.address());
+    Ok(Some(console))
 }
 
 /// Three things that the owner of a new database wants to do.
@@ -510,6 +539,13 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|error| format!("'{text}' is not an address such as 127.0.0.1:3306: {error}"))?
         .next()
         .ok_or_else(|| format!("'{text}' has no address"))
+}
+
+/// The same, of this machine.
+fn parse_console_address(text: &str) -> Result<SocketAddr, String> {
+    let address = parse_address(text)?;
+    ConsoleServer::check_address(address).map_err(|error| error.to_string())?;
+    Ok(address)
 }
 
 #[cfg(test)]

@@ -165,14 +165,42 @@ pub fn authenticate<T: Transport>(
     if !is_right || (account.require_tls && !claim.has_tls) {
         return Err(claim.denied(&proof));
     }
-    if account.locked {
-        let (user, host) = (claim.user, &claim.origin.host);
-        return Err(SqlError::new(
+    check_unlocked(&account, claim.user, claim.origin)?;
+    Ok(account)
+}
+
+fn check_unlocked(account: &Account, user: &str, origin: &Origin) -> Result<(), SqlError> {
+    match account.locked {
+        true => Err(SqlError::new(
             codes::ACCOUNT_HAS_BEEN_LOCKED,
-            format!("Access denied for user '{user}'@'{host}'. Account is locked."),
-        )
-        .into());
+            format!(
+                "Access denied for user '{user}'@'{}'. Account is locked.",
+                origin.host
+            ),
+        )),
+        false => Ok(()),
     }
+}
+
+/// The account of a client that says its password itself, on a connection without TLS.
+///
+/// # Errors
+/// 1045, 3118 for an account that is locked, 3159 where connections have to be secure.
+pub fn authenticate_by_password(
+    engine: &Engine,
+    (user, password): (&str, &str),
+    origin: &Origin,
+) -> Result<Arc<Account>, SqlError> {
+    if engine.requires_secure_transport() {
+        return Err(SqlError::insecure_transport());
+    }
+    let found = engine.account_of(user, &origin.names());
+    let right = found.filter(|account| {
+        engine.is_password_right(account, password.as_bytes()) && !account.require_tls
+    });
+    let account =
+        right.ok_or_else(|| SqlError::access_denied(user, &origin.host, !password.is_empty()))?;
+    check_unlocked(&account, user, origin)?;
     Ok(account)
 }
 

@@ -17,8 +17,7 @@
 //!   deferred_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
-//!   binlog_dump  clients that follow the binary log
-//!   metrics      another door: counters for monitoring, over HTTP
+//!   http, metrics, console  other doors: counters for monitoring, and a page for people, over HTTP
 //! ```
 //!
 //! The protocol is that of MySQL 8.0 with CLIENT_PROTOCOL_41, described in the MySQL Source Code Documentation,
@@ -30,12 +29,14 @@ mod binlog_dump;
 mod command;
 mod compression;
 mod connection;
+mod console;
 mod cursor;
 mod deferred_answers;
 mod encoded_row;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod handshake;
+mod http;
 mod listener;
 mod local_infile;
 mod metrics;
@@ -50,6 +51,7 @@ mod text_row;
 mod tls;
 mod transport;
 
+pub use console::ConsoleServer;
 pub use listener::{Server, ServerOptions};
 pub use metrics::MetricsServer;
 pub use text_row::TextRows;

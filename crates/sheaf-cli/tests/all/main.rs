@@ -12,6 +12,8 @@ mod column_privileges;
 mod command_line;
 mod configuration;
 mod connections;
+mod console;
+mod console_page;
 mod direct;
 mod embedded;
 mod failed_commits;

@@ -5,29 +5,63 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Clients at the same time. One that comes when there are so many takes the place of the oldest.
-const MAX_CLIENTS: usize = 16;
-/// Threads of clients that have a place, and of those that have lost theirs and are about to end.
-const MAX_THREADS: usize = 2 * MAX_CLIENTS;
 /// A client waits so long for one of the latter to end.
 const ROOM_WAIT: Duration = Duration::from_millis(200);
 
 /// See the module's comment.
-#[derive(Default)]
 pub(super) struct Clients {
+    /// Clients at the same time. One that comes when there are so many takes the place of the oldest that may lose it.
+    limit: usize,
     state: Mutex<State>,
     thread_ended: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// By age, the oldest first; each with a number of its own.
-    places: VecDeque<(u64, TcpStream)>,
+    /// By age, the oldest first.
+    places: VecDeque<Taken>,
     next_number: u64,
     threads: usize,
 }
 
+struct Taken {
+    number: u64,
+    connection: TcpStream,
+    /// Its request is being answered: it keeps the place.
+    is_held: bool,
+}
+
 impl Clients {
+    pub(super) fn new(limit: usize) -> Clients {
+        Clients {
+            limit,
+            state: Mutex::default(),
+            thread_ended: Condvar::new(),
+        }
+    }
+
+    /// Threads of clients that have a place, and of those that have lost theirs and are about to end.
+    fn max_threads(&self) -> usize {
+        2 * self.limit
+    }
+
+    /// Ends all connections. Threads notice that when they read or write.
+    pub(super) fn disconnect(&self) {
+        for place in &self.lock().places {
+            // It may be closed already.
+            let _ = place.connection.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Whether all threads have ended after some time at most.
+    pub(super) fn wait_until_gone(&self, limit: Duration) -> bool {
+        let waited = self
+            .thread_ended
+            .wait_timeout_while(self.lock(), limit, |state| state.threads > 0);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.threads == 0
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,10 +74,11 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A place for a client, which another may lose its connection for. `None`: too many of those have not noticed yet.
+    /// A place for a client, which another may lose its connection for. `None`: all hold theirs, or too many of those
+    /// that have lost one have not noticed yet.
     pub(super) fn take(clients: &Arc<Clients>, client: &TcpStream) -> Option<Place> {
         let connection = client.try_clone().ok()?;
-        let is_full = |state: &mut State| state.threads >= MAX_THREADS;
+        let is_full = |state: &mut State| state.threads >= clients.max_threads();
         let waited = clients
             .thread_ended
             .wait_timeout_while(clients.lock(), ROOM_WAIT, is_full);
@@ -51,16 +86,21 @@ impl Place {
         if waited.timed_out() {
             return None;
         }
-        if state.places.len() >= MAX_CLIENTS
-            && let Some((_, oldest)) = state.places.pop_front()
-        {
-            // It may be closed already. Its thread wakes up, and ends.
-            let _ = oldest.shutdown(Shutdown::Both);
+        if state.places.len() >= clients.limit {
+            let oldest = state.places.iter().position(|place| !place.is_held)?;
+            if let Some(oldest) = state.places.remove(oldest) {
+                // It may be closed already. Its thread wakes up, and ends.
+                let _ = oldest.connection.shutdown(Shutdown::Both);
+            }
         }
         let number = state.next_number;
         state.next_number += 1;
         state.threads += 1;
-        state.places.push_back((number, connection));
+        state.places.push_back(Taken {
+            number,
+            connection,
+            is_held: false,
+        });
         Some(Place {
             clients: Arc::clone(clients),
             number,
@@ -68,13 +108,31 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Keeps the place while `work` runs.
+    pub(super) fn hold<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.set_held(true);
+        let outcome = work();
+        self.set_held(false);
+        outcome
+    }
+
+    fn set_held(&self, is_held: bool) {
+        let mut state = self.clients.lock();
+        let own = |place: &&mut Taken| place.number == self.number;
+        if let Some(place) = state.places.iter_mut().find(own) {
+            place.is_held = is_held;
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.clients.lock();
         state.threads -= 1;
-        state.places.retain(|(number, _)| *number != self.number);
+        state.places.retain(|place| place.number != self.number);
         drop(state);
-        self.clients.thread_ended.notify_one();
+        self.clients.thread_ended.notify_all();
     }
 }
 
@@ -85,36 +143,51 @@ mod tests {
 
     use super::*;
 
+    const LIMIT: usize = 4;
+
+    fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let address = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(address).expect("a connection");
+        let (server, _) = listener.accept().expect("a client");
+        (client, server)
+    }
+
     #[test]
     fn the_oldest_makes_room_and_threads_are_bounded() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let address = listener.local_addr().expect("an address");
-        let connect = || {
-            let client = TcpStream::connect(address).expect("a connection");
-            let (server, _) = listener.accept().expect("a client");
-            (client, server)
-        };
-        let clients = Arc::new(Clients::default());
-        let mut kept: Vec<_> = (0..=MAX_CLIENTS)
+        let clients = Arc::new(Clients::new(LIMIT));
+        let mut kept: Vec<_> = (0..=LIMIT)
             .map(|_| {
-                let (client, server) = connect();
+                let (client, server) = connect(&listener);
                 let place = Place::take(&clients, &server).expect("a place");
                 (client, server, place)
             })
             .collect();
         let (oldest, _, _) = &mut kept[0];
         assert_eq!(oldest.read(&mut [0]).expect("its end"), 0);
-        assert_eq!(clients.lock().places.len(), MAX_CLIENTS);
+        assert_eq!(clients.lock().places.len(), LIMIT);
         loop {
-            let (client, server) = connect();
+            let (client, server) = connect(&listener);
             let Some(place) = Place::take(&clients, &server) else {
                 break;
             };
             kept.push((client, server, place));
         }
-        assert_eq!(kept.len(), MAX_THREADS);
+        assert_eq!(kept.len(), 2 * LIMIT);
         kept.clear();
         assert_eq!(clients.lock().threads, 0);
         assert!(clients.lock().places.is_empty());
+        assert!(clients.wait_until_gone(Duration::ZERO));
+    }
+
+    #[test]
+    fn those_that_are_answered_keep_their_places() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let clients = Arc::new(Clients::new(1));
+        let (_client, server) = connect(&listener);
+        let place = Place::take(&clients, &server).expect("a place");
+        let (_other, other) = connect(&listener);
+        place.hold(|| assert!(Place::take(&clients, &other).is_none()));
+        assert!(Place::take(&clients, &other).is_some());
     }
 }

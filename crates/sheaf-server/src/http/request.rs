@@ -1,118 +1,160 @@
-//! Requests, of which only `GET` and `HEAD` of three paths are answered.
+//! Requests, as they come in pieces.
+//!
+//! A body has a length in front of it; one in chunks is refused, as nobody needs it who sends some kilobytes. What a
+//! server and something in front of it could understand in two ways is refused, too: two lengths, two hosts.
 
-use sheaf_sql::Engine;
-
-use super::open_metrics;
+use super::answer::Answer;
 
 /// The request line and the headers, in bytes.
-pub(super) const MAX_REQUEST_BYTES: usize = 8 << 10;
+const MAX_HEAD_BYTES: usize = 8 << 10;
 const MAX_HEADERS: usize = 64;
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    /// GET, but that the answer has no body.
+    Head,
+    Post,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    /// Without what stands behind a question mark.
+    pub(crate) path: String,
+    /// Names are in small letters.
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    /// The value of a header; the name in small letters.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut all = self.headers.iter();
+        all.find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    fn count(&self, name: &str) -> usize {
+        let all = self.headers.iter();
+        all.filter(|(known, _)| known == name).count()
+    }
+
+    /// The length of the body that follows.
+    fn body_bytes(&self, limit: usize) -> Result<usize, Answer> {
+        if self.header("transfer-encoding").is_some() {
+            return Err(Answer::plain(
+                "501 Not Implemented",
+                "a body needs a Content-Length\n",
+            ));
+        }
+        if self.count("content-length") > 1 || self.count("host") > 1 {
+            return Err(Answer::bad_request("a header is there twice\n"));
+        }
+        let Some(length) = self.header("content-length") else {
+            return match self.method {
+                Method::Post => Err(Answer::plain(
+                    "411 Length Required",
+                    "a body needs a Content-Length\n",
+                )),
+                _ => Ok(0),
+            };
+        };
+        let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number {
+            return Err(Answer::bad_request("Content-Length is no number\n"));
+        }
+        match length.parse() {
+            Ok(length) if length <= limit => Ok(length),
+            _ => Err(Answer::long_body()),
+        }
+    }
+}
+
 /// What has come so far.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Complete(Request),
     Incomplete,
     Wrong(Answer),
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    path: String,
-    /// HEAD: the answer has no body.
-    is_head: bool,
+/// A request on its way in.
+pub(super) struct Incoming {
+    max_body_bytes: usize,
+    bytes: Vec<u8>,
+    /// The request without its body, where that begins, and where it ends.
+    head: Option<(Request, usize, usize)>,
 }
 
-/// What a client gets.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    status: &'static str,
-    content_type: &'static str,
-    body: String,
-    has_body: bool,
-}
-
-const PLAIN: &str = "text/plain; charset=utf-8";
-
-/// Reads what a client has sent.
-pub(super) fn read(bytes: &[u8]) -> Progress {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut request = httparse::Request::new(&mut headers);
-    match request.parse(bytes) {
-        Ok(httparse::Status::Partial) => Progress::Incomplete,
-        Ok(httparse::Status::Complete(_)) => match request.method {
-            Some(method @ ("GET" | "HEAD")) => {
-                let path = request.path.unwrap_or_default();
-                let path = path.split('?').next().unwrap_or_default();
-                Progress::Complete(Request {
-                    path: path.to_string(),
-                    is_head: method == "HEAD",
-                })
-            }
-            _ => Progress::Wrong(Answer::plain(
-                "405 Method Not Allowed",
-                "only GET and HEAD\n",
-            )),
-        },
-        Err(httparse::Error::TooManyHeaders) => Progress::Wrong(Answer::too_long()),
-        Err(_) => Progress::Wrong(Answer::plain("400 Bad Request", "this is no HTTP/1.1\n")),
-    }
-}
-
-impl Request {
-    pub(super) fn answer(&self, engine: &Engine) -> Answer {
-        let mut answer = match self.path.as_str() {
-            "/metrics" => Answer {
-                content_type: open_metrics::CONTENT_TYPE,
-                ..Answer::plain("200 OK", &open_metrics::text(&engine.metrics()))
-            },
-            "/health" => Answer::plain("200 OK", "ok\n"),
-            "/ready" if engine.is_shutting_down() => {
-                Answer::plain("503 Service Unavailable", "shutting down\n")
-            }
-            "/ready" => Answer::plain("200 OK", "ready\n"),
-            _ => Answer::plain("404 Not Found", "try /metrics, /health or /ready\n"),
-        };
-        answer.has_body = !self.is_head;
-        answer
-    }
-}
-
-impl Answer {
-    fn plain(status: &'static str, body: &str) -> Answer {
-        Answer {
-            status,
-            content_type: PLAIN,
-            body: body.to_string(),
-            has_body: true,
+impl Incoming {
+    pub(super) fn new(max_body_bytes: usize) -> Incoming {
+        Incoming {
+            max_body_bytes,
+            bytes: Vec::new(),
+            head: None,
         }
     }
 
-    pub(super) fn busy() -> Answer {
-        Answer::plain("503 Service Unavailable", "too many clients\n")
+    /// The next bytes that have come.
+    pub(super) fn push(&mut self, piece: &[u8]) -> Progress {
+        self.bytes.extend_from_slice(piece);
+        if self.head.is_none() {
+            match self.read_head() {
+                Ok(true) => {}
+                Ok(false) if self.bytes.len() > MAX_HEAD_BYTES => {
+                    return Progress::Wrong(Answer::long_head());
+                }
+                Ok(false) => return Progress::Incomplete,
+                Err(answer) => return Progress::Wrong(answer),
+            }
+        }
+        match self.head.take() {
+            Some((mut request, start, end)) if self.bytes.len() >= end => {
+                request.body = self.bytes[start..end].to_vec();
+                Progress::Complete(request)
+            }
+            head => {
+                self.head = head;
+                Progress::Incomplete
+            }
+        }
     }
 
-    pub(super) fn too_long() -> Answer {
-        Answer::plain(
-            "431 Request Header Fields Too Large",
-            "the request is too long\n",
-        )
-    }
-
-    /// As it is sent. The connection is closed behind it.
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        let Answer {
-            status,
-            content_type,
-            body,
-            has_body,
-        } = self;
-        let length = body.len();
-        let shown = if *has_body { body } else { "" };
-        format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
-             Cache-Control: no-store\r\nConnection: close\r\n\r\n{shown}"
-        )
-        .into_bytes()
+    /// Whether the head is complete.
+    fn read_head(&mut self) -> Result<bool, Answer> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut parsed = httparse::Request::new(&mut headers);
+        let start = match parsed.parse(&self.bytes) {
+            Ok(httparse::Status::Partial) => return Ok(false),
+            Ok(httparse::Status::Complete(start)) if start > MAX_HEAD_BYTES => {
+                return Err(Answer::long_head());
+            }
+            Ok(httparse::Status::Complete(start)) => start,
+            Err(httparse::Error::TooManyHeaders) => return Err(Answer::long_head()),
+            Err(_) => return Err(Answer::bad_request("this is no HTTP/1.1\n")),
+        };
+        let method = match parsed.method {
+            Some("GET") => Method::Get,
+            Some("HEAD") => Method::Head,
+            Some("POST") if self.max_body_bytes > 0 => Method::Post,
+            _ => return Err(Answer::not_allowed()),
+        };
+        let path = parsed.path.unwrap_or_default();
+        let path = path.split('?').next().unwrap_or_default().to_string();
+        let headers = parsed.headers.iter().map(|header| {
+            let value = String::from_utf8_lossy(header.value).trim().to_string();
+            (header.name.to_ascii_lowercase(), value)
+        });
+        let request = Request {
+            method,
+            path,
+            headers: headers.collect(),
+            body: Vec::new(),
+        };
+        let end = start + request.body_bytes(self.max_body_bytes)?;
+        self.head = Some((request, start, end));
+        Ok(true)
     }
 }
 
@@ -120,51 +162,72 @@ impl Answer {
 mod tests {
     use super::*;
 
+    const MAX_BODY_BYTES: usize = 16;
+
+    fn read(bytes: &[u8]) -> Progress {
+        Incoming::new(MAX_BODY_BYTES).push(bytes)
+    }
+
     #[test]
     fn requests_are_read_as_they_come() {
-        let whole = b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n";
+        let whole = b"POST /a?x=1 HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n\r\nxyz";
         for end in 0..whole.len() {
-            assert!(matches!(read(&whole[..end]), Progress::Incomplete), "{end}");
+            assert_eq!(read(&whole[..end]), Progress::Incomplete, "{end}");
         }
-        let Progress::Complete(request) = read(whole) else {
+        let mut incoming = Incoming::new(MAX_BODY_BYTES);
+        let (last, others) = whole.split_last().expect("some bytes");
+        for byte in others {
+            assert_eq!(incoming.push(&[*byte]), Progress::Incomplete);
+        }
+        let Progress::Complete(request) = incoming.push(&[*last]) else {
             panic!("it is complete");
         };
         assert_eq!(
-            (request.path.as_str(), request.is_head),
-            ("/metrics", false)
+            (request.path.as_str(), request.method),
+            ("/a", Method::Post)
         );
+        assert_eq!(request.header("host"), Some("b"));
+        assert_eq!(request.header("cookie"), None);
+        assert_eq!(request.body, b"xyz");
     }
 
     #[test]
     fn what_is_no_request_is_told_so() {
-        for (bytes, status) in [
-            (&b"POST / HTTP/1.1\r\n\r\n"[..], "405"),
-            (b"\x4a\x00\x00\x00\x0a", "400"),
-            (b"GET / HTTP/1.1\r\n bad\x00header\r\n\r\n", "400"),
-        ] {
-            let Progress::Wrong(answer) = read(bytes) else {
-                panic!("{status}");
-            };
-            assert!(answer.status.starts_with(status), "{answer:?}");
-        }
         let many = format!(
             "GET / HTTP/1.1\r\n{}\r\n",
             "a: b\r\n".repeat(MAX_HEADERS + 1)
         );
-        let Progress::Wrong(answer) = read(many.as_bytes()) else {
-            panic!("too many headers");
-        };
-        assert!(answer.status.starts_with("431"));
-    }
-
-    #[test]
-    fn answers_say_how_long_they_are() {
-        let mut answer = Answer::plain("200 OK", "ok\n");
-        let text = |answer: &Answer| String::from_utf8(answer.bytes()).expect("a text");
-        assert!(text(&answer).ends_with(
-            "Content-Length: 3\r\nCache-Control: no-store\r\nConnection: close\r\n\r\nok\n"
-        ));
-        answer.has_body = false;
-        assert!(text(&answer).ends_with("\r\n\r\n"));
+        let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(MAX_HEAD_BYTES));
+        for (bytes, status) in [
+            ("PUT / HTTP/1.1\r\n\r\n", "405"),
+            ("\x4a\x00\x00\x00\x0a", "400"),
+            ("GET / HTTP/1.1\r\n bad\x00header\r\n\r\n", "400"),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400"),
+            ("POST / HTTP/1.1\r\n\r\n", "411"),
+            ("POST / HTTP/1.1\r\nContent-Length: 17\r\n\r\n", "413"),
+            (
+                "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+                "413",
+            ),
+            ("POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "400"),
+            ("POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", "400"),
+            (
+                "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+                "400",
+            ),
+            (
+                "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "501",
+            ),
+            (many.as_str(), "431"),
+            (long.as_str(), "431"),
+        ] {
+            let Progress::Wrong(answer) = read(bytes.as_bytes()) else {
+                panic!("{bytes}");
+            };
+            assert!(answer.status.starts_with(status), "{bytes}: {answer:?}");
+        }
+        let without_bodies = Incoming::new(0).push(b"POST / HTTP/1.1\r\n\r\n");
+        assert_eq!(without_bodies, Progress::Wrong(Answer::not_allowed()));
     }
 }

@@ -147,6 +147,21 @@ impl Engine {
         Some(password::sha2_proof_is_right(&digest, challenge, proof))
     }
 
+    /// Whether a password is that of an account, of either method. One without a password has the empty one.
+    pub fn is_password_right(&self, account: &Account, password: &[u8]) -> bool {
+        if account.verifier.is_empty() || password.is_empty() {
+            return account.verifier.is_empty() && password.is_empty();
+        }
+        match account.method {
+            AuthenticationMethod::NativePassword => {
+                password::is_native_password(&account.verifier, password)
+            }
+            AuthenticationMethod::CachingSha2Password => {
+                self.is_sha2_password_right(account, password)
+            }
+        }
+    }
+
     /// Whether a password is that of an account of caching_sha2_password. Later proofs of it can be checked.
     pub fn is_sha2_password_right(&self, account: &Account, password: &[u8]) -> bool {
         let is_right = password::is_sha2_password(&account.verifier, password);

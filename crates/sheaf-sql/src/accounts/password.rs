@@ -123,6 +123,12 @@ pub fn native_proof_is_right(verifier: &str, challenge: &[u8], proof: &[u8]) -> 
     proof.len() == SHA1_BYTES && is_same(&Sha1::digest(xor(proof, &mask)), &digest)
 }
 
+/// Whether a password is that of a native verifier.
+pub fn is_native_password(verifier: &str, password: &[u8]) -> bool {
+    let digest = Sha1::digest(Sha1::digest(password));
+    native_digest(verifier).is_some_and(|own| is_same(&own, &digest))
+}
+
 /// The same for caching_sha2_password.
 pub fn sha2_proof_is_right(digest: &FastDigest, challenge: &[u8], proof: &[u8]) -> bool {
     let mask = Sha256::new()
@@ -162,6 +168,14 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_is_known_by_what_is_kept_of_it() {
+        let kept = native_verifier(b"geheim");
+        assert!(is_native_password(&kept, b"geheim"));
+        assert!(!is_native_password(&kept, b"Geheim"));
+        assert!(!is_native_password("", b""));
+    }
 
     const CHALLENGE: &[u8; 20] = b"ABCDEFGHIJKLMNOPQRST";
 

@@ -1,0 +1,145 @@
+// The page: login, views, and what is common to them.
+
+import { button, h, replace, say } from "./elements.js";
+import { editorView } from "./editor.js";
+import { logIn, logOut, who } from "./server.js";
+import { advisorView, definitionsView, locksView, memoryView, nowView, statementsView } from "./views.js";
+
+const VIEWS = [
+  ["now", "Now", nowView, 2000],
+  ["statements", "Statements", statementsView, 5000],
+  ["locks", "Locks", locksView, 2000],
+  ["memory", "Memory", memoryView, 5000],
+  ["definitions", "Definitions", definitionsView, 2000],
+  ["advisor", "Advisor", advisorView, 0],
+  ["sql", "SQL", editorView, 0],
+];
+
+const get = (id) => document.getElementById(id);
+let login = null;
+let current = null;
+let timer = 0;
+/** Views that were made, by their names. They stay as they are while others are shown. */
+let made = {};
+
+/** What views may ask of the page. */
+const page = {
+  get login() { return login; },
+  /** Shows a view, and gives it something to do. */
+  async open(name, task) {
+    await show(name);
+    await made[name].take?.(task);
+  },
+};
+
+async function refresh(isPoll) {
+  clearTimeout(timer);
+  const [name, , , interval] = VIEWS.find(([known]) => known === current) ?? [];
+  if (!login || !name || !made[name].refresh) return;
+  if (!document.hidden) {
+    try {
+      await made[name].refresh(isPoll);
+      if (isPoll) say("");
+    } catch (problem) {
+      // The session may still be busy with the request before.
+      if (problem.status !== 409) say(problem.message);
+    }
+  }
+  if (interval > 0 && name === current) {
+    clearTimeout(timer);
+    timer = setTimeout(() => refresh(true), interval);
+  }
+}
+
+async function show(name) {
+  current = name;
+  say("");
+  for (const tab of get("tabs").children) {
+    const isCurrent = tab.id === `tab-${name}`;
+    tab.setAttribute("aria-selected", String(isCurrent));
+    tab.tabIndex = isCurrent ? 0 : -1;
+  }
+  made[name] ??= VIEWS.find(([known]) => known === name)[2](page);
+  const view = get("view");
+  view.setAttribute("aria-labelledby", `tab-${name}`);
+  view.replaceChildren(...made[name].elements);
+  if (location.hash !== `#${name}`) history.replaceState(null, "", `#${name}`);
+  await refresh(false);
+}
+
+function enter(as) {
+  login = as;
+  made = {};
+  get("login").hidden = true;
+  get("login").reset();
+  for (const id of ["tabs", "logout", "view"]) get(id).hidden = false;
+  get("who").textContent = `${login.account} at ${location.host}`;
+  const tabs = VIEWS.map(([name, title]) => button(title, () => show(name), {
+    id: `tab-${name}`, role: "tab", "aria-controls": "view",
+  }));
+  replace(get("tabs"), tabs);
+  const asked = location.hash.slice(1);
+  show(VIEWS.some(([name]) => name === asked) ? asked : "now");
+}
+
+function leave(text = "") {
+  clearTimeout(timer);
+  login = null;
+  made = {};
+  get("who").textContent = "";
+  get("view").replaceChildren();
+  for (const id of ["tabs", "logout", "view"]) get(id).hidden = true;
+  get("login").hidden = false;
+  get("login").elements.user.focus();
+  say(text);
+}
+
+get("tabs").addEventListener("keydown", (event) => {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step) return;
+  const tabs = [...get("tabs").children];
+  const next = tabs[(tabs.indexOf(document.activeElement) + step + tabs.length) % tabs.length];
+  next.focus();
+  next.click();
+});
+
+get("login").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const { user, password } = event.target.elements;
+  try {
+    enter(await logIn(user.value, password.value));
+    say("");
+  } catch (problem) {
+    say(problem.message);
+    password.value = "";
+    password.focus();
+  }
+});
+
+get("logout").addEventListener("click", async () => {
+  try {
+    await logOut();
+  } catch {
+    // It has ended anyway.
+  }
+  leave();
+});
+
+document.addEventListener("logged-out", () => login && leave("The login has ended."));
+document.addEventListener("visibilitychange", () => !document.hidden && refresh(true));
+
+// The theme is all that this browser remembers.
+const themes = ["", "light", "dark"];
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  get("theme").setAttribute("aria-label", `Colours: ${theme || "as the system"}`);
+}
+get("theme").addEventListener("click", () => {
+  const next = themes[(themes.indexOf(document.documentElement.dataset.theme ?? "") + 1) % themes.length];
+  localStorage.setItem("theme", next);
+  setTheme(next);
+});
+setTheme(localStorage.getItem("theme") ?? "");
+
+who().then((found) => (found ? enter(found) : leave()), (problem) => leave(problem.message));
