@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, FromArgMatches};
 use sheaf_memory::keep_within;
@@ -411,11 +411,14 @@ impl Run {
             }
         }
         tracing::info!(connections = server.connections(), "shutting down");
+        let began = Instant::now();
         engine.begin_shutdown();
         if !server.shut_down(self.drain_time) {
             tracing::warn!("some connections did not end in time");
         }
-        drop(console);
+        if let Some(console) = console {
+            console.shut_down(self.drain_time.saturating_sub(began.elapsed()));
+        }
         engine.close()?;
         tracing::info!("closed");
         Ok(())

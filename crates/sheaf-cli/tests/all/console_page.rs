@@ -180,8 +180,10 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
+        // It may have ended by itself. If it does not end, its time does that.
+        let _ = self
+            .requests
+            .write_all(b"{\"id\": 0, \"method\": \"Browser.close\"}\0");
         let _ = self.process.wait();
     }
 }

@@ -153,7 +153,6 @@ impl Login {
         !may_go_on
             || is_killed
             || engine.requires_secure_transport()
-            || engine.is_shutting_down()
             || now.saturating_duration_since(self.began) > AGE_LIMIT
             || now.saturating_duration_since(*lock(&self.used)) > IDLE_LIMIT
     }

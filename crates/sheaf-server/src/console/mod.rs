@@ -127,6 +127,13 @@ impl ConsoleServer {
     }
 }
 
+impl ConsoleServer {
+    /// Ends the server: running statements get `drain_time` to finish, then they are killed.
+    pub fn shut_down(mut self, drain_time: Duration) {
+        self.http.drain(drain_time);
+    }
+}
+
 impl Drop for ConsoleServer {
     fn drop(&mut self) {
         self.http.stop();
@@ -264,6 +271,12 @@ impl Console {
 
     fn statement(&self, request: &Request, client: &TcpStream) -> Result<Answer, Answer> {
         let login = self.login(request)?;
+        if self.engine.is_shutting_down() {
+            return Err(Answer::plain(
+                "503 Service Unavailable",
+                "the server is shutting down\n",
+            ));
+        }
         let message = Message::read(&request.body)?;
         let desk = match message.text("desk").as_str() {
             "editor" => Desk::Editor,

@@ -45,9 +45,10 @@ impl Clients {
         2 * self.limit
     }
 
-    /// Ends all connections. Threads notice that when they read or write.
-    pub(super) fn disconnect(&self) {
-        for place in &self.lock().places {
+    /// Ends connections, by whether their clients hold their places. Threads notice that when they read or write.
+    pub(super) fn disconnect(&self, which: impl Fn(bool) -> bool) {
+        let state = self.lock();
+        for place in state.places.iter().filter(|place| which(place.is_held)) {
             // It may be closed already.
             let _ = place.connection.shutdown(Shutdown::Both);
         }

@@ -118,9 +118,16 @@ impl HttpServer {
         }
     }
 
+    /// Accepts no more clients, and waits for those whose requests are being answered. Whether they have gone in time.
+    pub(crate) fn drain(&mut self, limit: Duration) -> bool {
+        self.stop();
+        self.clients.disconnect(|is_held| !is_held);
+        self.clients.wait_until_gone(limit)
+    }
+
     /// Ends all connections, and waits for their threads. Whether these have ended in time.
     pub(crate) fn end_clients(&self, limit: Duration) -> bool {
-        self.clients.disconnect();
+        self.clients.disconnect(|_| true);
         self.clients.wait_until_gone(limit)
     }
 }
