@@ -4,7 +4,7 @@ const KNOWN = new Set(["operation", "inputs", "estimated_rows", "estimated_total
   "actual_last_row_ms", "actual_rows", "actual_loops"]);
 
 function node(operation) {
-  return { operation, estimated: null, cost: null, found: null, loops: null, lastUs: null, counters: {}, isUnused: false, inputs: [] };
+  return { operation, estimated: null, cost: null, found: null, loops: null, lastUs: null, counters: {}, isUnused: false, isRunning: false, inputs: [] };
 }
 
 /** An operator of EXPLAIN ANALYZE FORMAT=JSON. */
@@ -42,6 +42,11 @@ function ofTree(text) {
     };
     take(/ {2}\[([^\][]*=[^\][]*)\]$/, ([, pairs]) => {
       for (const [, name, value] of pairs.matchAll(/(\w+)=(\S+)/g)) made.counters[name] = Number(value);
+    });
+    take(/ {2}\(so far:? (?:rows=([\d.e+-]+))?([^()]*)\)$/, ([, rows, others]) => {
+      made.isRunning = true;
+      if (rows !== undefined) made.found = Number(rows);
+      for (const [, name, value] of others.matchAll(/(\w+)=(\S+)/g)) made.counters[name] = Number(value);
     });
     take(/ {2}\(never executed\)$/, () => { made.isUnused = true; made.loops = 0; });
     take(/ {2}\(actual (?:time=([\d.e+-]+)\.\.([\d.e+-]+) )?rows=([\d.e+-]+)(?: loops=(\d+))?\)$/, ([, , last, rows, loops]) => {
@@ -115,6 +120,7 @@ export function read(text) {
 /** By what factor an estimate is wrong; null: nothing was measured, or too little to say. */
 function misestimate(one) {
   if (one.estimated === null || one.found === null || one.isUnused) return null;
+  if (one.isRunning && one.found <= one.estimated) return null;
   const [less, more] = [one.estimated, one.found].map((rows) => Math.max(rows, 1)).sort((a, b) => a - b);
   return more < 10 ? 1 : more / less;
 }

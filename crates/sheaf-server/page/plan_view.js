@@ -34,7 +34,7 @@ const heatOf = (share) => (share === null ? 0 : share > 0.5 ? 3 : share > 0.2 ? 
 function rowsText(one) {
   const guess = one.estimated === null ? null : `${amount(one.estimated)} rows estimated`;
   if (one.found === null) return guess ?? "";
-  return `${guess ?? "rows"}, ${amount(one.found)} found${one.loops > 1 ? ` × ${amount(one.loops)}` : ""}`;
+  return `${guess ?? "rows"}, ${amount(one.found)} ${one.isRunning ? "so far" : "found"}${one.loops > 1 ? ` × ${amount(one.loops)}` : ""}`;
 }
 
 function box(plan, one, resident, select) {
@@ -54,7 +54,7 @@ function box(plan, one, resident, select) {
   },
   h("b", {}, name), rest ? h("span", { class: "what quiet" }, rest) : null,
   own ? [bar(one.share, share), h("div", {}, `${own} itself, ${share}`)] : null,
-  one.isUnused ? h("div", {}, "did not run") : h("div", {}, rowsText(one)),
+  one.isUnused ? h("div", {}, plan.isMeasured ? "did not run" : "takes over if need be") : h("div", {}, rowsText(one)),
   one.off >= 10 ? h("div", { class: "off" }, `estimate ${Math.round(one.off)} × off`) : null,
   pages !== undefined ? h("div", {}, `${amount(pages)} pages${waited ? `, ${amount(waited)} waited for` : ""}`) : null,
   one.counters.rows_examined !== undefined && one.found === null ? h("div", {}, `${amount(one.counters.rows_examined)} rows examined`) : null,

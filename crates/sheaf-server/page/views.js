@@ -78,6 +78,9 @@ export function nowView(page) {
   return { elements: [h("section", {}, h("h2", {}, "The server"), cards), list], refresh };
 }
 
+/** What EXPLAIN and the advisor take. */
+const PLANNED = /^\s*\(*\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH)\b/i;
+
 /** Statements without their literals, by the time that they take. */
 export function statementsView(page) {
   const list = h("section");
@@ -116,7 +119,7 @@ export function statementsView(page) {
       ["errors", (row) => amount(row.sum_errors), { number: true }],
       ["database", (row) => row.schema_name],
       ["statement", (row) => (row.digest_text ? sql(row.digest_text) : "all others")],
-      ["", (row) => (row.query_sample_text ? h("div", { class: "buttons" },
+      ["", (row) => (PLANNED.test(row.query_sample_text ?? "") ? h("div", { class: "buttons" },
         button("Explain", () => page.open("sql", { sql: row.query_sample_text, database: row.schema_name ?? "", explain: true }), { class: "small", "data-key": `explain${key(row)}` }),
         button("Advise", () => page.open("advisor", { sql: row.query_sample_text, database: row.schema_name ?? "" }), { class: "small", "data-key": `advise${key(row)}` })) : empty())],
     ], shown.slice(0, 100), "No statement was counted."));

@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use sheaf_sql::Metric;
+use sheaf_sql::{Metric, SERVER_VERSION};
 
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -24,6 +24,10 @@ pub(super) fn text(metrics: &[Metric]) -> String {
         // A text takes whatever is written to it.
         let _ = text.write_fmt(line);
     };
+    push(format_args!(
+        "# TYPE sheaf_build info\n# HELP sheaf_build The version, as VERSION() tells it.\n\
+         sheaf_build_info{{version=\"{SERVER_VERSION}\"}} 1\n"
+    ));
     push(format_args!(
         "# TYPE sheaf_commands counter\n# HELP sheaf_commands Statements by kind, as Com_* of SHOW STATUS.\n"
     ));
@@ -75,8 +79,17 @@ mod tests {
             metric("Questions", true),
             metric("Uptime", false),
         ];
+        let text = text(&metrics);
+        let (info, families) = text.split_once(" 1\n").expect("the version");
         assert_eq!(
-            text(&metrics),
+            info,
+            format!(
+                "# TYPE sheaf_build info\n# HELP sheaf_build The version, as VERSION() tells it.\n\
+                 sheaf_build_info{{version=\"{SERVER_VERSION}\"}}"
+            )
+        );
+        assert_eq!(
+            families,
             "# TYPE sheaf_commands counter\n\
              # HELP sheaf_commands Statements by kind, as Com_* of SHOW STATUS.\n\
              sheaf_commands_total{command=\"select\"} 7\n\
