@@ -300,6 +300,7 @@ fn the_page_works_in_a_browser() {
     for (view, picture) in [("now", "console-now.png"), ("memory", "console-memory.png")] {
         browser.open(view);
         assert_eq!(browser.value(nameless), "0", "{view}");
+        browser.wait_for("document.querySelectorAll('#view rect, #view polyline').length > 3");
         browser.picture(picture);
     }
     browser.click("Log out");
