@@ -62,7 +62,12 @@ pub(super) fn metrics(session: &Session) -> Rows {
         let Some(name) = name.strip_prefix("innodb_") else {
             continue;
         };
-        let subsystem = name.split('_').next().unwrap_or(name);
+        // As MySQL has them here.
+        let name = match name == "deadlocks" || name.starts_with("row_lock_") {
+            true => format!("lock_{name}"),
+            false => name.to_string(),
+        };
+        let subsystem = name.split('_').next().unwrap_or(&name).to_string();
         let count = Cell::Signed(i64::try_from(metric.value).unwrap_or(i64::MAX));
         let kind = match metric.is_counter {
             true => "counter",
