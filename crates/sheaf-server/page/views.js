@@ -86,6 +86,8 @@ export function statementsView(page) {
   const list = h("section");
   let base = null;
   let last = [];
+  /** What each took between the last readings. */
+  const history = new Map();
   const key = (row) => `${row.schema_name}/${row.digest}`;
   const order = h("select", { onchange: () => draw() },
     [["sum_timer_wait", "time"], ["count_star", "executions"], ["avg", "time of one"], ["sum_rows_examined", "rows examined"], ["sum_errors", "errors"]]
@@ -111,6 +113,7 @@ export function statementsView(page) {
       }, { "data-key": "base" })),
     table(base ? "Since the button was pressed" : "Since the server started", [
       ["share", (row) => bar(row.sum_timer_wait / total)],
+      ["lately", (row) => spark(history.get(key(row)) ?? [], `time of the last readings, ${time((history.get(key(row)) ?? [0]).at(-1) / PS)} in the last one`)],
       ["time", (row) => time(row.sum_timer_wait / PS), { number: true }],
       ["executions", (row) => amount(row.count_star), { number: true }],
       ["one takes", (row) => time(row.avg / PS), { number: true }],
@@ -126,9 +129,15 @@ export function statementsView(page) {
   }
 
   async function refresh(poll) {
+    const before = new Map(last.map((row) => [key(row), Number(row.sum_timer_wait)]));
     last = await rows("SELECT SCHEMA_NAME, DIGEST, DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT, QUANTILE_95, SUM_ROWS_EXAMINED, SUM_ROWS_SENT, "
       + "SUM_ERRORS, SUM_NO_INDEX_USED, QUERY_SAMPLE_TEXT FROM performance_schema.events_statements_summary_by_digest "
       + "ORDER BY SUM_TIMER_WAIT DESC LIMIT 1000", { poll });
+    for (const row of before.size ? last : []) {
+      const kept = history.get(key(row)) ?? history.set(key(row), []).get(key(row));
+      kept.push(Math.max(0, Number(row.sum_timer_wait) - (before.get(key(row)) ?? 0)));
+      if (kept.length > KEPT) kept.shift();
+    }
     draw();
   }
   return { elements: [list], refresh };
