@@ -157,13 +157,20 @@ impl StatementParser<'_> {
                 return Ok(TableChange::Unsupported(format!("ALTER TABLE ... {what}")));
             }
         }
-        if self.peek("ORDER BY") {
-            self.skip_rest();
-            return Ok(TableChange::Unsupported(
-                "ALTER TABLE ... ORDER BY: rows are in the order of the primary key".into(),
-            ));
+        if self.accept("ORDER BY") {
+            return Ok(TableChange::OrderRows(self.list(Self::ordered_column)?));
         }
         self.unexpected("ADD or DROP")
+    }
+
+    /// A column in ORDER BY of ALTER TABLE, which has no expressions. The names in front of it say nothing new.
+    fn ordered_column(&mut self) -> ParseResult<String> {
+        let mut column = self.identifier()?;
+        while self.accept_token(&Token::Period) {
+            column = self.identifier()?;
+        }
+        let _ = self.accept_one_of(&["ASC", "DESC"]);
+        Ok(column)
     }
 
     fn drop_from_table(&mut self) -> ParseResult<TableChange> {

@@ -502,6 +502,8 @@ pub enum TableChange {
     },
     /// FORCE, ENGINE=InnoDB: the rows are written anew.
     Rebuild,
+    /// ORDER BY: the rows are written anew in the order of these columns.
+    OrderRows(Vec<String>),
     RenameTo(TableName),
     /// ALGORITHM=…: not a change, but a demand on the others.
     Algorithm(String),

@@ -214,6 +214,7 @@ impl Session {
             self.check_alters_temporary(&alterations)?;
         }
         let (next, work) = Catalog::altered_definition(&current, &alterations)?;
+        self.check_row_order(changes.ast, &next)?;
         let added: Vec<CheckSpec> = added_checks(&alterations);
         self.try_checks(&table, &added, &next.columns)?;
         self.try_defaults(&table, &next.columns)?;
@@ -234,6 +235,30 @@ impl Session {
             meanwhile,
             demands,
         })
+    }
+
+    /// ORDER BY writes rows in another order only where no primary key orders them: with one it is a warning. Errors
+    /// 1054 for a column that the table does not have, and 1235 without a primary key.
+    fn check_row_order(&mut self, changes: &[TableChange], next: &TableDefinition) -> Result<()> {
+        for change in changes {
+            let TableChange::OrderRows(columns) = change else {
+                continue;
+            };
+            if let Some(unknown) = columns.iter().find(|name| next.column_position(name).is_none()) {
+                return Err(SqlError::bad_field(unknown, "order clause"));
+            }
+            if next.has_hidden_row_id() {
+                return Err(SqlError::not_supported_yet(
+                    "ALTER TABLE ... ORDER BY without a primary key",
+                ));
+            }
+            let table = &next.name;
+            self.warnings.warn(
+                codes::UNKNOWN_ERROR,
+                format!("ORDER BY ignored as there is a user-defined clustered index in the table '{table}'"),
+            );
+        }
+        Ok(())
     }
 
     /// What rows have in columns that are added without writing them.
@@ -427,7 +452,7 @@ impl Session {
                     ));
                 }
                 TableChange::ConvertTo { .. } => Alteration::ConvertTo(collation),
-                TableChange::Rebuild => Alteration::Rebuild,
+                TableChange::Rebuild | TableChange::OrderRows(_) => Alteration::Rebuild,
                 // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked
                 // for.
                 TableChange::RenameTo(new) => {
@@ -473,7 +498,7 @@ fn copies_in_mysql(change: &TableChange) -> bool {
         TableChange::Algorithm(word) => word.eq_ignore_ascii_case("COPY"),
         TableChange::AddCheck(check) => check.enforced,
         TableChange::EnforceCheck { enforced, .. } => *enforced,
-        TableChange::AddForeignKey(_) => true,
+        TableChange::AddForeignKey(_) | TableChange::OrderRows(_) => true,
         TableChange::AddColumn { column, .. } => {
             let generated = column.generated.as_ref();
             generated.is_some_and(|generated| generated.kind == GeneratedKind::Stored)
