@@ -558,7 +558,8 @@ impl Binder<'_> {
             return Err(SqlError::bad_table(&parts.join(".")));
         }
         let columns = tables.flat_map(|table| &table.columns);
-        let columns = columns.filter(|column| column.name != CLUSTERED_KEY && !column.invisible);
+        let is_key = |column: &ScopeColumn| column.name.starts_with(CLUSTERED_KEY);
+        let columns = columns.filter(|column| !is_key(column) && !column.invisible);
         let columns: Vec<ScopeColumn> = columns.cloned().collect();
         self.check_wildcard_of(database, Some(table), &columns)?;
         Ok(columns)

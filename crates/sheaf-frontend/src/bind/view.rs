@@ -26,7 +26,7 @@ use sheaf_table::{AccountName, TableNames};
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Spanned, TableFactor, TableWithJoins,
+    Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Spanned, TableFactor,
 };
 use sqlparser::tokenizer::{Location, Span};
 
@@ -54,6 +54,19 @@ const OF_BROKEN_VIEWS: [ErrorCode; 11] = [
     // The view that the statement names is told, not the one inside.
     codes::VIEW_INVALID,
 ];
+
+/// The deepest nesting of views that are changed through.
+const MAX_CHANGED_VIEWS: usize = 64;
+
+/// The key of a row of a table below a view, which the view delivers.
+struct DeliveredKey {
+    /// What the query of the view calls the table, or the view in between.
+    table: String,
+    /// The column there.
+    name: String,
+    /// The column of the view.
+    shown: String,
+}
 
 /// A view whose query is bound.
 #[derive(Clone)]
@@ -145,12 +158,15 @@ impl Binder<'_> {
         }
         let first = self.tables.len();
         // Of the rows that a statement changes, their keys are delivered.
-        let delivers_key = self.context.listed == Listed::Changes
-            && (self.depth == 1 || self.delivers_key)
-            && definition.is_updatable;
-        let around = std::mem::replace(&mut self.delivers_key, delivers_key);
-        let bound = self.nested(|binder| binder.query_of_view(&view));
-        let has_key = std::mem::replace(&mut self.delivers_key, around);
+        let delivers_keys =
+            self.context.listed == Listed::Changes && (self.depth == 1 || self.delivers_key);
+        let keys = match delivers_keys {
+            true => self.keys_of_view(&view, 0),
+            false => Vec::new(),
+        };
+        let around = std::mem::replace(&mut self.delivers_key, !keys.is_empty());
+        let bound = self.nested(|binder| binder.query_of_view(&view, &keys));
+        self.delivers_key = around;
         let is_made = self.context.notes.is_some();
         let (relation, outputs) = bound.map_err(|error| match is_of_broken_view(&error) {
             // It would name itself.
@@ -161,14 +177,10 @@ impl Binder<'_> {
         self.hints.add_derived(alias, first);
         let names = definition.columns.iter().map(|column| column.name.as_str());
         let mut names: Vec<&str> = names.collect();
-        if has_key {
-            names.push(CLUSTERED_KEY);
-        }
+        names.extend(keys.iter().map(|key| key.shown.as_str()));
         let (relation, mut scope) = self.derived(alias, relation, outputs, &names)?;
-        if has_key {
-            // Nothing but its name shows it.
-            scope.shown.pop();
-        }
+        // Nothing but their names shows them.
+        scope.shown.truncate(scope.shown.len() - keys.len());
         let table = TableName {
             alias: alias.to_string(),
             table: definition.name.clone(),
@@ -178,12 +190,59 @@ impl Binder<'_> {
         Ok((relation, under_name(scope, table)))
     }
 
-    fn query_of_view(&mut self, view: &Arc<View>) -> Bound<BoundPart> {
+    /// The keys that a view delivers of the tables whose rows it has.
+    fn keys_of_view(&self, view: &View, depth: usize) -> Vec<DeliveredKey> {
+        let definition = &view.definition;
+        if !definition.is_updatable || depth == MAX_CHANGED_VIEWS {
+            return Vec::new();
+        }
+        let parsed = parse_statement(&definition.query, &SheafDialect::default());
+        let Ok(Statement::Query(query)) = parsed else {
+            return Vec::new();
+        };
+        let tables = joined_tables(&query).unwrap_or_default();
+        let is_only = tables.len() == 1;
+        let mut keys = Vec::new();
+        for (name, alias) in tables {
+            let parts = name.0.iter().filter_map(|part| part.as_ident());
+            let parts: Vec<&str> = parts.map(|part| part.value.as_str()).collect();
+            let below = match parts.as_slice() {
+                [table] => Some((definition.database.as_str(), *table)),
+                [database, table] => Some((*database, *table)),
+                _ => None,
+            };
+            let tables = self.context.tables.of_all_sessions();
+            let below = below.and_then(|(database, table)| tables.view(database, table));
+            let names = match below {
+                Some(below) => {
+                    let keys = self.keys_of_view(&below, depth + 1).into_iter();
+                    keys.map(|key| key.shown).collect()
+                }
+                None => vec![CLUSTERED_KEY.to_string()],
+            };
+            keys.extend(names.into_iter().map(|name| DeliveredKey {
+                table: alias.to_string(),
+                shown: match is_only {
+                    true => name.clone(),
+                    false => key_of_joined(&name, alias),
+                },
+                name,
+            }));
+        }
+        keys
+    }
+
+    fn query_of_view(&mut self, view: &Arc<View>, keys: &[DeliveredKey]) -> Bound<BoundPart> {
         let text = &view.definition.query;
         let Statement::Query(mut query) = parse_statement(text, &SheafDialect::default())? else {
             return Err(SqlError::parse_error(text, 1));
         };
-        self.delivers_key = self.delivers_key && with_key(&mut query);
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.projection.extend(keys.iter().map(|key| {
+                let names = [&key.table, &key.name].map(|name| Ident::with_quote('`', name));
+                SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names.to_vec()))
+            }));
+        }
         // A view locks nothing.
         query.locks.clear();
         // Nothing of what is around.
@@ -289,34 +348,34 @@ fn is_of_broken_view(error: &SqlError) -> bool {
         .any(|code| code.number() == error.code)
 }
 
-/// The table of a query that reads one and nothing else, with the name that its columns are qualified with.
-pub fn only_table(query: &Query) -> Option<(&ObjectName, &str)> {
+/// The tables that a query joins, with the names that its columns are qualified with. `None` if it reads anything else,
+/// or two tables have the same name.
+pub fn joined_tables(query: &Query) -> Option<Vec<(&ObjectName, &str)>> {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return None;
     };
-    let [TableWithJoins { relation, joins }] = select.from.as_slice() else {
-        return None;
-    };
-    let TableFactor::Table { name, alias, .. } = relation else {
-        return None;
-    };
-    let own = name.0.last()?.as_ident()?;
-    let alias = alias.as_ref().map_or(own, |alias| &alias.name);
-    joins.is_empty().then_some((name, alias.value.as_str()))
+    let mut tables: Vec<(&ObjectName, &str)> = Vec::new();
+    for table in &select.from {
+        let joined = table.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&table.relation).chain(joined) {
+            let TableFactor::Table { name, alias, .. } = factor else {
+                return None;
+            };
+            let own = name.0.last()?.as_ident()?;
+            let alias = alias.as_ref().map_or(own, |alias| &alias.name);
+            let alias = alias.value.as_str();
+            if tables.iter().any(|(_, known)| *known == alias) {
+                return None;
+            }
+            tables.push((name, alias));
+        }
+    }
+    (!tables.is_empty()).then_some(tables)
 }
 
-/// Adds the key of the only table to the list of a query; false if it has several.
-fn with_key(query: &mut Query) -> bool {
-    let Some((_, alias)) = only_table(query) else {
-        return false;
-    };
-    let names = [alias, CLUSTERED_KEY].map(|name| Ident::with_quote('`', name));
-    let SetExpr::Select(select) = query.body.as_mut() else {
-        return false;
-    };
-    let key = Expr::CompoundIdentifier(names.to_vec());
-    select.projection.push(SelectItem::UnnamedExpr(key));
-    true
+/// The name under which a view of several tables delivers the key `name` of the one that its query calls `alias`.
+pub fn key_of_joined(name: &str, alias: &str) -> String {
+    format!("{name} of {alias}")
 }
 
 /// The columns that may be read under the full name of a table.

@@ -27,7 +27,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::assigned::last_part;
-use crate::change::through_view::ChangedView;
+use crate::change::through_view::{ChangedView, no_deletes};
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
@@ -44,8 +44,10 @@ pub(crate) struct Reference {
     /// The table whose rows are changed: of a view, the one that it has the rows of. `None`: they cannot be changed.
     pub(crate) table: Option<Arc<Table>>,
     pub(crate) view: Option<Arc<View>>,
-    /// How the view is changed, if it can be.
+    /// How the view is changed, if it can be: of one that joins tables, as the one that is assigned.
     pub(crate) changed_view: Option<Arc<ChangedView>>,
+    /// The ways in which a view of several tables can be changed.
+    joined: Vec<Arc<ChangedView>>,
     database: String,
     /// The statement gives it a name of its own.
     has_alias: bool,
@@ -54,16 +56,49 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Error 1288 for a derived table, or a view that cannot be changed.
+    /// Error 1288 for a derived table, or a view that cannot be changed; 1395 for rows of several tables to delete.
     pub(crate) fn changeable(&self, verb: &str) -> Result<&Arc<Table>> {
         self.table
             .as_ref()
-            .ok_or_else(|| SqlError::non_updatable_table(&self.alias, verb))
+            .ok_or_else(|| match (self.joined.first(), verb) {
+                (Some(view), "DELETE") => no_deletes(&view.database, &view.name),
+                _ => SqlError::non_updatable_table(&self.alias, verb),
+            })
     }
 
     /// The expression that delivers the row's clustered key.
     pub(crate) fn key(&self) -> ast::Expr {
-        self.column(CLUSTERED_KEY)
+        let view = self.changed_view.as_ref();
+        self.column(view.map_or(CLUSTERED_KEY, |view| view.key.as_str()))
+    }
+
+    /// Whether it is a view that joins tables, of which one is changed.
+    pub(crate) fn joins(&self) -> bool {
+        self.changed_view.as_ref().is_some_and(|view| view.joins)
+    }
+
+    /// Takes a view of several tables for the first one of which a column is assigned.
+    fn choose_table(&mut self, assigned: &[ast::Assignment]) {
+        let chosen = assigned.iter().find_map(|assignment| {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return None;
+            };
+            let parts = name.0.iter().filter_map(|part| part.as_ident());
+            let parts: Vec<&str> = parts.map(|part| part.value.as_str()).collect();
+            let (column, table) = parts.split_last()?;
+            let is_own = match table {
+                [] => true,
+                [table] => *table == self.alias,
+                [database, table] => *database == self.database && *table == self.alias,
+                _ => false,
+            };
+            let mut joined = self.joined.iter().filter(|_| is_own);
+            joined.find(|view| view.has_column(column)).cloned()
+        });
+        if let Some(chosen) = chosen {
+            self.table = Some(Arc::clone(&chosen.table));
+            self.changed_view = Some(chosen);
+        }
     }
 
     /// The name of a column, which means that of no other table.
@@ -158,6 +193,11 @@ impl JoinedColumns {
 }
 
 impl References {
+    /// Whether a view that joins tables is changed.
+    pub(crate) fn joins_views(&self) -> bool {
+        self.0.iter().any(Reference::joins)
+    }
+
     /// An error if there is a view: plans that are kept know nothing of the privileges of its definer.
     pub(crate) fn check_no_views(&self) -> Result<()> {
         match self.0.iter().any(|reference| reference.view.is_some()) {
@@ -254,6 +294,15 @@ impl References {
 impl Session {
     /// Looks up the tables of a FROM. Errors 1146 and 1046.
     pub(crate) fn references_of(&self, tables: &[ast::TableWithJoins]) -> Result<References> {
+        self.references_to_assign(tables, &[])
+    }
+
+    /// As [`Self::references_of`], of a statement that assigns columns.
+    pub(crate) fn references_to_assign(
+        &self,
+        tables: &[ast::TableWithJoins],
+        assigned: &[ast::Assignment],
+    ) -> Result<References> {
         let mut references = References(Vec::new(), JoinedColumns::default());
         for table in tables {
             self.add_references(table, &mut references)?;
@@ -266,6 +315,7 @@ impl Session {
         for reference in &mut references.0 {
             let mut same = names.iter().filter(|name| **name == reference.alias);
             reference.shares_name = !reference.database.is_empty() && same.nth(1).is_some();
+            reference.choose_table(assigned);
         }
         Ok(references)
     }
@@ -288,10 +338,15 @@ impl Session {
                         is_virtual_database(&database) || self.is_system_table(&database, &table);
                     let names = self.table_names();
                     let view = names.view(&database, &table);
-                    let changed_view = view.as_ref().and_then(|view| {
-                        let changed = self.changed_view(view, "UPDATE");
-                        changed.ok().map(Arc::new)
-                    });
+                    let changed = view.as_ref().map(|view| self.changed_views(view, "UPDATE"));
+                    let mut joined: Vec<Arc<ChangedView>> = match changed {
+                        Some(Ok(changed)) => changed.into_iter().map(Arc::new).collect(),
+                        _ => Vec::new(),
+                    };
+                    let changed_view = match joined.len() {
+                        1 => joined.pop(),
+                        _ => None,
+                    };
                     references.0.push(Reference {
                         alias: alias
                             .as_ref()
@@ -303,6 +358,7 @@ impl Session {
                         },
                         view,
                         changed_view,
+                        joined,
                         database,
                         has_alias: alias.is_some(),
                         shares_name: false,
@@ -319,6 +375,7 @@ impl Session {
                     table: None,
                     view: None,
                     changed_view: None,
+                    joined: Vec::new(),
                     database: String::new(),
                     has_alias: true,
                     shares_name: false,
@@ -331,6 +388,7 @@ impl Session {
                     table: None,
                     view: None,
                     changed_view: None,
+                    joined: Vec::new(),
                     database: String::new(),
                     has_alias: true,
                     shares_name: false,
@@ -389,19 +447,23 @@ impl Session {
     }
 
     /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references. Error 1142 for
-    /// one that the session does not have the privilege for.
+    /// one that the session does not have the privilege for. `assigned`: what an UPDATE assigns.
     pub(crate) fn lock_for_change<T>(
         &mut self,
-        from: &[ast::TableWithJoins],
+        (from, assigned): (&[ast::TableWithJoins], &[ast::Assignment]),
         privilege: Privileges,
         choose: impl Fn(&References) -> Result<(T, Vec<usize>)>,
     ) -> Result<(References, T, ChangeSet)> {
+        let verb = match privilege == Privileges::DELETE {
+            true => "DELETE",
+            false => "UPDATE",
+        };
         for _ in 0..MAX_REPLANS {
-            let references = self.references_of(from)?;
+            let references = self.references_to_assign(from, assigned)?;
             let (chosen, targets) = choose(&references)?;
             let mut tables = Vec::new();
             for target in targets {
-                let table = references.0[target].changeable("UPDATE")?;
+                let table = references.0[target].changeable(verb)?;
                 let (database, name) = (&table.definition.database, &table.definition.name);
                 self.check_changeable(database)?;
                 self.check_may_change(&references.0[target], privilege)?;

@@ -51,7 +51,7 @@ impl Session {
         }
         let database = self.database.clone();
         let (references, targets, locked) =
-            self.lock_for_change(&delete.tables, Privileges::DELETE, |references| {
+            self.lock_for_change((&delete.tables, &[]), Privileges::DELETE, |references| {
                 let targets = targets_of(references, &delete, database.as_deref())?;
                 Ok((targets.clone(), targets))
             })?;

@@ -26,7 +26,7 @@ use crate::change::generated_columns::check_given_columns;
 use crate::change::on_duplicate::{source_column, take_source_columns};
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{OnDuplicate, OpenedTarget, TableWriter, WriteOptions, Written};
-use crate::change::through_view::{ChangedView, not_insertable};
+use crate::change::through_view::{ChangedView, no_deletes, not_insertable};
 use crate::definition::made_columns::column_type_of;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
@@ -235,8 +235,8 @@ impl Session {
         })
     }
 
-    /// The view of this name, if it is one, and rows can be inserted. Errors 1471, 1142, 1356, and 1235 for what is not
-    /// done through views.
+    /// The view of this name, if it is one, and rows can be inserted: of one that joins tables, into that of which the
+    /// statement names columns. Errors 1471, 1142, 1356, 1395 for a REPLACE, and 1235 for what is not done through views.
     fn view_to_insert_into(
         &self,
         (database, name): &QualifiedName,
@@ -245,13 +245,26 @@ impl Session {
         let Some(view) = self.table_names().view(database, name) else {
             return Ok(None);
         };
-        let changed = self.changed_view(&view, "INSERT");
+        let changed = self.changed_views(&view, "INSERT");
         let changed = changed.map_err(|error| match error.code {
             code if code == codes::NON_UPDATABLE_TABLE.number() => not_insertable(name),
             _ => error,
         })?;
-        let listed: Vec<String> = insert.columns.iter().map(last_part).collect();
+        let mut listed: Vec<String> = insert.columns.iter().map(last_part).collect();
+        listed.extend(insert.assignments.iter().filter_map(|assignment| {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return None;
+            };
+            Some(last_part(name))
+        }));
+        let has_listed = |changed: &ChangedView| listed.iter().any(|name| changed.has_column(name));
+        let chosen = changed.iter().position(has_listed).unwrap_or(0);
+        let changed = changed.into_iter().nth(chosen);
+        let changed = changed.ok_or_else(|| not_insertable(name))?;
         changed.insertable(&listed)?;
+        if changed.joins && insert.replace_into {
+            return Err(no_deletes(database, name));
+        }
         let privileges = match (insert.replace_into, &insert.on) {
             (true, _) => Privileges::INSERT | Privileges::DELETE,
             (false, Some(_)) => Privileges::INSERT | Privileges::UPDATE,
@@ -261,11 +274,6 @@ impl Session {
         if insert.returning.is_some() || insert.insert_alias.is_some() {
             return Err(SqlError::not_supported_yet(
                 "RETURNING and an alias of the new row in INSERT into a view",
-            ));
-        }
-        if insert.on.is_some() && !has_values(insert) {
-            return Err(SqlError::not_supported_yet(
-                "ON DUPLICATE KEY UPDATE behind a query in INSERT into a view",
             ));
         }
         Ok(Some(Arc::new(changed)))
@@ -760,14 +768,6 @@ fn refuse_unsupported(insert: &ast::Insert) -> Result<()> {
         return Ok(());
     };
     Err(SqlError::not_supported_yet(what))
-}
-
-/// Whether the statement has its rows itself: VALUES or SET.
-fn has_values(insert: &ast::Insert) -> bool {
-    insert
-        .source
-        .as_ref()
-        .is_none_or(|source| matches!(*source.body, ast::SetExpr::Values(_)))
 }
 
 /// Error 1054 for a column that is assigned by the name of another database. The parser compares the tables' names.

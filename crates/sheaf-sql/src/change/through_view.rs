@@ -13,11 +13,21 @@
 //!
 //! A view of a view has what its own query leaves of the other one. LOCAL asks for the condition of the view itself
 //! and for what the views below ask for; CASCADED asks for the conditions of all of them.
+//!
+//! A statement changes one table of a view that joins several: the one whose columns it names. The view delivers a key
+//! of each of them. Its rows cannot be deleted (1395).
+//!
+//! ```text
+//!   CREATE VIEW v AS SELECT t.a, u.b FROM t JOIN u ON t.id = u.t
+//!
+//!   UPDATE v SET b = 1       changes u, by the key "of u"        UPDATE v SET a = 1, b = 1       error 1393
+//! ```
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sheaf_frontend::bind::view::only_table;
+use sheaf_access::CLUSTERED_KEY;
+use sheaf_frontend::bind::view::{joined_tables, key_of_joined};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::view::{View, ViewCheck, ViewDefinition, ViewSecurity};
 use sheaf_table::{AccountName, Privileges, QualifiedName, Table};
@@ -43,8 +53,14 @@ pub(crate) struct ChangedView {
     pub(crate) table: Arc<Table>,
     /// What the table is called in the query that reads it.
     pub(crate) alias: String,
-    /// The view's columns, with their positions in the table; `None`: what is computed.
+    /// The view's columns, with their positions in the table; `None`: what is computed, or of another table.
     pub(crate) columns: Vec<(String, Option<usize>)>,
+    /// For each column, whether it is one of another table that the view joins.
+    of_others: Vec<bool>,
+    /// The view, or one below it, joins several tables.
+    pub(crate) joins: bool,
+    /// The column of the view that delivers the key of the table's row.
+    pub(crate) key: String,
     /// What new rows have to be.
     pub(crate) conditions: Vec<Condition>,
     /// All conditions of the view and of those below it.
@@ -63,17 +79,30 @@ pub(crate) struct Condition {
 }
 
 impl ChangedView {
-    /// The position in the table of a column of the view; `None` if it has no such column. Error 1348.
+    /// The position in the table of a column of the view; `None` if it has no such column. Error 1348 for one that is
+    /// computed, 1393 for one of another table.
     pub(crate) fn column(&self, name: &str) -> Result<Option<usize>> {
-        let mut columns = self.columns.iter();
-        match columns.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        let mut columns = self.columns.iter().zip(&self.of_others);
+        match columns.find(|((known, _), _)| known.eq_ignore_ascii_case(name)) {
             None => Ok(None),
-            Some((_, Some(position))) => Ok(Some(*position)),
-            Some((_, None)) => Err(SqlError::new(
+            Some(((_, Some(position)), _)) => Ok(Some(*position)),
+            Some(((_, None), true)) => Err(SqlError::new(
+                codes::VIEW_MULTIUPDATE,
+                format!(
+                    "Can not modify more than one base table through a join view '{}.{}'",
+                    self.database, self.name
+                ),
+            )),
+            Some(((_, None), false)) => Err(SqlError::new(
                 codes::NONUPDATEABLE_COLUMN,
                 format!("Column '{name}' is not updatable"),
             )),
         }
+    }
+
+    /// Whether a column of the view is one of the table.
+    pub(crate) fn has_column(&self, name: &str) -> bool {
+        matches!(self.column(name), Ok(Some(_)))
     }
 
     /// What ON DUPLICATE KEY UPDATE assigns, over the columns of the table. Errors 1348 and 1054 for a target; 1054 for
@@ -93,13 +122,18 @@ impl ChangedView {
                 *target = ast::ObjectName::from(vec![column]);
             }
             let value = over_table(&assignment.value, &self.table, position_of);
-            assignment.value = value.map_err(|wrong| match wrong {
-                NotOfTable::Name(name) if self.column(&name).is_ok() => {
-                    SqlError::bad_field(&name, "field list")
+            assignment.value = value.map_err(|wrong| {
+                let column = match &wrong {
+                    NotOfTable::Name(name) => self.column(name),
+                    NotOfTable::Query => Ok(None),
+                };
+                match (wrong, column) {
+                    (NotOfTable::Name(name), Ok(_)) => SqlError::bad_field(&name, "field list"),
+                    (_, Err(error)) if error.code == codes::VIEW_MULTIUPDATE.number() => error,
+                    _ => SqlError::not_supported_yet(
+                        "a subquery, or what a view computes, in ON DUPLICATE KEY UPDATE of a view",
+                    ),
                 }
-                NotOfTable::Name(_) | NotOfTable::Query => SqlError::not_supported_yet(
-                    "a subquery, or what a view computes, in ON DUPLICATE KEY UPDATE of a view",
-                ),
             })?;
         }
         Ok(assignments)
@@ -114,14 +148,27 @@ impl ChangedView {
         generated.is_none_or(|generated| shown.any(|position| position == Some(generated)))
     }
 
-    /// The positions of all columns. Error 1471 if rows cannot be inserted, 1348 if a column that gets values is
-    /// computed: one of those that are listed, or of all.
+    /// The positions of all columns of the table. Error 1471 if rows cannot be inserted, 1348 if a column that gets
+    /// values is computed: one of those that are listed, or of all. Where the view joins tables, errors 1393 for columns
+    /// of several of them, and 1394 without a list.
     pub(crate) fn insertable(&self, listed: &[String]) -> Result<Vec<usize>> {
         for name in listed {
             self.column(name)?;
         }
+        if self.joins && listed.is_empty() {
+            return Err(SqlError::new(
+                codes::VIEW_NO_INSERT_FIELD_LIST,
+                format!(
+                    "Can not insert into join view '{}.{}' without fields list",
+                    self.database, self.name
+                ),
+            ));
+        }
         let mut positions: Vec<usize> = Vec::with_capacity(self.columns.len());
-        for (name, position) in &self.columns {
+        for ((name, position), of_other) in self.columns.iter().zip(&self.of_others) {
+            if *of_other {
+                continue;
+            }
             if listed.is_empty() {
                 self.column(name)?;
             }
@@ -142,6 +189,14 @@ pub(crate) fn not_insertable(view: &str) -> SqlError {
     )
 }
 
+/// 1395.
+pub(crate) fn no_deletes(database: &str, view: &str) -> SqlError {
+    SqlError::new(
+        codes::VIEW_DELETE_MERGE_VIEW,
+        format!("Can not delete from join view '{database}.{view}'"),
+    )
+}
+
 /// 1369.
 pub(crate) fn check_failed(view: &str) -> SqlError {
     SqlError::new(
@@ -151,13 +206,12 @@ pub(crate) fn check_failed(view: &str) -> SqlError {
 }
 
 impl Session {
-    /// What a view is changed by. Error 1288 for one whose rows are not those of a table, 1235 for one of several
-    /// tables.
-    pub(crate) fn changed_view(&self, view: &View, verb: &str) -> Result<ChangedView> {
-        self.changed_view_at(view, verb, 0)
+    /// The ways in which a view is changed: one for each of its tables. Error 1288 if its rows are not those of tables.
+    pub(crate) fn changed_views(&self, view: &View, verb: &str) -> Result<Vec<ChangedView>> {
+        self.changed_views_at(view, verb, 0)
     }
 
-    fn changed_view_at(&self, view: &View, verb: &str, depth: usize) -> Result<ChangedView> {
+    fn changed_views_at(&self, view: &View, verb: &str, depth: usize) -> Result<Vec<ChangedView>> {
         let definition = &view.definition;
         let refused = || SqlError::non_updatable_table(&definition.name, verb);
         if !definition.is_updatable || depth == MAX_VIEWS {
@@ -167,97 +221,86 @@ impl Session {
         let Statement::Query(query) = parsed else {
             return Err(refused());
         };
-        let Some((name, alias)) = only_table(&query) else {
-            return Err(SqlError::not_supported_yet(format!(
-                "{verb} of a view of several tables"
-            )));
-        };
+        let tables = joined_tables(&query).ok_or_else(refused)?;
         let ast::SetExpr::Select(select) = query.body.as_ref() else {
             return Err(refused());
         };
-        let (database, table) = name_of(name)?.resolve(Some(&definition.database))?;
+        let mut joined = Vec::with_capacity(tables.len());
+        for (name, alias) in tables {
+            let name = name_of(name)?.resolve(Some(&definition.database))?;
+            joined.push(self.table_below(name, alias, (verb, depth))?);
+        }
         let reader = match definition.security {
-            ViewSecurity::Definer => Some(definition.definer.clone()),
+            ViewSecurity::Definer => Some(&definition.definer),
             ViewSecurity::Invoker => None,
         };
-        let mut needs = vec![(reader, (database.clone(), table.clone()))];
-        let catalog = self.engine.catalog();
-        let (table, inner, below) = match catalog.view(&database, &table) {
-            Some(below) => {
-                let below = self.changed_view_at(&below, verb, depth + 1)?;
-                needs.extend(below.needs.iter().cloned());
-                (Arc::clone(&below.table), below.columns.clone(), Some(below))
+        let mut changed = Vec::new();
+        for (number, below) in joined.iter().enumerate() {
+            for table in &below.tables {
+                let mut table = table.clone();
+                table.needs.insert(0, (reader.cloned(), below.name.clone()));
+                if joined.len() > 1 {
+                    table.joins = true;
+                    table.key = key_of_joined(&table.key, &below.alias);
+                }
+                let query = (select.as_ref(), joined.as_slice());
+                changed.push(seen_through(table, definition, query, number));
             }
+        }
+        Ok(changed)
+    }
+
+    /// What the query of a view calls `alias`.
+    fn table_below(
+        &self,
+        (database, table): QualifiedName,
+        alias: &str,
+        (verb, depth): (&str, usize),
+    ) -> Result<TableBelow> {
+        let name = (database.clone(), table.clone());
+        let tables = match self.engine.catalog().view(&database, &table) {
+            Some(below) => self.changed_views_at(&below, verb, depth + 1)?,
             None => {
                 let names = self.table_names().of_all_sessions();
-                let table = names.table(&database, &table)?;
-                let columns = table.definition.columns.iter().enumerate();
+                let opened = names.table(&database, &table)?;
+                let columns = opened.definition.columns.iter().enumerate();
                 let columns = columns.filter(|(_, column)| !column.hidden);
                 let columns = columns.map(|(at, column)| (column.name.clone(), Some(at)));
-                let columns = columns.collect();
-                (table, columns, None)
+                let columns: Vec<_> = columns.collect();
+                vec![ChangedView {
+                    database,
+                    name: table,
+                    alias: alias.to_string(),
+                    of_others: vec![false; columns.len()],
+                    columns,
+                    table: opened,
+                    joins: false,
+                    key: CLUSTERED_KEY.to_string(),
+                    conditions: Vec::new(),
+                    all_conditions: Vec::new(),
+                    needs: Vec::new(),
+                }]
             }
         };
-        let position_of = |name: &str| {
-            let mut inner = inner.iter();
-            let found = inner.find(|(known, _)| known.eq_ignore_ascii_case(name));
-            found.and_then(|(_, position)| *position)
-        };
-        let items = select.projection.iter().map(|item| match item {
-            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-                column_name(expr).and_then(|name| position_of(&name))
-            }
-            _ => None,
-        });
-        let names = definition.columns.iter().map(|column| column.name.clone());
-        let columns: Vec<(String, Option<usize>)> = names.zip(items).collect();
-        let full_name = format!("{}.{}", definition.database, definition.name);
-        let own = select.selection.as_ref().map(|condition| Condition {
-            view: full_name.clone(),
-            expression: over_table(condition, &table, position_of).ok(),
-        });
-        let all_conditions: Vec<Condition> = own
-            .iter()
-            .chain(below.iter().flat_map(|below| &below.all_conditions))
-            .cloned()
-            .collect();
-        let asked_below = below.iter().flat_map(|below| &below.conditions);
-        let conditions: Vec<&Condition> = match definition.check {
-            ViewCheck::None => asked_below.collect(),
-            ViewCheck::Local => own.iter().chain(asked_below).collect(),
-            ViewCheck::Cascaded => all_conditions.iter().collect(),
-        };
-        // The view that the statement names is told, whichever asks.
-        let conditions = conditions.into_iter().map(|condition| Condition {
-            view: full_name.clone(),
-            expression: condition.expression.clone(),
-        });
-        let conditions = conditions.collect();
-        let alias = below.map_or_else(|| alias.to_string(), |below| below.alias);
-        Ok(ChangedView {
-            alias,
-            database: definition.database.clone(),
-            name: definition.name.clone(),
-            table,
-            columns,
-            conditions,
-            all_conditions,
-            needs,
+        Ok(TableBelow {
+            alias: alias.to_string(),
+            name,
+            tables,
         })
     }
 
-    /// Whether a view has a column that can be changed. Of one of several tables nothing is known yet.
+    /// Whether a view has a column that can be changed.
     pub(crate) fn has_changeable_columns(&self, definition: &ViewDefinition) -> bool {
         let view = self
             .engine
             .catalog()
             .view(&definition.database, &definition.name);
-        let changed = view.map(|view| self.changed_view(&view, "UPDATE"));
+        let changed = view.map(|view| self.changed_views(&view, "UPDATE"));
         match changed {
-            Some(Ok(changed)) => changed
-                .columns
-                .iter()
-                .any(|(_, position)| position.is_some()),
+            Some(Ok(changed)) => {
+                let mut columns = changed.iter().flat_map(|changed| &changed.columns);
+                columns.any(|(_, position)| position.is_some())
+            }
             _ => definition.is_updatable,
         }
     }
@@ -284,6 +327,117 @@ impl Session {
             })?;
         }
         Ok(())
+    }
+}
+
+/// A table in the FROM of a view, or a view.
+struct TableBelow {
+    alias: String,
+    name: QualifiedName,
+    /// The ways in which it is changed.
+    tables: Vec<ChangedView>,
+}
+
+impl TableBelow {
+    /// Whether it has a column of this name.
+    fn has_column(&self, name: &str) -> bool {
+        let mut columns = self.tables.iter().flat_map(|table| &table.columns);
+        columns.any(|(known, _)| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// How a view is changed: as what its table with this `number` is changed, by the names of the view.
+fn seen_through(
+    below: ChangedView,
+    definition: &ViewDefinition,
+    (select, joined): (&ast::Select, &[TableBelow]),
+    number: usize,
+) -> ChangedView {
+    // The table that a name is a column of. A name that joins make of two columns is none of either.
+    let table_of = |expr: &ast::Expr| {
+        let qualifier = table_name(expr);
+        let name = column_name(expr)?;
+        let mut having = (0..joined.len()).filter(|table| {
+            let table = &joined[*table];
+            qualifier.as_ref().is_none_or(|alias| *alias == table.alias) && table.has_column(&name)
+        });
+        having.next().filter(|_| having.next().is_none())
+    };
+    let inner = &below.columns;
+    let position_of = |name: &str| {
+        let mut inner = inner.iter();
+        let found = inner.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.and_then(|(_, position)| *position)
+    };
+    let items = select.projection.iter().map(|item| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            let (table, name) = (table_of(expr)?, column_name(expr)?);
+            Some((table, name))
+        }
+        _ => None,
+    });
+    let items: Vec<Option<(usize, String)>> = items.collect();
+    let own_position = |item: &Option<(usize, String)>| match item {
+        Some((table, name)) if *table == number => position_of(name),
+        _ => None,
+    };
+    let is_of_other = |item: &Option<(usize, String)>| match item {
+        Some((table, name)) => {
+            own_position(item).is_none()
+                && joined[*table].tables.iter().any(|table| table.has_column(name))
+        }
+        None => false,
+    };
+    let names = definition.columns.iter().map(|column| column.name.clone());
+    let columns = names.zip(items.iter().map(own_position)).collect();
+    let of_others = items.iter().map(is_of_other).collect();
+    let full_name = format!("{}.{}", definition.database, definition.name);
+    // What joins ask for is about rows of several tables.
+    let is_only = joined.len() == 1;
+    let condition = |condition: &ast::Expr| over_table(condition, &below.table, position_of).ok();
+    let own = match (&select.selection, is_only) {
+        (Some(selection), true) => Some(condition(selection)),
+        (None, true) => None,
+        (_, false) => Some(None),
+    };
+    let own = own.map(|expression| Condition {
+        view: full_name.clone(),
+        expression,
+    });
+    let mut all_conditions: Vec<Condition> = own.clone().into_iter().collect();
+    all_conditions.extend(below.all_conditions.iter().cloned());
+    let asked_below = below.conditions.iter();
+    let conditions: Vec<&Condition> = match definition.check {
+        ViewCheck::None => asked_below.collect(),
+        ViewCheck::Local => own.iter().chain(asked_below).collect(),
+        ViewCheck::Cascaded => all_conditions.iter().collect(),
+    };
+    // The view that the statement names is told, whichever asks.
+    let conditions = conditions.into_iter().map(|condition| Condition {
+        view: full_name.clone(),
+        expression: condition.expression.clone(),
+    });
+    let conditions = conditions.collect();
+    ChangedView {
+        conditions,
+        database: definition.database.clone(),
+        name: definition.name.clone(),
+        columns,
+        of_others,
+        all_conditions,
+        ..below
+    }
+}
+
+/// What a column's name is qualified with.
+fn table_name(expr: &ast::Expr) -> Option<String> {
+    match expr {
+        ast::Expr::CompoundIdentifier(parts) => {
+            let table = parts.len().checked_sub(2)?;
+            Some(parts[table].value.clone())
+        }
+        ast::Expr::Nested(inner) => table_name(inner),
+        _ => None,
     }
 }
 

@@ -79,17 +79,22 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Parsed { ast: update, text } = update;
-        check_clauses(&update)?;
+        check_clauses(&update, is_single(&update.tables))?;
         // Otherwise what it changes has to be known first.
         if !self.temporary.has_any() {
             self.check_writable(false)?;
         }
         let (references, assignments, locked) =
-            self.lock_for_change(&update.tables, Privileges::UPDATE, |references| {
-                let assignments = resolve(references, &update.assignments)?;
-                let targets = assignments.iter().map(|a| a.reference).collect();
-                Ok((assignments, targets))
-            })?;
+            self.lock_for_change(
+                (&update.tables, &update.assignments),
+                Privileges::UPDATE,
+                |references| {
+                    check_clauses(&update, is_of_one(&update, references))?;
+                    let assignments = resolve(references, &update.assignments)?;
+                    let targets = assignments.iter().map(|a| a.reference).collect();
+                    Ok((assignments, targets))
+                },
+            )?;
         let parsed = Parsed::new(&update, text);
         let outcome = match self.check_assigned(&references, (&update.assignments, &assignments)) {
             Ok(()) => self.update_locked(parsed, (&references, &locked), assignments),
@@ -153,7 +158,7 @@ impl Session {
         (references, locked): (&References, &ChangeSet),
         assignments: Vec<Assignment>,
     ) -> Result<Updated> {
-        let single = is_single(&update.ast.tables);
+        let single = is_of_one(update.ast, references);
         let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
         let planned = self.update_query(update.ast, references, assignments)?;
         let UpdateQuery {
@@ -192,7 +197,7 @@ impl Session {
         references: &References,
         assignments: Vec<Assignment>,
     ) -> Result<UpdateQuery> {
-        let (assignments, later) = match is_single(&update.tables) {
+        let (assignments, later) = match is_of_one(update, references) {
             true => left_to_right(references, assignments)?,
             false => (assignments, LaterValues::default()),
         };
@@ -227,7 +232,7 @@ impl Session {
     /// What an UPDATE changes, without what computes and checks new rows, and the query that finds it. An error if rows
     /// get values that the query does not deliver.
     pub(crate) fn update_to_find(&self, update: &Update) -> Result<(Vec<Target>, Box<ast::Query>)> {
-        check_clauses(update)?;
+        check_clauses(update, is_single(&update.tables))?;
         let references = self.references_of(&update.tables)?;
         references.check_no_views()?;
         let assignments = resolve(&references, &update.assignments)?;
@@ -264,8 +269,9 @@ impl Session {
         &mut self,
         update: Parsed<'_, &Update>,
     ) -> Result<(PlannedQuery, Vec<String>)> {
-        let references = self.references_of(&update.ast.tables)?;
-        let assignments = resolve(&references, &update.ast.assignments)?;
+        let assigned = update.ast.assignments.as_slice();
+        let references = self.references_to_assign(&update.ast.tables, assigned)?;
+        let assignments = resolve(&references, assigned)?;
         // What may not be done is not explained.
         for assignment in &assignments {
             let changed = &references.0[assignment.reference];
@@ -403,9 +409,14 @@ pub(crate) fn is_single(tables: &[ast::TableWithJoins]) -> bool {
     matches!(tables, [table] if table.joins.is_empty())
 }
 
+/// Whether the rows are those of one table, and assignments are made from left to right.
+fn is_of_one(update: &Update, references: &References) -> bool {
+    is_single(&update.tables) && !references.joins_views()
+}
+
 /// Errors 1221 where several tables have an order or a limit.
-fn check_clauses(update: &Update) -> Result<()> {
-    if is_single(&update.tables) {
+fn check_clauses(update: &Update, is_single: bool) -> Result<()> {
+    if is_single {
         return Ok(());
     }
     if !update.order_by.is_empty() {
