@@ -2,6 +2,7 @@
 //!
 //! The block may be one around the query in which the aggregate stands. The same aggregate twice is one column.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion_common::ScalarValue;
@@ -10,6 +11,7 @@ use sheaf_algebra::scalar::typing::AggregateCall;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
+use sqlparser::ast::Expr;
 
 use super::aggregate_operands::is_name;
 use super::arguments::{Arguments, invalid_group_function, wrong_argument_count};
@@ -17,7 +19,8 @@ use super::block::Clause;
 use super::session::group_concat_limit;
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::error::SqlError;
-use crate::syntax::{is_position, number_digits};
+use crate::syntax::{aggregate_name, is_position, number_digits};
+use crate::walk::walk_outside_queries;
 
 impl Binder<'_> {
     /// An aggregate of the block's groups, or of those of a query around.
@@ -39,6 +42,13 @@ impl Binder<'_> {
         }
         if name == "grouping" {
             return self.grouping(arguments);
+        }
+        // Of what a group is, there is one value.
+        if name == "any_value"
+            && let [value] = arguments.values.as_slice()
+            && has_aggregate(value)
+        {
+            return self.value(value);
         }
         let in_window = block.in_window;
         let pending = block.pending_in_aggregates.len();
@@ -316,4 +326,19 @@ impl Binder<'_> {
         self.block()?.aggregates.push((id, aggregate));
         Ok(Scalar::column(id, field))
     }
+}
+
+/// Whether an aggregate is part of an expression, outside of its subqueries.
+fn has_aggregate(expression: &Expr) -> bool {
+    let mut is_found = false;
+    walk_outside_queries(&mut expression.clone(), &mut |expression| {
+        if let Expr::Function(function) = expression
+            && function.over.is_none()
+        {
+            let name = function.name.to_string().to_lowercase();
+            is_found |= aggregate_name(name.trim_matches('`')).is_some();
+        }
+        ControlFlow::Continue(())
+    });
+    is_found
 }
