@@ -1,16 +1,17 @@
 //! Regular expressions: REGEXP / RLIKE, REGEXP_LIKE, REGEXP_REPLACE, REGEXP_SUBSTR and REGEXP_INSTR.
 //!
-//! A match looks at case unless the collation does not. Patterns are those of the `regex` crate, which has no
-//! look-around and no back-references: such a pattern is error 3685. In return a match takes linear time. A call looks
-//! whether it shall stop between two matches, and on the way through a long text (`search.rs`). Patterns that many
-//! calls have are compiled once (`shared.rs`).
+//! A match looks at case unless the collation does not. Patterns are those of ICU, MySQL's library. Most are searched by
+//! the automata of the `regex` crate, in linear time (`search.rs`); what these do not know, such as look-around and
+//! back-references, with backtracking (`backtrack/`). A call looks whether it shall stop between two matches, and on the
+//! way through a long text.
 
+mod backtrack;
+mod pattern;
 mod replacement;
 mod search;
 mod shared;
 mod threads;
 
-use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,8 +21,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
+use pattern::Pattern;
 use replacement::Replacement;
-use search::{Modes, Pattern};
+use search::Modes;
 use sheaf_types::error::codes;
 
 use super::limits::{TextWriter, Turns};
@@ -79,6 +81,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 return Ok(None);
             };
             let found = nth_match(&pattern, text, (start, occurrence), &turns);
+            pattern.check()?;
             Ok(found.map(|found| &text[found]))
         });
         let found = found.collect::<Result<Vec<_>>>()?;
@@ -231,6 +234,10 @@ fn regexp_replace(call: &Call<'_>) -> Result<ArrayRef> {
             true => None,
             false => Some(nth_match(&pattern, text, (start, occurrence), &turns)),
         };
+        if let Err(error) = pattern.check() {
+            wrong.set(Some(error.into()));
+            return None;
+        }
         let places = match only {
             // Nothing is replaced in an empty text, even where an empty match is found.
             _ if text.is_empty() => return Some(()),
@@ -288,6 +295,7 @@ fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
         };
         // What lies before is not there for `^`.
         let found = nth_match(&pattern, &text[start..], (0, occurrence), &turns);
+        pattern.check()?;
         let byte = found.map(|found| match is_behind {
             true => start + found.end,
             false => start + found.start,
@@ -347,36 +355,7 @@ fn replace(
         }
     }
     out.push_str(&text[done..]);
-    Ok(())
-}
-
-/// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
-const CLASSES: [(&str, &str); 11] = [
-    ("[:alpha:]", r"\p{Alphabetic}"),
-    ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
-    ("[:digit:]", r"\p{Nd}"),
-    ("[:lower:]", r"\p{Lowercase}"),
-    ("[:upper:]", r"\p{Uppercase}"),
-    ("[:space:]", r"\s"),
-    ("[:blank:]", r"\p{Zs}\t"),
-    ("[:cntrl:]", r"\p{Cc}"),
-    ("[:punct:]", r"\p{P}$+<=>^`|~"),
-    ("[:word:]", r"\w"),
-    ("[:^alpha:]", r"\P{Alphabetic}"),
-];
-
-/// The two ends of a word, as MariaDB and MySQL 5.7 write them.
-const ENDS_OF_WORDS: [(&str, &str); 2] = [("[[:<:]]", r"\b{start}"), ("[[:>:]]", r"\b{end}")];
-
-fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
-    if !pattern.contains("[:") {
-        return Cow::Borrowed(pattern);
-    }
-    let named = ENDS_OF_WORDS.iter().chain(&CLASSES);
-    let replaced = named.fold(pattern.to_string(), |pattern, (name, class)| {
-        pattern.replace(name, class)
-    });
-    Cow::Owned(replaced)
+    pattern.check()
 }
 
 /// The patterns of a call. Those that are compiled are kept for other rows, as far as they are not too large.
@@ -456,15 +435,9 @@ impl Patterns {
                 _ => return Err(EvaluationError::wrong_arguments(self.name).into()),
             }
         }
-        let make = || Pattern::new(&with_unicode_classes(pattern), modes);
+        let make = || Pattern::new(pattern, modes);
         let (compiled, bytes) = sheaf_memory::kept_by(make);
-        let compiled = compiled.map_err(|error| {
-            EvaluationError::new(
-                codes::REGEXP_ILLEGAL_ARGUMENT,
-                format!("Illegal argument to a regular expression: {error}"),
-            )
-        })?;
-        let compiled = Rc::new(compiled);
+        let compiled = Rc::new(compiled?);
         let bytes = bytes.saturating_mul(GROWTH);
         let mut kept = self.kept.borrow_mut();
         if kept.bytes.saturating_add(bytes) > MAX_KEPT_BYTES {
@@ -489,34 +462,13 @@ fn regexp_like(call: &Call<'_>) -> Result<ArrayRef> {
         if turns.is_over_now() {
             return Ok(None);
         }
-        let found = patterns.of_row(row)?.zip(values.get(row));
-        Ok(found.map(|(pattern, text)| pattern.is_match(text, &turns)))
+        let Some((pattern, text)) = patterns.of_row(row)?.zip(values.get(row)) else {
+            return Ok(None);
+        };
+        let is_match = pattern.is_match(text, &turns);
+        pattern.check()?;
+        Ok(Some(is_match))
     };
     let found = (0..call.rows()).map(is_match);
     Ok(Arc::new(found.collect::<Result<BooleanArray>>()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use regex::Regex;
-
-    use super::*;
-
-    #[test]
-    fn posix_classes_know_letters_beyond_ascii() {
-        for (text, pattern, expected) in [
-            ("ä", "^[[:alpha:]]$", true),
-            ("é7", "^[[:alnum:]_]+$", true),
-            ("Ä", "^[[:lower:]]$", false),
-            ("$", "[[:punct:]]", true),
-            ("1", "[^[:digit:]]", false),
-            ("ein Wört da", "[[:<:]]wört[[:>:]]", false),
-            ("ein Wört da", "[[:<:]]Wört[[:>:]]", true),
-            ("Wörter", "[[:<:]]Wört[[:>:]]", false),
-            ("Vorwört", "[[:<:]]wört", false),
-        ] {
-            let regex = Regex::new(&with_unicode_classes(pattern)).expect(pattern);
-            assert_eq!(regex.is_match(text), expected, "{text} {pattern}");
-        }
-    }
 }

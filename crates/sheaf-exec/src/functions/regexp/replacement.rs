@@ -13,7 +13,8 @@ use std::str::Chars;
 use sheaf_types::error::codes;
 
 use super::out_of_bounds;
-use super::search::{Groups, Pattern};
+use super::pattern::Pattern;
+use super::search::Groups;
 use crate::functions::EvaluationError;
 use crate::functions::limits::TextWriter;
 
@@ -89,12 +90,9 @@ fn group(rest: &mut Chars<'_>, pattern: &Pattern) -> Result<usize, EvaluationErr
     if let Some(name) = next.strip_prefix('{') {
         let (name, behind) = name.split_once('}').ok_or_else(wrong_name)?;
         *rest = behind.chars();
-        let mut names = pattern.regex.capture_names();
-        return names
-            .position(|group| group == Some(name))
-            .ok_or_else(wrong_name);
+        return pattern.group_named(name).ok_or_else(wrong_name);
     }
-    let groups = pattern.regex.captures_len() - 1;
+    let groups = pattern.group_count();
     let mut group = None;
     for digit in next.bytes().take_while(u8::is_ascii_digit) {
         let longer = group.unwrap_or(0) * 10 + usize::from(digit - b'0');

@@ -50,9 +50,9 @@ pub(super) struct Modes {
     pub dot_all: bool,
 }
 
-/// A compiled pattern. It belongs to one call of a kernel, but for what the `regex` crate has made of it.
-pub(super) struct Pattern {
-    pub regex: Arc<Regex>,
+/// A pattern that automata know. It belongs to one call of a kernel.
+pub(super) struct Linear {
+    pub regex: Regex,
     text: String,
     modes: Modes,
     /// Whether it may have a `$` that is the end of the text. It is also the place in front of a last line feed, as in
@@ -90,27 +90,15 @@ impl Groups<'_> {
     }
 }
 
-impl Pattern {
-    pub(super) fn new(text: &str, modes: Modes) -> Result<Pattern, regex::Error> {
-        let regex = match shared::find(text, modes) {
-            Some(known) => known,
-            None => {
-                let make = || {
-                    regex::RegexBuilder::new(text)
-                        .case_insensitive(modes.insensitive)
-                        .multi_line(modes.lines)
-                        .dot_matches_new_line(modes.dot_all)
-                        .size_limit(MAX_PATTERN_BYTES)
-                        .build()
-                        .map(Arc::new)
-                };
-                let (made, bytes) = sheaf_memory::kept_by(make);
-                let made = made?;
-                shared::keep(text, modes, (&made, bytes));
-                made
-            }
-        };
-        Ok(Pattern {
+impl Linear {
+    pub(super) fn new(text: &str, modes: Modes) -> Result<Linear, regex::Error> {
+        let regex = regex::RegexBuilder::new(text)
+            .case_insensitive(modes.insensitive)
+            .multi_line(modes.lines)
+            .dot_matches_new_line(modes.dot_all)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build()?;
+        Ok(Linear {
             regex,
             text: text.to_string(),
             modes,
@@ -377,7 +365,7 @@ mod tests {
 
     /// Matches and their groups, by all automata.
     fn by_all(pattern: &str, text: &str) -> [Vec<Vec<Option<Range<usize>>>>; 3] {
-        let pattern = Pattern::new(pattern, MODES).unwrap();
+        let pattern = Linear::new(pattern, MODES).unwrap();
         let mut steps = pattern.steps().unwrap();
         let cancel = CancelFlag::new();
         let turns = Turns::new(&cancel);
@@ -485,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_long_search_stops() {
-        let pattern = Pattern::new("[ab]b", MODES).unwrap();
+        let pattern = Linear::new("[ab]b", MODES).unwrap();
         let text = "a".repeat(32 << 20) + "b";
         let found = pattern.find(&text, 0, &Turns::new(&CancelFlag::new()));
         assert_eq!(found.map(|found| found.end), Some(text.len()));
@@ -528,13 +516,13 @@ mod tests {
             (r"\b(.{1,60}x){60}y", &short),
             (r"\b(.{1,60}x){60}y", &with_accents),
         ] {
-            let pattern = Pattern::new(pattern, MODES).unwrap();
+            let pattern = Linear::new(pattern, MODES).unwrap();
             let took = stopped_after(|turns| {
                 pattern.find(text, 0, turns);
             });
             assert!(took < SOON, "{took:?}");
         }
-        let pattern = Pattern::new("((.{1,9}x?){9})+$", MODES).unwrap();
+        let pattern = Linear::new("((.{1,9}x?){9})+$", MODES).unwrap();
         let took = stopped_after(|turns| {
             pattern.groups(&long, &(0..long.len()), turns);
         });
@@ -544,7 +532,7 @@ mod tests {
     /// In one go and in steps.
     #[test]
     fn groups_are_the_same_in_long_texts() {
-        let pattern = Pattern::new(r"\b(?P<first>\w)(\w*) (\d)?", MODES).unwrap();
+        let pattern = Linear::new(r"\b(?P<first>\w)(\w*) (\d)?", MODES).unwrap();
         let turns_of = CancelFlag::new();
         let turns = Turns::new(&turns_of);
         let short = "Ärger 7 ";

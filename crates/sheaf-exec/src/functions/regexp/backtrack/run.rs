@@ -1,0 +1,320 @@
+//! Follows the instructions of a pattern through a text.
+//!
+//! Where there are two ways, the second one is remembered on a stack, and so is what a place of a group was before it
+//! was changed. What fails goes back to the last of them. What is looked for alone (`(?=x)`, `(?>x)`) is a search of its
+//! own: when it ends, its ways are forgotten, and its places stay remembered.
+
+use std::ops::Range;
+
+use super::classes::{ends_line, is_of_word};
+use super::parse::Assertion;
+use super::program::{Instruction, Program};
+use crate::functions::limits::Turns;
+
+/// The most steps of a search.
+const MAX_STEPS: u64 = 20_000_000;
+/// The most that a search remembers.
+const MAX_REMEMBERED: usize = 400_000;
+/// Steps between two looks at whether to go on.
+const STRETCH_STEPS: u64 = 4096;
+/// A place that is not known (yet). No text is as long.
+const NOWHERE: usize = usize::MAX;
+
+/// Why a search has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::functions::regexp) enum Stopped {
+    /// It was told to stop.
+    Told,
+    /// It took too many steps.
+    Steps,
+    /// It remembered too much.
+    Stack,
+}
+
+/// What is done when a way fails.
+enum Memory {
+    /// Another way: its instruction and place.
+    Way(usize, usize),
+    /// The place of a group.
+    Slot(usize, usize),
+    Mark(usize, usize),
+}
+
+struct Search<'a, 't> {
+    program: &'a Program,
+    text: &'a str,
+    /// Where the search began.
+    start: usize,
+    slots: Vec<usize>,
+    marks: Vec<usize>,
+    memory: Vec<Memory>,
+    steps: u64,
+    turns: &'a Turns<'t>,
+}
+
+/// The first match at or behind a byte of the text.
+pub(super) fn find(
+    program: &Program,
+    text: &str,
+    at: usize,
+    turns: &Turns<'_>,
+) -> Result<Option<Vec<Option<Range<usize>>>>, Stopped> {
+    let mut search = Search {
+        program,
+        text,
+        start: at,
+        slots: Vec::new(),
+        marks: vec![NOWHERE; program.marks],
+        memory: Vec::new(),
+        steps: 0,
+        turns,
+    };
+    let starts = text[at..].char_indices().map(|(place, _)| at + place);
+    for start in starts.chain([text.len()]) {
+        if program.is_anchored && start > 0 {
+            break;
+        }
+        search.slots.clear();
+        search.slots.resize(program.slots, NOWHERE);
+        search.memory.clear();
+        if let Some(end) = search.run(0, start, None)? {
+            search.slots[0] = start;
+            search.slots[1] = end;
+            let group = |ends: &[usize]| match ends {
+                [start, end] if *start != NOWHERE && *end != NOWHERE && start <= end => {
+                    Some(*start..*end)
+                }
+                _ => None,
+            };
+            let places = &search.slots[..2 * program.groups];
+            return Ok(Some(places.chunks(2).map(group).collect()));
+        }
+    }
+    Ok(None)
+}
+
+impl Search<'_, '_> {
+    /// Where what begins with an instruction ends; `target`: it has to end there.
+    fn run(
+        &mut self,
+        first: usize,
+        at: usize,
+        target: Option<usize>,
+    ) -> Result<Option<usize>, Stopped> {
+        let (program, base) = (self.program, self.memory.len());
+        let (mut instruction, mut at) = (first, at);
+        loop {
+            self.count()?;
+            let next = match &program.instructions[instruction] {
+                Instruction::Char(wanted) => {
+                    let found = self.character(at).filter(|found| found == wanted);
+                    found.map(|found| (instruction + 1, at + found.len_utf8()))
+                }
+                Instruction::Set(set) => {
+                    let found = self.character(at);
+                    let found = found.filter(|found| program.sets[*set].has(*found));
+                    found.map(|found| (instruction + 1, at + found.len_utf8()))
+                }
+                Instruction::Any { ends_lines } => {
+                    let found = self.character(at);
+                    let found = found.filter(|found| *ends_lines || !ends_line(*found));
+                    found.map(|found| (instruction + 1, at + found.len_utf8()))
+                }
+                Instruction::Assert(assertion) => {
+                    self.holds(*assertion, at).then_some((instruction + 1, at))
+                }
+                Instruction::Open(group) => {
+                    self.set_place(2 * program.groups + group, at)?;
+                    Some((instruction + 1, at))
+                }
+                Instruction::Close(group) => {
+                    let begun = self.slots[2 * program.groups + group];
+                    self.set_place(2 * group, begun)?;
+                    self.set_place(2 * group + 1, at)?;
+                    Some((instruction + 1, at))
+                }
+                Instruction::Split(one, other) => {
+                    let (one, other) = (*one, *other);
+                    self.remember(Memory::Way(other, at))?;
+                    Some((one, at))
+                }
+                Instruction::Jump(to) => Some((*to, at)),
+                Instruction::Mark(mark) => {
+                    let mark = *mark;
+                    self.remember(Memory::Mark(mark, self.marks[mark]))?;
+                    self.marks[mark] = at;
+                    Some((instruction + 1, at))
+                }
+                // An empty turn is the last one.
+                Instruction::Progress(mark) => match self.marks[*mark] == at {
+                    true => Some((instruction + 2, at)),
+                    false => Some((instruction + 1, at)),
+                },
+                Instruction::BackReference { group, in_any_case } => self
+                    .taken_again(*group, *in_any_case, at)
+                    .map(|end| (instruction + 1, end)),
+                Instruction::Atomic { end } => {
+                    let end = *end;
+                    self.run(instruction + 1, at, None)?.map(|at| (end, at))
+                }
+                Instruction::Look {
+                    end,
+                    is_negated,
+                    behind,
+                } => {
+                    let (end, is_negated, behind) = (*end, *is_negated, *behind);
+                    let before = self.memory.len();
+                    let found = self.looks(instruction + 1, at, behind)?;
+                    if found && is_negated {
+                        self.forget(before);
+                    }
+                    (found != is_negated).then_some((end, at))
+                }
+                Instruction::Done => match target {
+                    Some(target) if target != at => None,
+                    _ => {
+                        self.keep_places(base);
+                        return Ok(Some(at));
+                    }
+                },
+            };
+            match next.or_else(|| self.other_way(base)) {
+                Some(next) => (instruction, at) = next,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn count(&mut self) -> Result<(), Stopped> {
+        self.steps += 1;
+        match self.steps {
+            steps if steps > MAX_STEPS => Err(Stopped::Steps),
+            steps if steps.is_multiple_of(STRETCH_STEPS) && self.turns.is_over_now() => {
+                Err(Stopped::Told)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn remember(&mut self, memory: Memory) -> Result<(), Stopped> {
+        if self.memory.len() >= MAX_REMEMBERED {
+            return Err(Stopped::Stack);
+        }
+        self.memory.push(memory);
+        Ok(())
+    }
+
+    fn set_place(&mut self, slot: usize, at: usize) -> Result<(), Stopped> {
+        self.remember(Memory::Slot(slot, self.slots[slot]))?;
+        self.slots[slot] = at;
+        Ok(())
+    }
+
+    /// The last way that is remembered behind `base`.
+    fn other_way(&mut self, base: usize) -> Option<(usize, usize)> {
+        while self.memory.len() > base {
+            match self.memory.pop()? {
+                Memory::Way(instruction, at) => return Some((instruction, at)),
+                Memory::Slot(slot, place) => self.slots[slot] = place,
+                Memory::Mark(mark, place) => self.marks[mark] = place,
+            }
+        }
+        None
+    }
+
+    /// Forgets the ways behind `base`, but not what places were before.
+    fn keep_places(&mut self, base: usize) {
+        let mut kept = base;
+        for at in base..self.memory.len() {
+            if !matches!(self.memory[at], Memory::Way(..)) {
+                self.memory.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.memory.truncate(kept);
+    }
+
+    /// Makes all places what they were before what is remembered behind `base`.
+    fn forget(&mut self, base: usize) {
+        while self.other_way(base).is_some() {}
+    }
+
+    /// Whether what begins with an instruction stands here; `behind`: whether it ends here.
+    fn looks(
+        &mut self,
+        first: usize,
+        at: usize,
+        behind: Option<(usize, usize)>,
+    ) -> Result<bool, Stopped> {
+        let Some((least, most)) = behind else {
+            return Ok(self.run(first, at, None)?.is_some());
+        };
+        let before = self.text[..at].char_indices().rev().map(|(place, _)| place);
+        let starts: Vec<usize> = std::iter::once(at)
+            .chain(before)
+            .take(most + 1)
+            .skip(least)
+            .collect();
+        for start in starts {
+            if self.run(first, start, Some(at))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn character(&self, at: usize) -> Option<char> {
+        self.text[at..].chars().next()
+    }
+
+    fn before(&self, at: usize) -> Option<char> {
+        self.text[..at].chars().next_back()
+    }
+
+    fn holds(&self, assertion: Assertion, at: usize) -> bool {
+        let (before, behind) = (self.before(at), self.character(at));
+        let is_in_pair = before == Some('\r') && behind == Some('\n');
+        let is_word = |character: Option<char>| character.is_some_and(is_of_word);
+        match assertion {
+            Assertion::TextStart => at == 0,
+            Assertion::TextEnd => behind.is_none(),
+            Assertion::LastLineEnd => {
+                let rest = &self.text[at..];
+                let mut last = rest.chars();
+                let is_last = last.next().is_some_and(ends_line) && last.next().is_none();
+                rest.is_empty() || rest == "\r\n" || is_last && !is_in_pair
+            }
+            Assertion::LineStart => {
+                at == 0 || before.is_some_and(ends_line) && behind.is_some() && !is_in_pair
+            }
+            Assertion::LineEnd => behind.is_none_or(ends_line) && !is_in_pair,
+            Assertion::WordBoundary => is_word(before) != is_word(behind),
+            Assertion::NoWordBoundary => is_word(before) == is_word(behind),
+            Assertion::WordStart => !is_word(before) && is_word(behind),
+            Assertion::WordEnd => is_word(before) && !is_word(behind),
+            Assertion::SearchStart => at == self.start,
+        }
+    }
+
+    /// The end of a group's text that stands here again.
+    fn taken_again(&self, group: usize, in_any_case: bool, at: usize) -> Option<usize> {
+        let (start, end) = (self.slots[2 * group], self.slots[2 * group + 1]);
+        if start == NOWHERE || end == NOWHERE || start > end {
+            return None;
+        }
+        let (taken, rest) = (&self.text[start..end], &self.text[at..]);
+        if !in_any_case {
+            return rest.starts_with(taken).then_some(at + taken.len());
+        }
+        let mut characters = rest.chars();
+        let mut length = 0;
+        for wanted in taken.chars() {
+            let found = characters.next()?;
+            if wanted != found && !wanted.to_lowercase().eq(found.to_lowercase()) {
+                return None;
+            }
+            length += found.len_utf8();
+        }
+        Some(at + length)
+    }
+}

@@ -1,0 +1,182 @@
+//! A compiled pattern: searched by automata where these know it, and with backtracking where they do not.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::ops::Range;
+
+use sheaf_types::error::codes;
+
+use super::backtrack::{Backtracking, Problem, Stopped, parse};
+use super::search::{Groups, Linear, Modes};
+use crate::functions::EvaluationError;
+use crate::functions::limits::Turns;
+
+/// A compiled pattern. It belongs to one call of a kernel.
+pub(super) struct Pattern {
+    search: Search,
+    /// Why a search had no answer.
+    stopped: Cell<Option<Stopped>>,
+}
+
+enum Search {
+    Linear(Box<Linear>),
+    Backtracking(Box<Backtracking>),
+}
+
+impl Pattern {
+    /// # Errors
+    /// ICU's, by their numbers.
+    pub(super) fn new(text: &str, modes: Modes) -> Result<Pattern, EvaluationError> {
+        let search = search_for(text, modes).map_err(|problem| problem.error(text))?;
+        Ok(Pattern {
+            search,
+            stopped: Cell::new(None),
+        })
+    }
+
+    /// Error 3699 or 3698 if a search has taken too much.
+    pub(super) fn check(&self) -> Result<(), EvaluationError> {
+        match self.stopped.take() {
+            None | Some(Stopped::Told) => Ok(()),
+            Some(Stopped::Steps) => Err(EvaluationError::new(
+                codes::REGEXP_TIME_OUT,
+                "Timeout exceeded in regular expression match.",
+            )),
+            Some(Stopped::Stack) => Err(EvaluationError::new(
+                codes::REGEXP_STACK_OVERFLOW,
+                "Overflow in the regular expression backtrack stack.",
+            )),
+        }
+    }
+
+    /// Whether there is a match. `false` as well if the search was stopped.
+    pub(super) fn is_match(&self, text: &str, turns: &Turns<'_>) -> bool {
+        match &self.search {
+            Search::Linear(linear) => linear.is_match(text, turns),
+            Search::Backtracking(_) => self.find(text, 0, turns).is_some(),
+        }
+    }
+
+    /// The first match at or behind a byte of the text. `None` as well if the search was stopped.
+    pub(super) fn find(&self, text: &str, at: usize, turns: &Turns<'_>) -> Option<Range<usize>> {
+        match &self.search {
+            Search::Linear(linear) => linear.find(text, at, turns),
+            Search::Backtracking(tried) => {
+                let groups = self.noted(tried.find(text, at, turns))?;
+                groups.into_iter().next().flatten()
+            }
+        }
+    }
+
+    /// The groups of a match that was found. `None` if the search was stopped.
+    pub(super) fn groups<'t>(
+        &self,
+        text: &'t str,
+        found: &Range<usize>,
+        turns: &Turns<'_>,
+    ) -> Option<Groups<'t>> {
+        match &self.search {
+            Search::Linear(linear) => linear.groups(text, found, turns),
+            Search::Backtracking(tried) => {
+                let groups = self.noted(tried.find(text, found.start, turns))?;
+                Some(Groups::Stepped(groups))
+            }
+        }
+    }
+
+    fn noted<T>(&self, found: Result<Option<T>, Stopped>) -> Option<T> {
+        match found {
+            Ok(found) => found,
+            Err(stopped) => {
+                self.stopped.set(Some(stopped));
+                None
+            }
+        }
+    }
+
+    /// How many groups there are besides the match.
+    pub(super) fn group_count(&self) -> usize {
+        match &self.search {
+            Search::Linear(linear) => linear.regex.captures_len() - 1,
+            Search::Backtracking(tried) => tried.groups(),
+        }
+    }
+
+    /// The number of a group by its name.
+    pub(super) fn group_named(&self, name: &str) -> Option<usize> {
+        match &self.search {
+            Search::Linear(linear) => {
+                let mut names = linear.regex.capture_names();
+                names.position(|group| group == Some(name))
+            }
+            Search::Backtracking(tried) => tried.group(name),
+        }
+    }
+}
+
+fn search_for(text: &str, modes: Modes) -> Result<Search, Problem> {
+    let syntax = parse(text, modes)?;
+    if !syntax.needs_backtracking {
+        match Linear::new(&with_unicode_classes(text), modes) {
+            Ok(linear) => return Ok(Search::Linear(Box::new(linear))),
+            Err(regex::Error::CompiledTooBig(_)) => return Err(Problem::TooBig),
+            // What the crate writes otherwise.
+            Err(_) => {}
+        }
+    }
+    Ok(Search::Backtracking(Box::new(Backtracking::new(&syntax)?)))
+}
+
+/// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
+const CLASSES: [(&str, &str); 11] = [
+    ("[:alpha:]", r"\p{Alphabetic}"),
+    ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
+    ("[:digit:]", r"\p{Nd}"),
+    ("[:lower:]", r"\p{Lowercase}"),
+    ("[:upper:]", r"\p{Uppercase}"),
+    ("[:space:]", r"\s"),
+    ("[:blank:]", r"\p{Zs}\t"),
+    ("[:cntrl:]", r"\p{Cc}"),
+    ("[:punct:]", r"\p{P}$+<=>^`|~"),
+    ("[:word:]", r"\w"),
+    ("[:^alpha:]", r"\P{Alphabetic}"),
+];
+
+/// The two ends of a word, as MariaDB and MySQL 5.7 write them.
+const ENDS_OF_WORDS: [(&str, &str); 2] = [("[[:<:]]", r"\b{start}"), ("[[:>:]]", r"\b{end}")];
+
+fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
+    if !pattern.contains("[:") {
+        return Cow::Borrowed(pattern);
+    }
+    let named = ENDS_OF_WORDS.iter().chain(&CLASSES);
+    let replaced = named.fold(pattern.to_string(), |pattern, (name, class)| {
+        pattern.replace(name, class)
+    });
+    Cow::Owned(replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+
+    use super::*;
+
+    #[test]
+    fn posix_classes_know_letters_beyond_ascii() {
+        for (text, pattern, expected) in [
+            ("ä", "^[[:alpha:]]$", true),
+            ("é7", "^[[:alnum:]_]+$", true),
+            ("Ä", "^[[:lower:]]$", false),
+            ("$", "[[:punct:]]", true),
+            ("1", "[^[:digit:]]", false),
+            ("ein Wört da", "[[:<:]]wört[[:>:]]", false),
+            ("ein Wört da", "[[:<:]]Wört[[:>:]]", true),
+            ("Wörter", "[[:<:]]Wört[[:>:]]", false),
+            ("Vorwört", "[[:<:]]wört", false),
+        ] {
+            let regex = Regex::new(&with_unicode_classes(pattern)).expect(pattern);
+            assert_eq!(regex.is_match(text), expected, "{text} {pattern}");
+        }
+    }
+}
