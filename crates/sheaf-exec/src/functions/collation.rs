@@ -19,7 +19,7 @@ use sheaf_types::Collation;
 use sheaf_types::text::like::Pattern;
 
 use crate::functions::like::escape_character;
-use crate::functions::result_array::byte_strings;
+use crate::functions::result_array::{Made, long_byte_strings};
 use crate::functions::types::field;
 use crate::functions::{Call, Function, SqlType, as_function, call};
 use crate::long_literal::literal_of;
@@ -35,15 +35,18 @@ pub(crate) static FUNCTIONS: &[Function] = &[
         |_| Ok(field::bytes()),
         |call| Ok(Arc::new(sort_keys(call)?)),
     ),
-    // Text, name of its collation, and a length in characters or -1.
+    // Text, name of its collation, a length in characters or -1, one in bytes or 0, and flags.
     Function::strict(
         "$weight_string",
-        (3, 3),
+        (5, 5),
         |_| Ok(field::bytes()),
         weight_strings,
     )
     .growing(),
 ];
+
+/// The flag of WEIGHT_STRING with which its bytes are as many as it says.
+pub const FILLS_BYTES: i64 = 0x80;
 
 /// The collation that the second argument names.
 fn named_collation(call: &Call<'_>) -> Option<Collation> {
@@ -55,12 +58,37 @@ fn weight_strings(call: &Call<'_>) -> Result<ArrayRef> {
     let Some(collation) = named_collation(call) else {
         return exec_err!("WEIGHT_STRING without a collation");
     };
-    let (values, lengths) = (call.text(0)?, call.int(2)?);
-    byte_strings(call, |row, out| {
-        let length = usize::try_from(lengths.get(row)?).ok();
-        collation
-            .weight_string_into(values.get(row)?, length, out)
-            .then_some(())
+    let values = call.text(0)?;
+    let [lengths, all_bytes, all_flags] = [call.int(2)?, call.int(3)?, call.int(4)?];
+    let most = call.account().value_bytes();
+    let mut space = Vec::new();
+    if collation.pads_spaces() {
+        collation.weight_string_into(" ", None, &mut space);
+    }
+    long_byte_strings(call, |row, out| {
+        let numbers = [&lengths, &all_bytes, &all_flags].map(|numbers| numbers.get(row));
+        let (Some(text), [Some(length), Some(bytes), Some(flags)]) = (values.get(row), numbers)
+        else {
+            return Made::Null;
+        };
+        let length = usize::try_from(length).ok();
+        let bytes = usize::try_from(bytes).unwrap_or(0);
+        if length.is_some_and(|length| length > most) || bytes > most {
+            return Made::TooLong;
+        }
+        if !collation.weight_string_into(text, length, out) {
+            return Made::Null;
+        }
+        if bytes > 0 {
+            while flags & FILLS_BYTES != 0 && out.len() < bytes {
+                match space.is_empty() {
+                    true => out.push(0),
+                    false => out.extend_from_slice(&space),
+                }
+            }
+            out.truncate(bytes);
+        }
+        Made::Bytes
     })
 }
 

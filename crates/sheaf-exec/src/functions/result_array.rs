@@ -131,6 +131,32 @@ pub(super) fn byte_strings(
     })
 }
 
+/// What a value has become.
+pub(super) enum Made {
+    Null,
+    Bytes,
+    /// Nothing: it would be longer than a value may be.
+    TooLong,
+}
+
+/// The same for byte strings that may be of any length.
+pub(super) fn long_byte_strings(
+    call: &Call<'_>,
+    write: impl Fn(usize, &mut Vec<u8>) -> Made,
+) -> Result<ArrayRef> {
+    let mut out = Vec::new();
+    values(call, byte_builder(call), |row, account, strings| {
+        out.clear();
+        let is_made = match write(row, &mut out) {
+            Made::Null => false,
+            Made::Bytes => account.book(out.len())?,
+            Made::TooLong => account.book(usize::MAX)?,
+        };
+        strings.append_option(is_made.then_some(&out));
+        Ok(())
+    })
+}
+
 /// Joins byte strings for each row; `None` is NULL.
 pub(super) fn joined_bytes<'t>(
     call: &Call<'_>,

@@ -208,10 +208,15 @@ impl Binder<'_> {
         if let Some(named) = self.names_of_dates(name, values)? {
             return Ok(Some(named));
         }
-        if let ("weight_string", [operand, length @ ..]) = (name, values) {
-            return self
-                .weight_string(operand, length.first().copied())
-                .map(Some);
+        match (name, values) {
+            ("weight_string", [operand, bytes, characters, flags]) => {
+                let numbers = [bytes, characters, flags];
+                return self.weight_string_within(operand, numbers).map(Some);
+            }
+            ("weight_string", [operand, length @ ..]) => {
+                return self.weight_string(operand, length.first()).map(Some);
+            }
+            _ => {}
         }
         if name == "sleep" {
             expect(count == 1)?;

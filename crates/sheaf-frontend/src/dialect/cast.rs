@@ -7,7 +7,7 @@ use sqlparser::tokenizer::Token;
 
 use super::binding;
 use super::name::parse_collation_of;
-use crate::syntax::{argument, call, function, null};
+use crate::syntax::{argument, call, function, null, number};
 
 /// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand: then it
 /// is the name of a character set.
@@ -191,11 +191,19 @@ fn parse_charset(parser: &mut Parser) -> Result<Option<ObjectName>, ParserError>
 }
 
 /// `WEIGHT_STRING(x)`, `WEIGHT_STRING(x AS CHAR(n))`, `WEIGHT_STRING(x AS BINARY(n))`: the type becomes a cast of NULL.
+/// `WEIGHT_STRING(x, bytes, characters, flags)` is a form of MySQL's own tests.
 pub(super) fn parse_weight_string(parser: &mut Parser) -> Result<Expr, ParserError> {
     parser.advance_token();
     parser.expect_token(&Token::LParen)?;
     let mut arguments = vec![parser.parse_expr()?];
-    if parser.parse_keyword(Keyword::AS) {
+    if parser.consume_token(&Token::Comma) {
+        for last in [false, false, true] {
+            arguments.push(number(parse_whole_number(parser)?));
+            if !last {
+                parser.expect_token(&Token::Comma)?;
+            }
+        }
+    } else if parser.parse_keyword(Keyword::AS) {
         let type_name = parser.expect_one_of_keywords(&[Keyword::CHAR, Keyword::BINARY])?;
         let is_binary = type_name == Keyword::BINARY;
         parser.expect_token(&Token::LParen)?;
@@ -218,6 +226,20 @@ pub(super) fn parse_weight_string(parser: &mut Parser) -> Result<Expr, ParserErr
     }
     parser.expect_token(&Token::RParen)?;
     Ok(call("weight_string", arguments))
+}
+
+/// A whole number in decimal or hexadecimal digits.
+fn parse_whole_number(parser: &mut Parser) -> Result<u64, ParserError> {
+    let token = parser.next_token();
+    let number = match &token.token {
+        Token::Number(digits, _) => digits.parse().ok(),
+        Token::HexStringLiteral(digits) => u64::from_str_radix(digits, 16).ok(),
+        _ => None,
+    };
+    match number {
+        Some(number) => Ok(number),
+        None => parser.expected("a number", token),
+    }
 }
 
 /// `CHAR(n, ...)` and `CHAR(n, ... USING charset)`.

@@ -4,6 +4,7 @@ use datafusion_common::ScalarValue;
 use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::SqlType;
+use sheaf_exec::functions::collation::FILLS_BYTES;
 use sheaf_exec::functions::types::collation_of;
 use sheaf_table::Column;
 use sheaf_types::Collation;
@@ -21,7 +22,7 @@ use crate::character_sets::{character_set_of, collation, has_other_bytes};
 use crate::column_default::type_of_label;
 use crate::encoding::TextEncoding;
 use crate::error::SqlError;
-use crate::syntax::{bare, null, object_text};
+use crate::syntax::{bare, null, number_digits, object_text};
 
 impl Binder<'_> {
     /// A value, and a length: the value as a text that compares as the connection says, whatever it was before. Bytes
@@ -163,10 +164,12 @@ impl Binder<'_> {
         operand: &Expr,
         length: Option<&Expr>,
     ) -> Bound<Scalar> {
-        let value = self.value(operand)?;
         let length = match length {
             Some(Expr::Cast { data_type, .. }) => match data_type {
-                DataType::Binary(_) => return self.cast(value, data_type),
+                DataType::Binary(_) => {
+                    let value = self.value(operand)?;
+                    return self.cast(value, data_type);
+                }
                 DataType::Char(Some(CharacterLength::IntegerLength { length, .. })) => {
                     i64::try_from(*length).unwrap_or(i64::MAX)
                 }
@@ -174,6 +177,29 @@ impl Binder<'_> {
             },
             _ => -1,
         };
+        self.weights(operand, [length, 0, 0])
+    }
+
+    /// The form of WEIGHT_STRING that MySQL's tests have: of so many `characters`, in so many `bytes`, with `flags`.
+    pub(in crate::bind) fn weight_string_within(
+        &mut self,
+        operand: &Expr,
+        numbers: [&Expr; 3],
+    ) -> Bound<Scalar> {
+        let [bytes, characters, flags] = numbers.map(|number| {
+            let digits = number_digits(number).and_then(|digits| digits.parse().ok());
+            digits.unwrap_or(i64::MAX)
+        });
+        let characters = match characters {
+            0 => -1,
+            characters => characters,
+        };
+        self.weights(operand, [characters, bytes, flags])
+    }
+
+    /// The weights of a text: of so many characters, -1 for all, in so many bytes, 0 for all, with flags.
+    fn weights(&mut self, operand: &Expr, [length, bytes, flags]: [i64; 3]) -> Bound<Scalar> {
+        let value = self.value(operand)?;
         let ty = value.sql_type();
         let is_number = matches!(
             ty,
@@ -186,7 +212,21 @@ impl Binder<'_> {
         );
         match collation_of(&ty) {
             _ if is_number => self.internal(&null()),
-            None | Some((Collation::Binary, _)) => self.call("$cast_binary", vec![value]),
+            None | Some((Collation::Binary, _)) => {
+                let value = self.call("$cast_binary", vec![value])?;
+                let value = match bytes > 0 && length >= 0 {
+                    true => self.call("left", vec![value, self.integer(length)])?,
+                    false => value,
+                };
+                match u64::try_from(bytes) {
+                    // Zeros behind it.
+                    Ok(bytes) if bytes > 0 && flags & FILLS_BYTES != 0 => {
+                        self.cast(value, &DataType::Binary(Some(bytes)))
+                    }
+                    _ if bytes > 0 => self.call("left", vec![value, self.integer(bytes)]),
+                    _ => Ok(value),
+                }
+            }
             Some(_) if self.other_character_set(&value, operand).is_some() => {
                 unsupported("WEIGHT_STRING of texts of other character sets")
             }
@@ -194,7 +234,8 @@ impl Binder<'_> {
                 unsupported(format!("WEIGHT_STRING by {}", collation.name()))
             }
             Some((collation, _)) => {
-                let arguments = vec![value, self.text(collation.name())?, self.integer(length)];
+                let mut arguments = vec![value, self.text(collation.name())?];
+                arguments.extend([length, bytes, flags].map(|number| self.integer(number)));
                 self.call("$weight_string", arguments)
             }
         }
