@@ -11,6 +11,7 @@
 //! | [`number`] | numbers from text, and as text |
 //! | [`temporal`] | dates and times: the calendar, from text, and as text |
 //! | [`json`] | JSON values: documents, paths, their order and functions of them |
+//! | [`xml`] | XML: documents, and what an XPath finds in them |
 //! | [`text`] | which texts are equal, and in which order they come |
 //! | [`output`] | where the text of a value is appended |
 //! | [`assignment`] | a value on its way into a column |
@@ -26,6 +27,7 @@ pub mod output;
 pub mod temporal;
 pub mod text;
 pub mod value;
+pub mod xml;
 
 pub use column_type::ColumnType;
 pub use error::{ColumnIssue, ColumnProblem};

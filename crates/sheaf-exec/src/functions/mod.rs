@@ -55,6 +55,7 @@ mod watched;
 pub mod watched_json;
 mod watched_rows;
 pub(crate) mod watched_time;
+mod xml;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -468,7 +469,7 @@ impl MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 22] = [
+    let tables: [&'static [Function]; 23] = [
         aes::FUNCTIONS,
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
@@ -491,6 +492,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         units::FUNCTIONS,
         unix_time::FUNCTIONS,
         uuid::FUNCTIONS,
+        xml::FUNCTIONS,
     ];
     let mut functions = HashMap::new();
     let families = string::FUNCTIONS.iter().chain(&json::FUNCTIONS);

@@ -213,9 +213,10 @@ impl Binder<'_> {
             of_order.clear();
         }
         let is_grouped = keys.is_some() || !self.block()?.aggregates.is_empty();
-        // A single row has its order, whatever the columns are that it is said by.
-        if keys.is_none() && is_grouped && of_order.is_empty() {
+        // A single row has its order, whatever it is said by: that is not computed.
+        if keys.is_none() && is_grouped {
             order.clear();
+            of_order.clear();
         }
         let mut having = having;
         let mut pending: Vec<Pending> = of_items.into_iter().chain(of_order).collect();

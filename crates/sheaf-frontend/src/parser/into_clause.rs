@@ -1,7 +1,8 @@
 //! `SELECT ... INTO @a, @b`, `INTO OUTFILE 'name'`: the user variables or the file that take the rows of a query.
 //!
-//! INTO stands behind the select list, or at the end of the statement, in front of FOR UPDATE or behind it. sqlparser
-//! reads none of these, so INTO is taken out of the tokens before the query is read.
+//! INTO stands behind the select list, or at the end of the statement, in front of FOR UPDATE or behind it, also in
+//! parentheses around the query or the last part of a union. sqlparser reads none of these, so INTO is taken out of the
+//! tokens before the query is read.
 
 use sheaf_types::error::codes;
 use sqlparser::keywords::Keyword;
@@ -20,9 +21,9 @@ pub struct WithoutInto {
 /// Takes INTO and what belongs to it out of a query.
 ///
 /// # Errors
-/// 3954 for an INTO inside of a subquery, or before a part of a union.
+/// For an INTO inside of a subquery, or with a part of a union behind it: 1064 if it stands behind the FROM, else 3954.
 pub fn take_out(tokens: Vec<TokenWithSpan>) -> Result<WithoutInto> {
-    let Some((at, depth)) = place_of_into(&tokens) else {
+    let Some((at, around)) = place_of_into(&tokens) else {
         return Ok(WithoutInto {
             tokens,
             targets: Vec::new(),
@@ -32,7 +33,17 @@ pub fn take_out(tokens: Vec<TokenWithSpan>) -> Result<WithoutInto> {
         Some(kind) => end_of_file(&tokens, kind + 1),
         None => end_of_targets(&tokens, at + 1),
     };
-    if depth > 0 || has_set_operation(&tokens[end..]) {
+    let is_behind = has_set_operation(&tokens[end..]);
+    // Behind the FROM nothing but the end may follow.
+    let is_wrong = match around {
+        Around::Subquery => follows_from(&tokens[..at]),
+        Around::Nothing => is_behind && follows_from(&tokens[..at]),
+        Around::Parentheses => false,
+    };
+    if is_wrong {
+        return Err(SqlError::parse_error("INTO", tokens[at].span.start.line));
+    }
+    if is_behind || around == Around::Subquery {
         return Err(SqlError::new(
             codes::MISPLACED_INTO,
             "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.",
@@ -45,6 +56,23 @@ pub fn take_out(tokens: Vec<TokenWithSpan>) -> Result<WithoutInto> {
     Ok(WithoutInto { tokens, targets })
 }
 
+/// Whether the part of the query in which these tokens end has had its FROM.
+fn follows_from(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0usize;
+    for token in tokens.iter().rev() {
+        match &token.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            _ if depth > 0 => {}
+            token if keyword(token) == Keyword::FROM => return true,
+            token if is_set_operation(keyword(token)) => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
 /// Whether a part of a union follows, outside of parentheses.
 fn has_set_operation(tokens: &[TokenWithSpan]) -> bool {
     let mut depth = 0usize;
@@ -53,12 +81,7 @@ fn has_set_operation(tokens: &[TokenWithSpan]) -> bool {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
             token => {
-                let keyword = keyword(token);
-                let is_set_operation = matches!(
-                    keyword,
-                    Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT
-                );
-                return is_set_operation && depth == 0;
+                return is_set_operation(keyword(token)) && depth == 0;
             }
         }
         false
@@ -70,9 +93,18 @@ fn next(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
     (from..tokens.len()).find(|at| !is_space(&tokens[*at].token))
 }
 
-/// Where INTO stands in front of a user variable or a file, and in how many parentheses; `None` if the statement is no
-/// query, or has none.
-fn place_of_into(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
+/// What is around an INTO.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Around {
+    Nothing,
+    /// Parentheses around the query, or around a part of a union.
+    Parentheses,
+    Subquery,
+}
+
+/// Where INTO stands in front of a user variable or a file, and what is around it; `None` if the statement is no query,
+/// or has none.
+fn place_of_into(tokens: &[TokenWithSpan]) -> Option<(usize, Around)> {
     let first = &tokens[next(tokens, 0)?].token;
     let is_query = *first == Token::LParen
         || matches!(
@@ -82,22 +114,51 @@ fn place_of_into(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
     if !is_query {
         return None;
     }
-    let mut depth = 0usize;
+    // The open parentheses, and whether each of them is around a query and not in one.
+    let mut open: Vec<bool> = Vec::new();
+    let mut before: Option<&Token> = None;
     for (at, token) in tokens.iter().enumerate() {
+        if is_space(&token.token) {
+            continue;
+        }
         match &token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
+            Token::LParen => {
+                let is_around = match before {
+                    None => true,
+                    Some(Token::LParen) => open.last().copied().unwrap_or(true),
+                    Some(before) => is_set_operation(keyword(before)),
+                };
+                open.push(is_around);
+            }
+            Token::RParen => _ = open.pop(),
             token if keyword(token) == Keyword::INTO => {
                 let behind = next(tokens, at + 1);
                 let behind = behind.map(|at| &tokens[at].token);
                 if behind.is_some_and(|token| is_variable(token) || is_file(token)) {
-                    return Some((at, depth));
+                    let around = match (open.is_empty(), open.iter().all(|around| *around)) {
+                        (true, _) => Around::Nothing,
+                        (false, true) => Around::Parentheses,
+                        (false, false) => Around::Subquery,
+                    };
+                    return Some((at, around));
                 }
             }
             _ => {}
         }
+        // `UNION ALL (`
+        let is_word_between = matches!(keyword(&token.token), Keyword::ALL | Keyword::DISTINCT);
+        if !(is_word_between && before.is_some_and(|before| is_set_operation(keyword(before)))) {
+            before = Some(&token.token);
+        }
     }
     None
+}
+
+fn is_set_operation(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT
+    )
 }
 
 /// `@name`, or the sign in front of a name in quotes.

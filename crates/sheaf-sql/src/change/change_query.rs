@@ -331,6 +331,7 @@ impl Session {
         let joined = tables.joins.iter().map(|join| &join.relation);
         for factor in std::iter::once(&tables.relation).chain(joined) {
             match factor {
+                factor if is_dual(factor) => {}
                 ast::TableFactor::Table { name, alias, .. } => {
                     let (database, table) = self.resolve(&name_of(name)?)?;
                     self.check_sees_table(&database, &table)?;
@@ -589,6 +590,18 @@ impl Session {
         self.transactions.return_tables(guards);
         Ok(None)
     }
+}
+
+/// Whether this is `DUAL`, which is no table. A table may be named so between backticks.
+pub(crate) fn is_dual(factor: &ast::TableFactor) -> bool {
+    let ast::TableFactor::Table { name, .. } = factor else {
+        return false;
+    };
+    let [part] = name.0.as_slice() else {
+        return false;
+    };
+    let mut name = part.as_ident().into_iter();
+    name.any(|name| name.quote_style.is_none() && name.value.eq_ignore_ascii_case("dual"))
 }
 
 /// Position of a table that was locked.

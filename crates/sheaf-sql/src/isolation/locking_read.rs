@@ -34,7 +34,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::change::change_query::{ChangeQuery, References, add_items, key_of};
+use crate::change::change_query::{ChangeQuery, References, add_items, is_dual, key_of};
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
@@ -762,7 +762,7 @@ fn rows_of(query: &ast::Query) -> Option<LockedRows> {
     };
     // What a query in the FROM reads is not locked, unless it says so.
     let is_table = |factor: &ast::TableFactor| match factor {
-        ast::TableFactor::Table { .. } => true,
+        ast::TableFactor::Table { .. } => !is_dual(factor),
         ast::TableFactor::Derived { subquery, .. } => !has_locking_clause(subquery),
         _ => false,
     };
