@@ -10,21 +10,22 @@
 use arrow::array::ArrayRef;
 use datafusion_common::Result;
 use sheaf_types::Collation;
+use sheaf_types::error::codes;
 use sheaf_types::json::functions::coerce::{
-    Coerced, to_date, to_datetime, to_decimal, to_double, to_integer, to_time,
+    Coerced, CoercionProblem, to_date, to_datetime, to_decimal, to_double, to_integer, to_time,
 };
 use sheaf_types::json::functions::quote::unquote;
 use sheaf_types::json::functions::value::{
     Found, find, problem, to_signed, to_unsigned, without_problem,
 };
-use sheaf_types::json::{Document, Json, JsonError, text as json_text};
+use sheaf_types::json::{Document, Json, JsonError, View, text as json_text};
 use sheaf_types::number::{MAX_DIGITS, power_of_ten, rescale};
 
 use super::argument::{Documents, failed};
 use super::{documents, json};
 use crate::functions::result_array::texts;
 use crate::functions::types::{Coercibility, SqlType, field};
-use crate::functions::{Argument, Call, Function};
+use crate::functions::{Argument, Call, EvaluationError, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("$json_returned", (9, 9), json, value),
@@ -139,6 +140,35 @@ impl Returned {
     }
 }
 
+impl Returned {
+    /// Whether a default can be returned as it is.
+    ///
+    /// # Errors
+    /// 1292 for a text that is no value of the type, 1690 for one that would be changed.
+    fn check_default(&self, value: Json<'_>) -> Result<()> {
+        let is_invalid = |problem| problem == Some(CoercionProblem::Invalid);
+        let (is_wrong, what) = match self {
+            Returned::Signed => (is_invalid(to_signed(value).problem), "INTEGER SIGNED"),
+            Returned::Unsigned => (is_invalid(to_unsigned(value).problem), "INTEGER UNSIGNED"),
+            Returned::Decimal { .. } => (is_invalid(to_decimal(value).problem), "DECIMAL"),
+            Returned::Float | Returned::Double => (is_invalid(to_double(value).problem), "DOUBLE"),
+            Returned::Year => (is_invalid(to_integer(value).problem), "YEAR"),
+            Returned::Date => (self.check(value).is_err(), "date"),
+            Returned::Time => (self.check(value).is_err(), "time"),
+            Returned::DateTime => (self.check(value).is_err(), "datetime"),
+            Returned::Json | Returned::Text { .. } | Returned::Bytes { .. } => (false, ""),
+        };
+        if is_wrong && let View::String(text) = value.view() {
+            let message = match self {
+                Returned::DateTime => format!("Incorrect datetime value: '{text}'"),
+                _ => format!("Truncated incorrect {what} value: '{text}'"),
+            };
+            return Err(EvaluationError::new(codes::TRUNCATED_WRONG_VALUE, message).into());
+        }
+        self.check(value).map_err(failed)
+    }
+}
+
 /// What becomes of a document without a value to return.
 enum Otherwise {
     Null,
@@ -148,14 +178,14 @@ enum Otherwise {
 
 impl Otherwise {
     /// # Errors
-    /// 1690 for a default that cannot be returned, whether or not it is needed.
+    /// 1292 and 1690 for a default that cannot be returned, whether or not it is needed.
     fn of(call: &Call<'_>, argument: usize, returned: Option<&Returned>) -> Result<Otherwise> {
         Ok(match constant_text(call, argument)?.as_deref() {
             Some("error") => Otherwise::Error,
             Some("default") => {
                 let values = call.document(argument + 1)?;
                 if let Some((returned, default)) = returned.zip(values.get(0)) {
-                    returned.check(default).map_err(failed)?;
+                    returned.check_default(default)?;
                 }
                 Otherwise::Default(values)
             }
