@@ -1,6 +1,8 @@
 //! From a parsed statement to the code that runs it.
 
-use sheaf_table::annotated;
+use std::ops::ControlFlow;
+
+use sheaf_frontend::walk::walk_outside_queries;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
@@ -8,6 +10,7 @@ use crate::binlog::statement::{LoggedStatement, StatementKind};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
+use crate::query::values::select_of;
 use crate::session::Session;
 use crate::session::hypothesis::Hypothesis;
 use crate::session::result::ResultSink;
@@ -269,8 +272,9 @@ impl Session {
             Statement::FlushWithReadLock(tables) => self.flush_with_read_lock(&tables, sink),
             Statement::Do(expressions) => {
                 self.findings.watch_divisions(self.variables.sql_mode());
-                for expression in &expressions {
-                    self.evaluate(Parsed::new(expression, text))?;
+                for expression in expressions {
+                    let expression = in_select_list(expression)?;
+                    self.evaluate(Parsed::new(&expression, text))?;
                 }
                 self.ok(sink, 0, String::new())
             }
@@ -387,4 +391,17 @@ impl Session {
             false => Ok(()),
         }
     }
+}
+
+/// An expression of DO, which may have window functions, as that of a select list.
+fn in_select_list(mut expression: ast::Expr) -> Result<ast::Expr> {
+    let mut has_window = false;
+    walk_outside_queries(&mut expression, &mut |expression| {
+        has_window |= matches!(expression, ast::Expr::Function(function) if function.over.is_some());
+        ControlFlow::Continue(())
+    });
+    Ok(match has_window {
+        true => ast::Expr::Subquery(select_of(vec![expression])?),
+        false => expression,
+    })
 }
