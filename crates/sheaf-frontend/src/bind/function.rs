@@ -210,7 +210,7 @@ impl Binder<'_> {
         }
         match (name, values) {
             ("weight_string", [operand, bytes, characters, flags]) => {
-                let numbers = [bytes, characters, flags];
+                let numbers = [*bytes, *characters, *flags];
                 return self.weight_string_within(operand, numbers).map(Some);
             }
             ("weight_string", [operand, length @ ..]) => {
