@@ -4,7 +4,8 @@
 //! and a tight loop then loads, shifts and stores one number per row. Nothing is allocated per row: the buffers that
 //! become arrays are allocated once per batch, at their final size.
 //!
-//! A column that no row of a run has, as it was added later, is one value for all of them: it is read once, and repeated.
+//! A column that no row of a run has, as it was added later, is one value for all of them: it is read once, and
+//! repeated.
 //!
 //! Strings become Utf8View, and JSON values BinaryView: up to 12 bytes lie in the view itself, longer ones are copied
 //! once into the batch's buffer.

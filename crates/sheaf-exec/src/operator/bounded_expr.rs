@@ -32,8 +32,8 @@ use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 /// worker has them twice while they are put together, and nobody has reserved them.
 const PARTS: usize = 2;
 const LEAST_BYTES: usize = 16 << 20;
-/// What the strings of a batch take is bounded. Texts that are made of them may have each of them so many times: more are
-/// many, although no function makes long texts of short ones.
+/// What the strings of a batch take is bounded. Texts that are made of them may have each of them so many times: more
+/// are many, although no function makes long texts of short ones.
 pub const MOST_COPIES: usize = 4;
 /// Texts of many rows have no shorter literals in them that count.
 const COUNTED_LITERAL_BYTES: usize = 256;

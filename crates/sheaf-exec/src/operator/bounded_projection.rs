@@ -1,9 +1,9 @@
 //! Select lists whose results for a whole batch may take more memory than they are given.
 //!
-//! `SELECT repeat(s, 100000) FROM t` makes a gigabyte of a batch of ten thousand rows. Sixty texts that are made of rows
-//! of 300 bytes make forty megabytes of two thousand rows. This operator goes above a projection that has functions of
-//! that kind or makes many texts, and does its work instead. It evaluates the list for as many rows at a time as fit,
-//! and hands these on as a batch.
+//! `SELECT repeat(s, 100000) FROM t` makes a gigabyte of a batch of ten thousand rows. Sixty texts that are made of
+//! rows of 300 bytes make forty megabytes of two thousand rows. This operator goes above a projection that has
+//! functions of that kind or makes many texts, and does its work instead. It evaluates the list for as many rows at a
+//! time as fit, and hands these on as a batch.
 //!
 //! ```text
 //!   8192 rows  -->  [list] too much for 1024, 512, 256 rows  -->  batches of 256 rows, later more again

@@ -251,8 +251,8 @@ fn resolve_call(
                 _ => args,
             };
             // A query computes constants once.
-            let is_constant_of_query = rule.purpose == Purpose::DividedCondition
-                && args.first().is_some_and(is_constant);
+            let is_constant_of_query =
+                rule.purpose == Purpose::DividedCondition && args.first().is_some_and(is_constant);
             let args = match is_division(name) {
                 true if rule.watches_divisors() && !is_constant_of_query => {
                     watched_divisor(args, rule)?

@@ -214,7 +214,9 @@ impl Binder<'_> {
                 return self.weight_string_within(operand, numbers).map(Some);
             }
             ("weight_string", [operand, length @ ..]) => {
-                return self.weight_string(operand, length.first()).map(Some);
+                return self
+                    .weight_string(operand, length.first().copied())
+                    .map(Some);
             }
             _ => {}
         }

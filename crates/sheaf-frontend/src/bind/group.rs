@@ -477,7 +477,15 @@ pub(super) fn named_items(items: &[ListedItem<'_>], scope: &Scope) -> Vec<NamedI
             }
         }
     };
-    for (position, ListedItem { expr, alias, header }) in items.iter().enumerate() {
+    for (
+        position,
+        ListedItem {
+            expr,
+            alias,
+            header,
+        },
+    ) in items.iter().enumerate()
+    {
         let item = |name: &str, is_behind_alias: bool| NamedItem {
             name: name.to_string(),
             is_alias: alias.is_some() && !is_behind_alias,

@@ -25,9 +25,7 @@ use sheaf_table::view::{View, ViewSecurity};
 use sheaf_table::{AccountName, TableNames};
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
-use sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Spanned, TableFactor,
-};
+use sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Spanned, TableFactor};
 use sqlparser::tokenizer::{Location, Span};
 
 use super::scope::{Scope, ScopeColumn, ScopeTable, TableName};

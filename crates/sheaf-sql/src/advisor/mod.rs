@@ -11,10 +11,10 @@
 //! ```
 //!
 //! Nothing is made, but by VERIFY. A candidate exists for the planner of this session alone, while the statement runs:
-//! names of tables mean versions of them with more indexes ([`TableNames::with_hypothetical`](sheaf_table::TableNames)).
-//! So an index is judged by the optimizer's own costs, with what is in memory now, and the search takes small steps as
-//! Schlosser, Kossmann and Boissier do ("Efficient Scalable Multi-Attribute Index Selection Using Recursive
-//! Strategies", ICDE 2019).
+//! names of tables mean versions of them with more indexes
+//! ([`TableNames::with_hypothetical`](sheaf_table::TableNames)). So an index is judged by the optimizer's own costs,
+//! with what is in memory now, and the search takes small steps as Schlosser, Kossmann and Boissier do ("Efficient
+//! Scalable Multi-Attribute Index Selection Using Recursive Strategies", ICDE 2019).
 //!
 //! Rights: a statement is planned only if the session may run it, and the digests are read only if it may read
 //! `performance_schema`. Of a workload, statements that it may not run are left out.

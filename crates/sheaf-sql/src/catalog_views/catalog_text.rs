@@ -6,8 +6,8 @@ use sheaf_types::labels::longest_text;
 use sheaf_types::text::hexadecimal::digits_of;
 use sheaf_types::{ColumnType, Value};
 
-/// A column's default as text; `None` for NULL and for no default. Bytes are hexadecimal digits, as in MySQL, without the
-/// zeros that BINARY is filled up with.
+/// A column's default as text; `None` for NULL and for no default. Bytes are hexadecimal digits, as in MySQL, without
+/// the zeros that BINARY is filled up with.
 pub(crate) fn column_default(column: &Column) -> Option<String> {
     if let Some(DefaultValue::Value(Value::Bytes(bytes))) = &column.default {
         let filled = bytes.iter().rev().take_while(|byte| **byte == 0).count();

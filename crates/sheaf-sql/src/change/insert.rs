@@ -236,7 +236,8 @@ impl Session {
     }
 
     /// The view of this name, if it is one, and rows can be inserted: of one that joins tables, into that of which the
-    /// statement names columns. Errors 1471, 1142, 1356, 1395 for a REPLACE, and 1235 for what is not done through views.
+    /// statement names columns. Errors 1471, 1142, 1356, 1395 for a REPLACE, and 1235 for what is not done through
+    /// views.
     fn view_to_insert_into(
         &self,
         (database, name): &QualifiedName,

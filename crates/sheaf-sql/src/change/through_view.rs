@@ -149,8 +149,8 @@ impl ChangedView {
     }
 
     /// The positions of all columns of the table. Error 1471 if rows cannot be inserted, 1348 if a column that gets
-    /// values is computed: one of those that are listed, or of all. Where the view joins tables, errors 1393 for columns
-    /// of several of them, and 1394 without a list.
+    /// values is computed: one of those that are listed, or of all. Where the view joins tables, errors 1393 for
+    /// columns of several of them, and 1394 without a list.
     pub(crate) fn insertable(&self, listed: &[String]) -> Result<Vec<usize>> {
         for name in listed {
             self.column(name)?;
@@ -384,7 +384,10 @@ fn seen_through(
     let is_of_other = |item: &Option<(usize, String)>| match item {
         Some((table, name)) => {
             own_position(item).is_none()
-                && joined[*table].tables.iter().any(|table| table.has_column(name))
+                && joined[*table]
+                    .tables
+                    .iter()
+                    .any(|table| table.has_column(name))
         }
         None => false,
     };

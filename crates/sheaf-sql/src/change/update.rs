@@ -84,17 +84,16 @@ impl Session {
         if !self.temporary.has_any() {
             self.check_writable(false)?;
         }
-        let (references, assignments, locked) =
-            self.lock_for_change(
-                (&update.tables, &update.assignments),
-                Privileges::UPDATE,
-                |references| {
-                    check_clauses(&update, is_of_one(&update, references))?;
-                    let assignments = resolve(references, &update.assignments)?;
-                    let targets = assignments.iter().map(|a| a.reference).collect();
-                    Ok((assignments, targets))
-                },
-            )?;
+        let (references, assignments, locked) = self.lock_for_change(
+            (&update.tables, &update.assignments),
+            Privileges::UPDATE,
+            |references| {
+                check_clauses(&update, is_of_one(&update, references))?;
+                let assignments = resolve(references, &update.assignments)?;
+                let targets = assignments.iter().map(|a| a.reference).collect();
+                Ok((assignments, targets))
+            },
+        )?;
         let parsed = Parsed::new(&update, text);
         let outcome = match self.check_assigned(&references, (&update.assignments, &assignments)) {
             Ok(()) => self.update_locked(parsed, (&references, &locked), assignments),

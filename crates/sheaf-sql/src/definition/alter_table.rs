@@ -244,7 +244,10 @@ impl Session {
             let TableChange::OrderRows(columns) = change else {
                 continue;
             };
-            if let Some(unknown) = columns.iter().find(|name| next.column_position(name).is_none()) {
+            if let Some(unknown) = columns
+                .iter()
+                .find(|name| next.column_position(name).is_none())
+            {
                 return Err(SqlError::bad_field(unknown, "order clause"));
             }
             if next.has_hidden_row_id() {

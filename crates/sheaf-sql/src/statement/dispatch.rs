@@ -397,7 +397,8 @@ impl Session {
 fn in_select_list(mut expression: ast::Expr) -> Result<ast::Expr> {
     let mut has_window = false;
     walk_outside_queries(&mut expression, &mut |expression| {
-        has_window |= matches!(expression, ast::Expr::Function(function) if function.over.is_some());
+        has_window |=
+            matches!(expression, ast::Expr::Function(function) if function.over.is_some());
         ControlFlow::Continue(())
     });
     Ok(match has_window {

@@ -32,8 +32,8 @@
 //! next attempt comes after a longer pause. In a pause it looks whether there is nobody just then, and keeps nobody
 //! waiting.
 //!
-//! **Steps.** A transaction of the build is short, in rows, in bytes and in time: what others need of the log, of memory
-//! for old versions and of the processor is never taken for long ([`Step`]).
+//! **Steps.** A transaction of the build is short, in rows, in bytes and in time: what others need of the log, of
+//! memory for old versions and of the processor is never taken for long ([`Step`]).
 //!
 //! **Limits.** Noted keys have a limit in bytes, beyond which the build [fails](crate::table::touched_rows). If rounds
 //! do not become shorter, changes [are slowed](crate::build::keeping_up), more and more, until they do. The last moment

@@ -11,8 +11,8 @@
 //! at in a round before mostly belongs to a row that has not changed again: it counts for a part of a fresh one.
 //!
 //! **It ends, whatever others do.** A round that is no shorter than the one before makes them slower, or brings the
-//! limits nearer to what is needed: those of the last moment, and of a wait. All grow by doubling. They begin so that no
-//! statement about a row waits for more than 50 ms.
+//! limits nearer to what is needed: those of the last moment, and of a wait. All grow by doubling. They begin so that
+//! no statement about a row waits for more than 50 ms.
 //!
 //! The pace is lifted when the last moment is tried, and stays so if that fails: then the build waits for transactions
 //! to end, and a slower pace would keep them from it.

@@ -17,8 +17,8 @@ pub(crate) const OVERFLOW_REFERENCE_BYTES: usize = 20;
 const KEY_BYTES: usize = 12;
 /// Bytes of a chunk: four fill a page.
 const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - KEY_BYTES;
-/// So many chunks are looked up one by one. Longer values are read leaf by leaf: what has left memory of the versions of
-/// a leaf is then read once.
+/// So many chunks are looked up one by one. Longer values are read leaf by leaf: what has left memory of the versions
+/// of a leaf is then read once.
 const CHUNKS_OF_LOOKUPS: u64 = 2;
 /// The leaves of a value that is not in memory.
 const READ_AHEAD: ReadAhead = ReadAhead::AfterMiss(16);

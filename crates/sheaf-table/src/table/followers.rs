@@ -23,8 +23,8 @@ use crate::table::Table;
 const SYSTEM_DATABASE: &str = "mysql";
 
 impl Table {
-    /// The log has whole rows of this table from now on, if it is followed at all. Temporary tables are not, nor those of
-    /// the server itself: each server has its own.
+    /// The log has whole rows of this table from now on, if it is followed at all. Temporary tables are not, nor those
+    /// of the server itself: each server has its own.
     pub(super) fn let_follow(&self) {
         let is_of_server = self.definition.database == SYSTEM_DATABASE;
         if !self.definition.is_temporary() && !is_of_server {

@@ -109,7 +109,11 @@ impl Evaluation<'_> {
         }
     }
 
-    fn set(&mut self, expression: &Expression, context: Option<Found>) -> Result<Vec<Found>, Stopped> {
+    fn set(
+        &mut self,
+        expression: &Expression,
+        context: Option<Found>,
+    ) -> Result<Vec<Found>, Stopped> {
         Ok(match self.value(expression, context)? {
             Value::Set(set) => set,
             _ => Vec::new(),
@@ -192,9 +196,8 @@ impl Evaluation<'_> {
     fn nodes_on(&mut self, axis: Axis, name: &str, from: &[Found]) -> Result<Vec<Found>, Stopped> {
         let document = self.document;
         let nodes = document.nodes.as_slice();
-        let is_called = |node: usize| {
-            name == "*" || document.text[nodes[node].place.clone()] == *name
-        };
+        let is_called =
+            |node: usize| name == "*" || document.text[nodes[node].place.clone()] == *name;
         let mut found: Vec<Found> = Vec::new();
         let mut add = |node: usize, position: &mut usize| {
             found.push(Found {
@@ -248,7 +251,8 @@ impl Evaluation<'_> {
                 if nodes[node].level <= level {
                     break;
                 }
-                let is_near = matches!(axis, Axis::Descendant { .. }) || nodes[node].parent == from.node;
+                let is_near =
+                    matches!(axis, Axis::Descendant { .. }) || nodes[node].parent == from.node;
                 if is_near && nodes[node].kind == wanted && is_called(node) {
                     add(node, &mut position);
                 }

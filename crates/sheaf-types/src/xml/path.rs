@@ -222,16 +222,17 @@ impl Parser<'_> {
             start += 1;
         }
         let begins = |character: char| character.is_alphabetic() || character == '_';
-        let continues = |character: char| {
-            character.is_alphanumeric() || matches!(character, '_' | '-' | '.')
-        };
+        let continues =
+            |character: char| character.is_alphanumeric() || matches!(character, '_' | '-' | '.');
         let rest = &self.text[start..];
         let Some(first) = rest.chars().next() else {
             (self.lexeme, self.place) = (Lexeme::End, start..start);
             return;
         };
         let (lexeme, length) = if begins(first) {
-            let length = rest.find(|next: char| !continues(next)).unwrap_or(rest.len());
+            let length = rest
+                .find(|next: char| !continues(next))
+                .unwrap_or(rest.len());
             (named(&rest[..length], &rest[length..]), length)
         } else if first.is_ascii_digit() {
             let length = rest.find(|next: char| !next.is_ascii_digit());
@@ -550,9 +551,7 @@ impl Parser<'_> {
             Lexeme::Sign(b'$') if self.byte(self.place.end) == Some(b'@') => {
                 Err(WrongPath::Variable)
             }
-            Lexeme::Sign(b'$') => {
-                Err(WrongPath::Unknown(shown(&self.text[self.place.start..])))
-            }
+            Lexeme::Sign(b'$') => Err(WrongPath::Unknown(shown(&self.text[self.place.start..]))),
             Lexeme::Sign(b'(') => {
                 self.advance();
                 let inner = self.or()?;

@@ -1,9 +1,9 @@
 //! Regular expressions: REGEXP / RLIKE, REGEXP_LIKE, REGEXP_REPLACE, REGEXP_SUBSTR and REGEXP_INSTR.
 //!
-//! A match looks at case unless the collation does not. Patterns are those of ICU, MySQL's library. Most are searched by
-//! the automata of the `regex` crate, in linear time (`search.rs`); what these do not know, such as look-around and
-//! back-references, with backtracking (`backtrack/`). A call looks whether it shall stop between two matches, and on the
-//! way through a long text.
+//! A match looks at case unless the collation does not. Patterns are those of ICU, MySQL's library. Most are searched
+//! by the automata of the `regex` crate, in linear time (`search.rs`); what these do not know, such as look-around and
+//! back-references, with backtracking (`backtrack/`). A call looks whether it shall stop between two matches, and on
+//! the way through a long text. Patterns that many calls have are compiled once (`shared.rs`).
 
 mod backtrack;
 mod pattern;

@@ -10,8 +10,8 @@
 //!   | a b c |               initial values                a condition is decided once
 //! ```
 //!
-//! So rows that were written before columns were added cost no more than others, and others little more than rows of one
-//! segment.
+//! So rows that were written before columns were added cost no more than others, and others little more than rows of
+//! one segment.
 
 use std::cell::OnceCell;
 

@@ -1,7 +1,8 @@
 //! What a table's lock shows of those that hold it or wait for it.
 //!
-//! Sessions that write, define or lock the table are known to its [lock](super). Of those that only read it, as many are
-//! known as have room beside the counts of [shared holders](super::shards::Shard); others are shown without their session.
+//! Sessions that write, define or lock the table are known to its [lock](super). Of those that only read it, as many
+//! are known as have room beside the counts of [shared holders](super::shards::Shard); others are shown without their
+//! session.
 
 use std::collections::BTreeMap;
 

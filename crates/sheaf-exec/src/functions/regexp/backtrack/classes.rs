@@ -111,7 +111,9 @@ impl Set {
             let mut ranges = ranges.iter();
             ranges.any(|(first, last)| (*first..=*last).contains(&character))
         };
-        let ascii = (0..128u8).filter(|code| has(*code)).fold(0, |bits, code| bits | 1u128 << code);
+        let ascii = (0..128u8)
+            .filter(|code| has(*code))
+            .fold(0, |bits, code| bits | 1u128 << code);
         Set { ascii, ranges }
     }
 

@@ -130,7 +130,9 @@ pub(super) enum Node {
     Char(char),
     Set(ClassUnicode),
     /// Any character, those that end lines, too, or not.
-    Any { ends_lines: bool },
+    Any {
+        ends_lines: bool,
+    },
     Assert(Assertion),
     /// By its number, from 1 on.
     Group(usize, Box<Node>),
@@ -140,7 +142,10 @@ pub(super) enum Node {
         is_behind: bool,
         is_negated: bool,
     },
-    BackReference { group: usize, in_any_case: bool },
+    BackReference {
+        group: usize,
+        in_any_case: bool,
+    },
     Repeat {
         node: Box<Node>,
         least: u32,
@@ -730,7 +735,9 @@ impl Parser<'_> {
         if depth == 0 && self.peek() == Some(':') {
             let name = self.pattern[self.at + 1..].split_once(":]");
             if let Some((name, _)) = name
-                && name.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '^')
+                && name
+                    .chars()
+                    .all(|letter| letter.is_ascii_alphabetic() || letter == '^')
             {
                 return self.posix();
             }
@@ -741,7 +748,8 @@ impl Parser<'_> {
         let mut before: Option<(ClassUnicode, bool)> = None;
         let mut is_first = true;
         loop {
-            if self.pattern[self.at..].starts_with("&&") || self.pattern[self.at..].starts_with("--")
+            if self.pattern[self.at..].starts_with("&&")
+                || self.pattern[self.at..].starts_with("--")
             {
                 let is_cut = self.next() == Some('&');
                 self.next();
@@ -835,9 +843,9 @@ impl Parser<'_> {
             self.next();
             let next = self.next().ok_or(Problem::Bracket)?;
             let is_class = next == '\\'
-                && self
-                    .peek()
-                    .is_some_and(|letter| matches!(letter, 'p' | 'P') || of_letter(letter).is_some());
+                && self.peek().is_some_and(|letter| {
+                    matches!(letter, 'p' | 'P') || of_letter(letter).is_some()
+                });
             if is_class {
                 return Err(Problem::Argument);
             }

@@ -77,7 +77,8 @@ impl Program {
         program.push(Instruction::Done)?;
         let first = program.instructions.first();
         let at_start = Assertion::TextStart;
-        program.is_anchored = matches!(first, Some(Instruction::Assert(first)) if *first == at_start);
+        program.is_anchored =
+            matches!(first, Some(Instruction::Assert(first)) if *first == at_start);
         Ok(program)
     }
 

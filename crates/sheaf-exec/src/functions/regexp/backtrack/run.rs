@@ -1,8 +1,8 @@
 //! Follows the instructions of a pattern through a text.
 //!
 //! Where there are two ways, the second one is remembered on a stack, and so is what a place of a group was before it
-//! was changed. What fails goes back to the last of them. What is looked for alone (`(?=x)`, `(?>x)`) is a search of its
-//! own: when it ends, its ways are forgotten, and its places stay remembered.
+//! was changed. What fails goes back to the last of them. What is looked for alone (`(?=x)`, `(?>x)`) is a search of
+//! its own: when it ends, its ways are forgotten, and its places stay remembered.
 
 use std::ops::Range;
 
