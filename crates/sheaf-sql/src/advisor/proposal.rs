@@ -5,7 +5,6 @@ use sheaf_table::{Index, TableDefinition};
 use sheaf_types::text::quoting::quoted_name;
 
 use super::candidates::Candidate;
-use super::verify::Measured;
 use crate::query::rows::{Cell, Cells, Rows};
 
 const CREATE: &str = "CREATE";
@@ -181,6 +180,18 @@ impl Proposal {
         }
         cells
     }
+}
+
+/// What running statements with an index and without it has shown.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Measured {
+    pub(super) statements: u64,
+    /// Microseconds of all of them, times their executions.
+    pub(super) before_us: f64,
+    pub(super) after_us: f64,
+    /// What was predicted of these.
+    pub(super) predicted_before_us: f64,
+    pub(super) predicted_after_us: f64,
 }
 
 fn measured_cells(measured: Option<Measured>) -> [Cell; 5] {

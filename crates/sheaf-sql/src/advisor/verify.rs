@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use sheaf_types::error::codes;
 
-use super::proposal::{Help, Proposal};
+use super::proposal::{Help, Measured, Proposal};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Scope, Statement};
 use crate::parser::{Parsed, parse_statement};
@@ -43,18 +43,6 @@ const MAY_CHANGE: [&str; 12] = [
     "setval",
     "sleep",
 ];
-
-/// What running statements with an index and without it has shown.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Measured {
-    pub(super) statements: u64,
-    /// Microseconds of all of them, times their executions.
-    pub(super) before_us: f64,
-    pub(super) after_us: f64,
-    /// What was predicted of these.
-    pub(super) predicted_before_us: f64,
-    pub(super) predicted_after_us: f64,
-}
 
 impl Session {
     /// Verifies the first of the indexes to make of which there is something to run.

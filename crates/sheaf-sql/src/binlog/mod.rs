@@ -27,6 +27,7 @@
 //! | [`files`] | the files and their list |
 //! | [`dump`] | what a follower is sent |
 //! | [`state`] | what a start has to know beside the files |
+//! | [`settings`] | what variables say |
 //! | [`running`] | the binlogger while it works: files are written, begun and removed |
 //! | [`administration`] | what statements ask of the files: their list, their events, PURGE, RESET, FLUSH |
 
@@ -35,6 +36,7 @@ mod dump;
 mod files;
 mod projection;
 mod running;
+mod settings;
 mod state;
 pub(crate) mod statement;
 
@@ -45,7 +47,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use sheaf_binlog::gtid::Uuid;
-use sheaf_binlog::row::columns::RowImage;
 use sheaf_storage::{ChangeFeed, HistoryId, Storage};
 
 use crate::binlog::files::FileNumber;
@@ -53,25 +54,13 @@ use crate::binlog::running::Running;
 use crate::error::{Result, SqlError};
 
 pub use dump::{BinlogDump, DumpStart};
+pub(crate) use settings::BinlogSettings;
 pub use sheaf_binlog::gtid::GtidSet;
 
 /// Time from one look at the log to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// Time from a failure to the next attempt.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What variables say about the files.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BinlogSettings {
-    /// The server's.
-    pub(crate) version: &'static str,
-    pub(crate) server_id: u32,
-    /// A file that is longer is the last but one.
-    pub(crate) max_file_bytes: u64,
-    pub(crate) image: RowImage,
-    /// Older files are removed; `None`: they stay.
-    pub(crate) expire: Option<Duration>,
-}
 
 /// See the [module](self).
 pub(crate) struct Binlogger {

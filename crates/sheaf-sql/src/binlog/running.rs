@@ -11,9 +11,9 @@ use sheaf_binlog::file::{BinlogFile, FileStart};
 use sheaf_binlog::gtid::{Gtid, GtidSet, Tag, Uuid};
 use sheaf_storage::{ChangeFeed, Followed, FollowedTransaction, Storage};
 
-use super::BinlogSettings;
 use super::files::{FileNumber, Files, close_file, failed};
 use super::projection::{Projection, ProjectionOptions, seconds};
+use super::settings::BinlogSettings;
 use super::state::State;
 use crate::error::{Result, SqlError};
 

@@ -56,7 +56,7 @@ use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::RowLayout;
 use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
-use crate::lock::table_lock::TableLock;
+use crate::lock::table_lock::{ShownTableLock, TableLock};
 use crate::statistics::record::read_statistics;
 use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
 use crate::table::auto_increment::AutoIncrement;
@@ -246,6 +246,11 @@ impl Table {
     /// True while this is the table's newest definition; false after DDL: open it again.
     pub fn is_current(&self) -> bool {
         self.state.version.load(Ordering::Acquire) == self.version
+    }
+
+    /// The sessions that hold the table's lock, or wait for it.
+    pub fn shown_locks(&self) -> Vec<ShownTableLock> {
+        self.state.lock.shown()
     }
 
     /// Whether a session that waits for this table waits in vain, because it keeps `held` as it is: the session that

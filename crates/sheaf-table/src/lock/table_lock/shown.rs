@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use sheaf_storage::sync::atomic::Ordering;
 
 use super::{NO_SESSION, State, TableLock, WriterLock};
-use crate::table::Table;
 
 /// What a session holds a table for, or waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +71,7 @@ impl Drop for ShownWait<'_> {
 
 impl TableLock {
     /// Those that hold it, and those that wait, each once for each mode.
-    fn shown(&self) -> Vec<ShownTableLock> {
+    pub(crate) fn shown(&self) -> Vec<ShownTableLock> {
         let state = self.state.lock();
         // What else a session does with the table keeps its definition, too.
         let mut of_others: BTreeMap<u64, usize> = BTreeMap::new();
@@ -131,13 +130,6 @@ impl TableLock {
         all.sort_unstable();
         all.dedup();
         all
-    }
-}
-
-impl Table {
-    /// The sessions that hold the table's lock, or wait for it.
-    pub fn shown_locks(&self) -> Vec<ShownTableLock> {
-        self.state.lock.shown()
     }
 }
 
