@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 139] = [
+const STATEMENTS: [(&str, &[&str]); 140] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -568,6 +568,10 @@ const STATEMENTS: [(&str, &[&str]); 139] = [
     (
         "select p.id, upper(p.title) from post p where exists (select 1 from author a join tag t on t.post = a.id where a.id = p.author and a.email = $) and p.views > $ order by p.id",
         &["'ann@x'", "5"],
+    ),
+    (
+        "select id, email from author where email like binary $ order by id",
+        &["'Bo%'"],
     ),
     (
         "select sql_no_cache id, upper(name) from author where id = $",

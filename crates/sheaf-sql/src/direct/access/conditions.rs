@@ -273,6 +273,15 @@ fn starts_with(condition: &ast::Expr, names: &dyn ColumnNames) -> Option<Compari
     if !ty.is_character() || !is_comparable(ty) {
         return None;
     }
+    // A text that begins with these bytes begins with this text by any collation.
+    let pattern = match pattern.as_ref() {
+        ast::Expr::Cast {
+            expr,
+            data_type: ast::DataType::Binary(None),
+            ..
+        } => expr,
+        pattern => pattern,
+    };
     let pattern = Compared::Plain(Operand::of(pattern)?);
     let kind = Kind::StartsWith(pattern, escape);
     Some(Comparison { column, kind })
