@@ -141,6 +141,7 @@ impl Description<'_> {
             Action::ChangeFound(_)
             | Action::LockFound(_)
             | Action::IntoVariables(_)
+            | Action::SetVariable(_)
             | Action::Insert(_) => Ok(None),
         }
     }

@@ -68,6 +68,7 @@ impl DirectPlan {
             | Action::InsertSelect(_)
             | Action::Union(_)
             | Action::IntoVariables(_)
+            | Action::SetVariable(_)
             | Action::Constants(_) => return None,
         }
         if order.len() > 1 {

@@ -164,13 +164,24 @@ impl Session {
         parameters: &[Value],
         found: &mut Values,
     ) -> Result<bool> {
+        self.find_and_lock(found, |session, found| {
+            session.run_action(query, (parameters, Spelled::AsWritten), found)
+        })
+    }
+
+    /// What `run` finds of what is committed by now, locked from REPEATABLE READ on. False: the vectorised path has to
+    /// do it.
+    pub(super) fn find_and_lock(
+        &mut self,
+        found: &mut Values,
+        run: impl FnOnce(&mut Session, &mut Values) -> Result<bool>,
+    ) -> Result<bool> {
         let view = self.transactions.current_view(self.engine.storage())?;
         self.statement.view = Some(view.clone());
         let locks_reads = self.transactions.changes_lock_reads();
         self.statement.searched = locks_reads.then(Vec::new);
-        let given = (parameters, Spelled::AsWritten);
         let before = (self.outcome.found_rows, self.outcome.row_count);
-        let is_done = self.run_action(query, given, found);
+        let is_done = run(self, found);
         let is_done = found.outcome(is_done);
         self.statement.view = None;
         let searched = self.statement.searched.take().unwrap_or_default();

@@ -1,18 +1,21 @@
-//! SELECT … INTO @a, @b of what a direct plan of the query finds.
+//! SELECT … INTO @a, @b, and SET @a = (SELECT …), of what a direct plan of the query finds.
 //!
 //! The row waits in memory until it is known that it is the only one. A second row is an error, which the vectorised
 //! form tells of (`query/select_into.rs`).
 
+use arrow::datatypes::DataType;
 use sheaf_types::Value;
+use sqlparser::ast;
 
 use super::DirectPlan;
 use super::select_list::Spelled;
-use super::subquery::Values;
+use super::subquery::{Values, may_have_hidden_digits};
 use crate::error::Result;
-use crate::parser::statement::{IntoTarget, Statement};
+use crate::parser::statement::{Assignment, IntoTarget, Statement};
+use crate::query::rows::value_at;
 use crate::query::select_into::values_of_variables;
 use crate::session::Session;
-use crate::session::result::ResultSink;
+use crate::session::result::{Origin, ResultSink};
 
 /// See the module's comment.
 pub(super) struct IntoVariables {
@@ -44,7 +47,99 @@ impl IntoVariables {
     }
 }
 
+/// `SET @name = (SELECT …)`
+pub(super) struct SetVariable {
+    pub(super) query: DirectPlan,
+    name: String,
+}
+
+impl SetVariable {
+    /// The plan of a statement; `None` if it sets anything else, or its query has no direct plan. As
+    /// [`IntoVariables::compile`].
+    pub(super) fn compile(
+        session: &Session,
+        statement: &Statement,
+        given: (&str, usize),
+    ) -> Option<SetVariable> {
+        let Statement::Set(assignments) = statement else {
+            return None;
+        };
+        let [Assignment::User { name, value }] = assignments.as_slice() else {
+            return None;
+        };
+        let mut value = value.as_ref();
+        while let ast::Expr::Nested(inner) = value {
+            value = inner;
+        }
+        let ast::Expr::Subquery(query) = value else {
+            return None;
+        };
+        // A variable keeps the digits of quotients that are not shown.
+        if may_have_hidden_digits(query) {
+            return None;
+        }
+        let query = session.direct_plan(&Statement::Query(query.clone()), given)?;
+        let mut needs = query.needs.iter();
+        let is_plain = query.window.is_none()
+            && query.result_columns() == 1
+            && needs.all(|need| need.locks.is_none());
+        is_plain.then(|| SetVariable {
+            query,
+            name: name.clone(),
+        })
+    }
+}
+
+/// Whether a variable gets values of a column as they are.
+fn is_kept(data_type: &DataType, origin: &Origin) -> bool {
+    let declared = origin.declared.as_ref();
+    match data_type {
+        DataType::Utf8View => declared.is_none_or(|ty| ty.is_character() && !ty.has_labels()),
+        DataType::Decimal128(..) => true,
+        integer => integer.is_integer() && declared.is_none_or(|ty| ty.is_integer()),
+    }
+}
+
 impl Session {
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_set_variable(
+        &mut self,
+        set: &SetVariable,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let mut found = Values::default();
+        let before = (self.outcome.found_rows, self.outcome.row_count);
+        let run = |session: &mut Session, found: &mut Values| {
+            session.run_inner(&set.query, (parameters, Spelled::AsWritten), found)
+        };
+        let is_done = match self.transactions.changes_lock_reads() {
+            true => self.find_and_lock(&mut found, run)?,
+            false => {
+                let is_done = run(self, &mut found);
+                found.outcome(is_done)?
+            }
+        };
+        (self.outcome.found_rows, self.outcome.row_count) = before;
+        let mut batches = found.batches.iter().filter(|batch| batch.num_rows() > 0);
+        let value = match (batches.next(), found.origins.first()) {
+            _ if !is_done => return Ok(false),
+            (None, _) => Value::Null,
+            // A second row is an error, which has a text.
+            (Some(batch), Some(origin))
+                if batch.num_rows() == 1
+                    && batches.next().is_none()
+                    && is_kept(batch.column(0).data_type(), origin) =>
+            {
+                value_at(batch.column(0).as_ref(), 0)?
+            }
+            _ => return Ok(false),
+        };
+        self.user_variables.set(&set.name, value)?;
+        self.ok(sink, 0, String::new())?;
+        Ok(true)
+    }
+
     /// False: the vectorised path has to do it.
     pub(super) fn run_direct_into_variables(
         &mut self,

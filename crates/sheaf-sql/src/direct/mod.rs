@@ -54,6 +54,7 @@
 //! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
 //! | [`found_key`] | clustered keys of what a query finds |
 //! | [`value_lists`] | INSERTs of many rows that come as text |
+//! | [`parts`] | what a plan consists of besides what it is given |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
 //! | [`derived`] | queries in a FROM, and UNION |
@@ -62,7 +63,8 @@
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`using`] | USING, written as ON |
 //! | [`dual`] | queries without the FROM DUAL |
-//! | [`reads`] | how plans read the tables that they begin with |
+//! | [`into_variables`] | SELECT … INTO of user variables, and SET of one |
+//! | [`modifiers`] | queries without SQL_NO_CACHE and its like |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
@@ -99,6 +101,7 @@ mod needs;
 mod operand;
 mod order;
 mod over_rows;
+mod parts;
 mod prepared;
 mod qualified;
 mod quantified;
@@ -131,13 +134,14 @@ use crate::session::result::ResultSink;
 use crate::session::status::Command;
 
 use given::Given;
-use into_variables::IntoVariables;
+use into_variables::{IntoVariables, SetVariable};
 use limits::{LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of};
 
 pub(crate) use change::sum;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 use needs::needs_of;
+use parts::PartsOfPlan;
 pub(crate) use read::Way;
 use read::may_divide;
 pub(crate) use select_list::Spelled;
@@ -176,46 +180,6 @@ pub(crate) struct DirectPlan {
     bytes: usize,
 }
 
-/// A plan that does not know yet what it is given.
-struct PartsOfPlan {
-    action: Action,
-    needs: Vec<TableNeed>,
-    subqueries: Vec<Subquery>,
-    list: Vec<Subquery>,
-}
-
-impl PartsOfPlan {
-    fn of(action: Action, statement: &Statement) -> PartsOfPlan {
-        PartsOfPlan {
-            needs: needs_of(&action, statement),
-            action,
-            subqueries: Vec::new(),
-            list: Vec::new(),
-        }
-    }
-
-    /// The plan of a statement that is given nothing but so many parameters.
-    fn into_plan(self, parameters: usize) -> DirectPlan {
-        let PartsOfPlan {
-            action,
-            needs,
-            subqueries,
-            list,
-        } = self;
-        DirectPlan {
-            action,
-            parameters,
-            given: Vec::new(),
-            constants: None,
-            subqueries,
-            list,
-            window: None,
-            needs,
-            bytes: 0,
-        }
-    }
-}
-
 enum Action {
     Read(Box<read::Read>, Arc<Table>),
     Join(Box<join::Join>),
@@ -227,6 +191,7 @@ enum Action {
     ChangeFound(Box<change_found::ChangeFound>),
     LockFound(Box<lock_found::LockFound>),
     IntoVariables(Box<IntoVariables>),
+    SetVariable(Box<SetVariable>),
     Insert(Box<insert::Insert>),
     InsertSelect(Box<insert_select::InsertSelect>),
 }
@@ -242,6 +207,7 @@ impl Action {
             Action::ChangeFound(change) => change.is_current(),
             Action::LockFound(lock) => lock.is_current(),
             Action::IntoVariables(into) => into.query.is_current(),
+            Action::SetVariable(set) => set.query.is_current(),
             Action::Union(union) => union.derived.is_current(),
             Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
@@ -282,6 +248,7 @@ impl Action {
             | Action::Delete(..)
             | Action::ChangeFound(_)
             | Action::IntoVariables(_)
+            | Action::SetVariable(_)
             | Action::Insert(_)
             | Action::InsertSelect(_) => 0,
         }
@@ -324,6 +291,7 @@ impl DirectPlan {
             Action::ChangeFound(change) => change.query.reads_queries(),
             Action::LockFound(lock) => lock.find.reads_queries(),
             Action::IntoVariables(into) => into.query.reads_queries(),
+            Action::SetVariable(set) => set.query.reads_queries(),
             _ => self.has_subqueries(),
         }
     }
@@ -342,6 +310,7 @@ impl DirectPlan {
             | Action::LockFound(_)
             | Action::IntoVariables(_)
             | Action::Constants(_) => Command::Select,
+            Action::SetVariable(_) => Command::SetOption,
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
             Action::ChangeFound(ref change) => change.command,
@@ -419,7 +388,8 @@ impl Session {
             Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Insert(_)
-            | Statement::SelectInto { .. } => true,
+            | Statement::SelectInto { .. }
+            | Statement::Set(_) => true,
             _ => false,
         };
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
@@ -434,9 +404,19 @@ impl Session {
         let statement = without_with.as_ref().unwrap_or(statement);
         let without_databases = qualified::without_databases(self, statement);
         let statement = without_databases.as_ref().unwrap_or(statement);
-        if let Statement::SelectInto { .. } = statement {
-            let into = IntoVariables::compile(self, statement, (text, parameters))?;
-            let action = Action::IntoVariables(Box::new(into));
+        let given = (text, parameters);
+        let of_variables = match statement {
+            Statement::SelectInto { .. } => {
+                let into = IntoVariables::compile(self, statement, given)?;
+                Some(Action::IntoVariables(Box::new(into)))
+            }
+            Statement::Set(_) => {
+                let set = SetVariable::compile(self, statement, given)?;
+                Some(Action::SetVariable(Box::new(set)))
+            }
+            _ => None,
+        };
+        if let Some(action) = of_variables {
             return Some(PartsOfPlan::of(action, statement).into_plan(parameters));
         }
         if matches!(statement, Statement::Query(query) if select_list::may_name_given(query)) {
@@ -668,7 +648,8 @@ impl Session {
             Action::Constants(_) | Action::Union(_) => Ok(None),
             Action::ChangeFound(change) => self.would_run_directly(&change.query),
             Action::LockFound(lock) => self.would_run_directly(&lock.find),
-            Action::IntoVariables(into) => self.would_run_directly(&into.query),
+            // They are not explained.
+            Action::IntoVariables(_) | Action::SetVariable(_) => Ok(None),
             Action::Update(..)
             | Action::Delete(..)
             | Action::Insert(_)
@@ -882,6 +863,7 @@ impl Session {
             Action::Union(union) => self.run_direct_union(union, parameters, sink),
             Action::LockFound(lock) => self.run_direct_lock_found(lock, given, sink),
             Action::IntoVariables(into) => self.run_direct_into_variables(into, parameters, sink),
+            Action::SetVariable(set) => self.run_direct_set_variable(set, parameters, sink),
             Action::Constants(constants) => self.run_direct_constants(constants, given, sink),
             Action::Update(update, table) => {
                 self.run_direct_update(update, table, parameters, sink)

@@ -35,6 +35,7 @@ pub(super) fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed>
         (Action::Union(union), _) => union.derived.needs().to_vec(),
         (Action::LockFound(lock), _) => lock.needs(),
         (Action::IntoVariables(into), _) => into.query.needs.clone(),
+        (Action::SetVariable(set), _) => set.query.needs.clone(),
         (Action::Constants(_), _) => Vec::new(),
         (Action::Update(_, table), Statement::Update(update)) => {
             vec![need(

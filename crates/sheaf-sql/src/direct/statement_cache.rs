@@ -275,10 +275,22 @@ impl<'a> Pass<'a> {
         let words: [&[u8]; 6] = [
             b"SELECT", b"INSERT", b"UPDATE", b"DELETE", b"REPLAC", b"WITH",
         ];
-        words.iter().any(|word| {
+        let begins_with = |word: &[u8]| {
             let first = text.get(..word.len());
             first.is_some_and(|first| first.eq_ignore_ascii_case(word))
-        })
+        };
+        words.iter().any(|word| begins_with(word)) || begins_with(b"SET") && self.sets_by_query()
+    }
+
+    /// Whether a SET is that of a user variable, and has a query if it is complete.
+    fn sets_by_query(&self) -> bool {
+        let text = self.taken.text.as_bytes();
+        if text.len() == b"SET".len() {
+            let (next, second) = (self.peek(1), self.peek(2));
+            return self.peek(0) == Some(b' ') && next == Some(b'@') && second != Some(b'@');
+        }
+        let mut words = text.windows(b"select".len());
+        words.any(|word| word.eq_ignore_ascii_case(b"select"))
     }
 
     /// How the literal of this number is written.

@@ -292,7 +292,7 @@ fn computes(expression: &ast::Expr) -> bool {
 
 /// Whether the value of a query may be a quotient, which has more digits than are shown. A direct plan of a subquery
 /// brings what is shown.
-fn may_have_hidden_digits(query: &ast::Query) -> bool {
+pub(super) fn may_have_hidden_digits(query: &ast::Query) -> bool {
     let divides = |expression: &ast::Expr| match expression {
         ast::Expr::BinaryOp { op, .. } => *op == ast::BinaryOperator::Divide,
         ast::Expr::Function(function) => last_part(&function.name).eq_ignore_ascii_case("avg"),
