@@ -44,7 +44,7 @@ impl Session {
     pub(crate) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Explanation>> {
         let read = match &plan.action {
             Action::ChangeFound(change) => &change.query,
-            Action::LockFound(lock) => &lock.find,
+            Action::LockFound(lock) => lock.described(),
             _ => plan,
         };
         if !self.client.meets_needs_to_show(plan) || !self.client.meets_needs_to_show(read) {
@@ -160,9 +160,9 @@ impl Description<'_> {
     ) -> Result<Option<PlanNode>> {
         let read_in = self.read_in(block, (&rows.alias, table), &[]);
         let expected = self.expected_rows(&rows.access, &read_in)?;
-        let (node, row) = rows
-            .access
-            .describe(&read_in, Some(rows.direction), expected);
+        // Without an order they come as they lie.
+        let ordered = (!rows.access.is_scan).then_some(rows.direction);
+        let (node, row) = rows.access.describe(&read_in, ordered, expected);
         let node = self.of_table(node, row);
         Ok(Some(self.limited((&rows.limit, &None), node)))
     }

@@ -229,6 +229,14 @@ impl LockFound {
         }
     }
 
+    /// What EXPLAIN shows: what finds the rows that a client gets.
+    pub(super) fn described(&self) -> &DirectPlan {
+        match &self.shown {
+            Shown::Found(_) => &self.find,
+            Shown::Query(query) => query,
+        }
+    }
+
     /// Whether all tables are what the plan was made for.
     pub(super) fn is_current(&self) -> bool {
         let mut targets = self.targets.iter();

@@ -254,7 +254,9 @@ impl Headers {
         }
         let statement = StatementText::new(text);
         let written = statement.select_items(select.select_token.0.span.start);
-        if written.len() != select.projection.len() {
+        // What a plan asks for besides has names.
+        let added = select.projection.get(written.len()..)?;
+        if !added.iter().all(has_alias) {
             return None;
         }
         for (item, written) in select.projection.iter().zip(written) {
@@ -275,6 +277,7 @@ impl Headers {
                 }
             }
         }
+        headers.columns += added.len();
         Some(headers)
     }
 

@@ -60,7 +60,7 @@ impl Rows {
             None,
             (&has_order, limit.is_some()),
         );
-        let access = match access {
+        let mut access = match access {
             Some(access) => access,
             // What an expression says of other rows than those that are found may be an error.
             None if filter.is_some() || Access::binds_any(table, &comparisons) => return None,
@@ -71,6 +71,8 @@ impl Rows {
             }
         };
         let direction = index_order(table, &access, &wanted)?;
+        // Rows in the order of the table's own index are read along it.
+        access.is_scan &= wanted.is_empty();
         let limit = match limit {
             None => None,
             Some(limit) => Some(Operand::of(limit)?),
