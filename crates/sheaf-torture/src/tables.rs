@@ -83,12 +83,12 @@ impl TableModel {
             })
     }
 
-    /// A column comes or goes. Rows that are there need not be written.
-    fn change_column(&mut self, random: &mut Random) -> Alteration {
+    /// A column comes, or one that was there before the statement goes. Rows that are there need not be written.
+    fn change_column(&mut self, random: &mut Random, before: &TableModel) -> Alteration {
         let count = self.later.len();
-        let goes = count > 0 && (count == MAX_LATER_COLUMNS || random.below(3) == 0);
-        if goes {
-            let position = random.below(count as u64) as usize;
+        let position = random.below(count.max(1) as u64) as usize;
+        let was_there = (self.later.get(position)).is_some_and(|name| before.later.contains(name));
+        if was_there && (count >= MAX_LATER_COLUMNS || random.below(3) == 0) {
             for row in self.rows.values_mut() {
                 row.remove(column::FIRST_LATER + position);
             }
@@ -440,7 +440,10 @@ impl Tables {
                 fails = false;
             }
             let times = 1 + machine.random.below(2);
-            changes.extend((0..times).map(|_| table.change_column(&mut machine.random)));
+            let before = &self.model[&from];
+            for _ in 0..times {
+                changes.push(table.change_column(&mut machine.random, before));
+            }
             if machine.random.below(4) > 0 {
                 changes.push(Alteration::Instantly(InitialValues {
                     now_micros: 0,

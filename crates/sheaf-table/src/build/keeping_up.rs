@@ -22,7 +22,7 @@ use std::time::Duration;
 /// What is left may take so long when all others are locked out, at first.
 const LAST_MOMENT: Duration = Duration::from_millis(10);
 /// A change of others waits for no longer, at first. It is less than the pace, where several of them wait.
-const LONGEST_WAIT: Duration = Duration::from_millis(40);
+const LONGEST_WAIT: Duration = Duration::from_millis(30);
 /// And at last.
 const LONGEST_WAIT_AT_LAST: Duration = Duration::from_millis(1_000);
 /// More may have come when they are: so many times as much.
