@@ -53,7 +53,7 @@ export function nowView(page) {
         card("Statements a second", since.of("Questions"), amount(since.of("Questions"))),
         card("Running", values.Threads_running, `${values.Threads_running} of ${values.Threads_connected}`),
         card("Rows read a second", since.of("Innodb_rows_read"), amount(since.of("Innodb_rows_read"))),
-        card("Pages found in memory", hits * 100, `${(hits * 100).toFixed(1)} %`),
+        card("Found in memory", hits * 100, `${(hits * 100).toFixed(1)} %`),
         card("Waits for row locks", values.Innodb_row_lock_current_waits ?? 0, amount(values.Innodb_row_lock_current_waits ?? 0)),
         card("Errors a second", since.of("Statement_errors"), amount(since.of("Statement_errors"))),
         card("Memory", values.Process_memory_bytes, bytes(values.Process_memory_bytes)));

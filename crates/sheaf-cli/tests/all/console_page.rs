@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use sheaf_server::ConsoleServer;
 
 use crate::clients::installed;
-use crate::harness::{TestServer, run, wait_until};
+use crate::harness::{TestServer, code, run, wait_until};
 
 /// A browser that hangs does not keep the tests for ever.
 const BROWSER_SECONDS: &str = "180";
@@ -297,12 +297,24 @@ fn the_page_works_in_a_browser() {
     let nameless = "[...document.querySelectorAll('button, input:not([hidden]), select, textarea')].filter((one) => \
                     !one.textContent.trim() && !one.getAttribute('aria-label') && !one.labels?.length).length";
     assert_eq!(browser.value(nameless), "0");
-    for (view, picture) in [("now", "console-now.png"), ("memory", "console-memory.png")] {
-        browser.open(view);
-        assert_eq!(browser.value(nameless), "0", "{view}");
-        browser.wait_for("document.querySelectorAll('#view rect, #view polyline').length > 3");
-        browser.picture(picture);
-    }
+    browser.open("memory");
+    browser.wait_for("document.querySelectorAll('#view rect').length > 3");
+    assert_eq!(browser.value(nameless), "0");
+    browser.picture("console-memory.png");
+
+    // A statement is shown, and stopped.
+    let mut other = server.connect();
+    let sleep = "SELECT name, SLEEP(1000) FROM shop.customer WHERE id = 1";
+    let sleeping = std::thread::spawn(move || code(&mut other, sleep));
+    browser.open("now");
+    browser.wait_for("document.querySelectorAll('#view polyline').length > 3");
+    browser.wait_for("/SLEEP/.test(document.querySelector('#view').textContent)");
+    assert_eq!(browser.value(nameless), "0");
+    browser.picture("console-now.png");
+    browser.click("Stop");
+    browser.wait_for("document.getElementById('ask').open");
+    browser.click("Yes");
+    assert_eq!(sleeping.join().expect("its end"), 1317);
     browser.click("Log out");
     browser.wait_for("document.getElementById('login').hidden === false");
     assert_eq!(
