@@ -104,6 +104,8 @@ export function ask(question) {
 /** Tells the user, by eye and by ear. */
 export function say(text, isError = true) {
   const line = document.getElementById("message");
+  // A screen reader says it again otherwise.
+  if (line.textContent === text) return;
   line.textContent = text;
   line.style.color = isError ? "" : "inherit";
 }

@@ -19,6 +19,8 @@ const get = (id) => document.getElementById(id);
 let login = null;
 let current = null;
 let timer = 0;
+/** The message is about what could not be read again. */
+let isFailing = false;
 /** Views that were made, by their names. They stay as they are while others are shown. */
 let made = {};
 
@@ -39,10 +41,14 @@ async function refresh(isPoll) {
   if (!document.hidden) {
     try {
       await made[name].refresh(isPoll);
-      if (isPoll) say("");
+      if (isFailing) say("");
+      isFailing = false;
     } catch (problem) {
       // The session may still be busy with the request before.
-      if (problem.status !== 409) say(problem.message);
+      if (problem.status !== 409) {
+        isFailing = true;
+        say(problem.message);
+      }
     }
   }
   if (interval > 0 && name === current) {
