@@ -32,6 +32,9 @@ impl Action {
             Action::OverRows(query) => query.rows.add_reads(reads),
             Action::Union(union) => union.derived.add_reads(reads),
             Action::InsertSelect(insert) => insert.query.add_reads(reads),
+            Action::IntoVariables(into) => into.query.add_reads(reads),
+            Action::SetVariable(set) => set.query.add_reads(reads),
+            Action::LockFound(lock) => lock.find.add_reads(reads),
             Action::Constants(_)
             | Action::Update(..)
             | Action::Delete(..)
