@@ -5,6 +5,7 @@
 
 use std::ops::Deref;
 
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Result, ScalarValue};
@@ -13,7 +14,7 @@ use sheaf_types::Collation;
 use sheaf_types::temporal::{TimeZone, wall_clock_text};
 
 use crate::functions::truncated::{NumberKind, TruncatedTexts};
-use crate::functions::types::{Coercibility, field};
+use crate::functions::types::{Coercibility, SqlType, field};
 use crate::functions::{EvaluationError, call};
 
 /// What is to be known of a statement's texts, and of its day.
@@ -47,6 +48,21 @@ impl Texts {
             are_parameters: false,
             refuses_zero_dates: false,
             refuses_zero_in_dates: false,
+        }
+    }
+
+    /// The field of a column that was made of these. A text that none of them is compares as literals do.
+    pub fn column_made_of(&self, made: Field, parts: &[FieldRef]) -> Field {
+        let is_text = |field: &FieldRef| {
+            let ty = SqlType::of(field);
+            ty.is_text() || matches!(ty, SqlType::Bytes | SqlType::Json)
+        };
+        let is_plain = *made.data_type() == DataType::Utf8View && made.metadata().is_empty();
+        match &self.literal_metadata {
+            Some(metadata) if is_plain && !parts.iter().any(is_text) => {
+                made.with_metadata(metadata.to_hashmap())
+            }
+            _ => made,
         }
     }
 

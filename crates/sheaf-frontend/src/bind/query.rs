@@ -159,9 +159,10 @@ impl Binder<'_> {
         if parts.iter().any(|(_, outputs)| outputs.len() != width) {
             return Err(other_columns());
         }
+        let texts = self.typing().texts;
         let fields = (0..width).map(|at| {
             let of_parts = parts.iter();
-            SetColumn::of(of_parts.map(|(relation, outputs)| (relation, &outputs[at])))
+            SetColumn::of(of_parts.map(|(relation, outputs)| (relation, &outputs[at])), texts)
         });
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let headers = parts[0].1.iter().map(|output| output.header.clone());
@@ -226,8 +227,10 @@ impl Binder<'_> {
             return Err(other_columns());
         }
         let pairs = left_outputs.iter().zip(&right_outputs);
-        let fields =
-            pairs.map(|(one, other)| SetColumn::of([(&left, one), (&right, other)].into_iter()));
+        let texts = self.typing().texts;
+        let fields = pairs.map(|(one, other)| {
+            SetColumn::of([(&left, one), (&right, other)].into_iter(), texts)
+        });
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let (left, left_columns) = self.of_types(left, &left_outputs, &fields)?;
         let (right, right_columns) = self.of_types(right, &right_outputs, &fields)?;
@@ -447,7 +450,8 @@ impl Binder<'_> {
                 .map(|(row, _)| Arc::clone(row[at].field()))
                 .collect();
             let nullable = rows.iter().any(|(row, _)| row[at].is_nullable());
-            let field = Arc::new(column_of_parts(&of_rows)?.with_nullable(nullable));
+            let field = column_of_parts(&of_rows, self.typing().texts)?;
+            let field = Arc::new(field.with_nullable(nullable));
             let name = format!("column_{at}");
             outputs.push(Output {
                 id: self.columns.add_computed(&name, Arc::clone(&field)),

@@ -18,6 +18,7 @@ use sheaf_algebra::relation::Operator;
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::functions::control::field_of_parts;
 use sheaf_exec::functions::types::{Coercibility, SqlType, declared_type, float_decimals};
+use sheaf_exec::typing::Texts;
 use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 
@@ -44,7 +45,10 @@ impl SetColumn {
     ///
     /// # Errors
     /// As [`column_of_parts`].
-    pub fn of<'p>(parts: impl Iterator<Item = (&'p Relation, &'p Output)>) -> Bound<SetColumn> {
+    pub fn of<'p>(
+        parts: impl Iterator<Item = (&'p Relation, &'p Output)>,
+        texts: &Texts,
+    ) -> Bound<SetColumn> {
         let mut fields = Vec::new();
         let mut length = 0;
         for (relation, output) in parts {
@@ -53,7 +57,7 @@ impl SetColumn {
                 .max(length);
             fields.push(FieldRef::clone(&output.field));
         }
-        let field = column_of_parts(&fields)?;
+        let field = column_of_parts(&fields, texts)?;
         Ok(SetColumn { field, length })
     }
 
@@ -89,8 +93,8 @@ impl SetColumn {
 ///
 /// # Errors
 /// 1271 for texts of columns with different collations.
-pub(super) fn column_of_parts(parts: &[FieldRef]) -> Bound<Field> {
-    let field = field_of_parts(parts)?;
+pub(super) fn column_of_parts(parts: &[FieldRef], texts: &Texts) -> Bound<Field> {
+    let field = texts.column_made_of(field_of_parts(parts)?, parts);
     match SqlType::of(&field) {
         SqlType::Text {
             coercibility: Coercibility::Mixed,
