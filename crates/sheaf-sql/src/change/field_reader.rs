@@ -221,6 +221,10 @@ impl<R: Read> FieldReader<R> {
             return Ok(false);
         }
         loop {
+            // A terminator at the end of the input has no field behind it.
+            if record.len() > 0 && self.fill(1)? == 0 {
+                return Ok(true);
+            }
             match self.next_field(record)? {
                 End::Field => {}
                 End::Line => return Ok(true),
@@ -328,15 +332,20 @@ impl<R: Read> FieldReader<R> {
         found
     }
 
-    /// A field in quotes: it ends at a quote before a terminator; a doubled quote is one.
+    /// A field in quotes: it ends at a quote before a terminator; a doubled quote is one. A field that the input ends in
+    /// was none in quotes: its quote is a part of it.
     fn enclosed_field(&mut self, record: &mut Record, quote: u8) -> Result<End> {
         self.start += 1;
         let escape = self.format.escaped_by;
+        let field_start = record.field_start();
+        let mut escaped_null = false;
         loop {
             if record.bytes.len() > MAX_RECORD_BYTES {
                 return Err(record_too_long());
             }
             if self.fill(1)? == 0 {
+                record.push_byte(quote)?;
+                record.bytes[field_start..].rotate_right(1);
                 record.end_field(false)?;
                 return Ok(End::Input);
             }
@@ -376,7 +385,8 @@ impl<R: Read> FieldReader<R> {
                 };
                 match end {
                     Some(end) => {
-                        record.end_field(false)?;
+                        let is_one = record.bytes.len() == field_start + 1;
+                        record.end_field(escaped_null && is_one)?;
                         return Ok(end);
                     }
                     // A quote inside the field.
@@ -387,6 +397,7 @@ impl<R: Read> FieldReader<R> {
             } else {
                 let escaped = self.buffer[self.start];
                 self.start += 1;
+                escaped_null |= escaped == b'N' && record.bytes.len() == field_start;
                 record.push_byte(unescape(escaped))?;
             }
         }
@@ -509,6 +520,41 @@ mod tests {
         assert_eq!(
             records,
             vec![some(&["a,\"b\"\r\n", "2"]), vec![None, Some("NULL".into())]]
+        );
+    }
+
+    #[test]
+    fn an_escaped_null_in_quotes_is_null() {
+        let format = FileFormat {
+            enclosed_by: Some(b'"'),
+            ..FileFormat::default()
+        };
+        assert_eq!(
+            read("\"\\N\"\t\"\\Nx\"\t\"N\"\n", &format, 0),
+            vec![vec![None, Some("Nx".into()), Some("N".into())]]
+        );
+    }
+
+    #[test]
+    fn a_field_that_the_input_ends_in_keeps_its_quote() {
+        let format = FileFormat {
+            enclosed_by: Some(b'"'),
+            ..FileFormat::default()
+        };
+        assert_eq!(
+            read("1\t\"a\"\"b\tc\n", &format, 0),
+            vec![some(&["1", "\"a\"b\tc\n"])]
+        );
+        assert_eq!(read("1\t\"", &format, 0), vec![some(&["1", "\""])]);
+    }
+
+    #[test]
+    fn no_field_is_between_a_terminator_and_the_end_of_the_input() {
+        let format = FileFormat::default();
+        assert_eq!(read("1\t2\t", &format, 0), vec![some(&["1", "2"])]);
+        assert_eq!(
+            read("1\t2\t\n", &format, 0),
+            vec![some(&["1", "2", ""])]
         );
     }
 
