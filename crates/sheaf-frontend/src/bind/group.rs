@@ -477,15 +477,8 @@ pub(super) fn named_items(items: &[ListedItem<'_>], scope: &Scope) -> Vec<NamedI
             }
         }
     };
-    for (
-        position,
-        ListedItem {
-            expr,
-            alias,
-            header,
-        },
-    ) in items.iter().enumerate()
-    {
+    for (position, listed) in items.iter().enumerate() {
+        let (expr, alias, header) = (&listed.expr, &listed.alias, &listed.header);
         let item = |name: &str, is_behind_alias: bool| NamedItem {
             name: name.to_string(),
             is_alias: alias.is_some() && !is_behind_alias,

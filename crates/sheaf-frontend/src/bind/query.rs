@@ -162,7 +162,10 @@ impl Binder<'_> {
         let texts = self.typing().texts;
         let fields = (0..width).map(|at| {
             let of_parts = parts.iter();
-            SetColumn::of(of_parts.map(|(relation, outputs)| (relation, &outputs[at])), texts)
+            SetColumn::of(
+                of_parts.map(|(relation, outputs)| (relation, &outputs[at])),
+                texts,
+            )
         });
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let headers = parts[0].1.iter().map(|output| output.header.clone());
@@ -228,9 +231,8 @@ impl Binder<'_> {
         }
         let pairs = left_outputs.iter().zip(&right_outputs);
         let texts = self.typing().texts;
-        let fields = pairs.map(|(one, other)| {
-            SetColumn::of([(&left, one), (&right, other)].into_iter(), texts)
-        });
+        let fields = pairs
+            .map(|(one, other)| SetColumn::of([(&left, one), (&right, other)].into_iter(), texts));
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let (left, left_columns) = self.of_types(left, &left_outputs, &fields)?;
         let (right, right_columns) = self.of_types(right, &right_outputs, &fields)?;

@@ -552,10 +552,7 @@ mod tests {
     fn no_field_is_between_a_terminator_and_the_end_of_the_input() {
         let format = FileFormat::default();
         assert_eq!(read("1\t2\t", &format, 0), vec![some(&["1", "2"])]);
-        assert_eq!(
-            read("1\t2\t\n", &format, 0),
-            vec![some(&["1", "2", ""])]
-        );
+        assert_eq!(read("1\t2\t\n", &format, 0), vec![some(&["1", "2", ""])]);
     }
 
     #[test]
