@@ -332,8 +332,8 @@ impl<R: Read> FieldReader<R> {
         found
     }
 
-    /// A field in quotes: it ends at a quote before a terminator; a doubled quote is one. A field that the input ends in
-    /// was none in quotes: its quote is a part of it.
+    /// A field in quotes: it ends at a quote before a terminator; a doubled quote is one. A field that the input ends
+    /// in was none in quotes: its quote is a part of it.
     fn enclosed_field(&mut self, record: &mut Record, quote: u8) -> Result<End> {
         self.start += 1;
         let escape = self.format.escaped_by;
