@@ -41,6 +41,8 @@ const LONG_TEXT_BYTES: f64 = 32.0;
 const MAX_COVERED_BYTES: f64 = 64.0;
 /// ORs of a table that indexes are merged for.
 const MAX_MERGES_OF_TABLE: usize = 10;
+/// Rows of a sample by which is seen whether a candidate helps.
+const FIRST_LOOK_ROWS: usize = 2_000;
 /// Characters of a name.
 const MAX_NAME_CHARACTERS: usize = 56;
 
@@ -70,10 +72,19 @@ pub(super) struct Candidates {
     merged: Vec<Vec<usize>>,
 }
 
+/// What a hypothetical index is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sampled {
+    FirstLook,
+    All,
+}
+
 /// A table while its candidates are made.
 struct Candidacy<'s> {
     table: &'s Arc<Table>,
     sample: RowSample,
+    /// A part of it, by which is seen which candidates help at all.
+    first_look: Option<RowSample>,
     /// Average bytes of each column's values, and whether some are outside of their rows; as far as it was asked for.
     bytes: BTreeMap<usize, (f64, bool)>,
     /// Estimated values of columns, as far as they were asked for.
@@ -144,6 +155,7 @@ impl Candidates {
             drop(guard);
             let mut candidacy = Candidacy {
                 table: &table,
+                first_look: sample.thinned(FIRST_LOOK_ROWS),
                 sample,
                 bytes: BTreeMap::new(),
                 distinct: BTreeMap::new(),
@@ -178,7 +190,8 @@ impl Candidates {
                             numbers.push(*number);
                         }
                         None => {
-                            indexes.push(Arc::new(candidacy.index(parts.clone())?));
+                            let index = candidacy.index(parts.clone(), Sampled::FirstLook)?;
+                            indexes.push(Arc::new(index));
                             numbers.push(next);
                             next += 1;
                         }
@@ -187,14 +200,17 @@ impl Candidates {
                 let together = Arc::new(table.with_hypothetical_indexes(indexes.clone()));
                 let parts: Vec<&[IndexPart]> = group.iter().map(Vec::as_slice).collect();
                 numbers.sort_unstable();
-                if !study.is_helped(&numbers, (&together, &parts), session, limits)? {
+                if !study.is_helped((&together, &parts), session, limits)? {
                     continue;
                 }
-                let new = indexes.into_iter().zip(&known);
-                let new: Vec<Arc<HypotheticalIndex>> = new
+                let mut new = Vec::new();
+                for (parts, _) in group
+                    .iter()
+                    .zip(&known)
                     .filter(|(_, known)| known.is_none())
-                    .map(|(index, _)| index)
-                    .collect();
+                {
+                    new.push(Arc::new(candidacy.index(parts.clone(), Sampled::All)?));
+                }
                 let bytes: usize = new.iter().map(|index| index.memory_bytes()).sum();
                 if !limits.take(bytes) {
                     break;
@@ -391,7 +407,7 @@ impl Candidacy<'_> {
     }
 
     /// An index of these parts, with a name that is free.
-    fn index(&mut self, parts: Vec<IndexPart>) -> Result<HypotheticalIndex> {
+    fn index(&mut self, parts: Vec<IndexPart>, sampled: Sampled) -> Result<HypotheticalIndex> {
         self.made += 1;
         let definition = self.definition();
         let mut name = String::from("idx");
@@ -403,12 +419,12 @@ impl Candidacy<'_> {
         let free = free_name(name, |name| definition.index(name).is_none());
         let named = (free, self.made);
         let interrupt = Some(self.interrupt);
+        let sample = match (sampled, &self.first_look) {
+            (Sampled::FirstLook, Some(first_look)) => first_look,
+            _ => &self.sample,
+        };
         Ok(HypotheticalIndex::new(
-            self.table,
-            named,
-            parts,
-            &self.sample,
-            interrupt,
+            self.table, named, parts, sample, interrupt,
         )?)
     }
 
@@ -419,7 +435,7 @@ impl Candidacy<'_> {
             prefix_length,
             descending: false,
         };
-        self.index(vec![part])
+        self.index(vec![part], Sampled::All)
     }
 
     fn distinct(&mut self, column: usize) -> Result<f64> {

@@ -74,10 +74,14 @@ const MAX_PROPOSED: usize = 100;
 const MAX_PLANS: usize = 20_000;
 /// How long is searched: less than clients wait for an answer. What was found by then is proposed.
 const MAX_TIME: Duration = Duration::from_secs(20);
+/// When no more candidates are made, so that some time is left to search among them.
+const MAX_CANDIDATES_TIME: Duration = Duration::from_secs(12);
 
 /// What is left of what the statement may spend.
 struct Limits {
     began: Instant,
+    /// How long after that is gone on.
+    time: Duration,
     plans: usize,
     /// What samples and candidates take of the query memory.
     memory: MemoryReservation,
@@ -88,7 +92,7 @@ struct Limits {
 impl Limits {
     /// Whether there is time, and there are plans, for more.
     fn go_on(&mut self) -> bool {
-        let goes_on = self.plans < MAX_PLANS && self.began.elapsed() < MAX_TIME;
+        let goes_on = self.plans < MAX_PLANS && self.began.elapsed() < self.time;
         self.is_cut |= !goes_on;
         goes_on
     }
@@ -127,6 +131,7 @@ impl Session {
         let pool = Arc::clone(&self.task_context().runtime_env().memory_pool);
         let mut limits = Limits {
             began: Instant::now(),
+            time: MAX_CANDIDATES_TIME,
             plans: 0,
             memory: MemoryConsumer::new("samples for index advice").register(&pool),
             is_cut: false,
@@ -146,6 +151,7 @@ impl Session {
         let is_alone = is_given && workload.len() == 1;
         let mut study = Study::new(self, workload, is_alone, &mut limits)?;
         let candidates = Candidates::of(&mut study, self, &mut limits)?;
+        limits.time = MAX_TIME;
         let mut search = Search::new(&candidates, &mut study, advise.limit_bytes);
         let chosen = search.choose(self, &mut limits)?;
         let made = candidates.named(&chosen);

@@ -122,35 +122,26 @@ impl Study {
         tables
     }
 
-    /// Whether candidates of one table make some statement cheaper, without others. What statements cost with them is
-    /// kept then. `table` is their table with them, and `parts` are those of each.
+    /// Whether candidates of one table make some statement cheaper, without others. `table` is their table with them, and
+    /// `parts` are those of each. They may be made of fewer rows than those that are compared later.
     pub(super) fn is_helped(
-        &mut self,
-        numbers: &[usize],
+        &self,
         (table, parts): (&Arc<Table>, &[&[IndexPart]]),
         session: &mut Session,
         limits: &mut Limits,
     ) -> Result<bool> {
-        let mut costs = Vec::new();
-        for (position, studied) in self.statements.iter().enumerate() {
+        for studied in &self.statements {
             let mut parts = parts.iter();
             let may_use = parts.any(|parts| studied.may_use(table.definition.id, parts));
             if may_use && limits.go_on() {
                 limits.plans += 1;
                 let planned = studied.planned_over(vec![Arc::clone(table)], session)?;
-                costs.push((position, planned.cost_us));
+                if planned.cost_us < studied.cost_us * CHEAPER_SHARE {
+                    return Ok(true);
+                }
             }
         }
-        let is_cheaper = |(position, cost): &(usize, f64)| {
-            *cost < self.statements[*position].cost_us * CHEAPER_SHARE
-        };
-        let is_helped = costs.iter().any(is_cheaper);
-        if is_helped {
-            let costs = costs.into_iter();
-            let costs = costs.map(|(position, cost)| ((position, numbers.to_vec()), cost));
-            self.known.extend(costs);
-        }
-        Ok(is_helped)
+        Ok(false)
     }
 
     /// What a statement costs with some candidates on its tables, by number, ascending. `tables` makes these tables.

@@ -117,6 +117,33 @@ impl RowSample {
         Ok(sample)
     }
 
+    /// About so many of its rows, leaf by leaf: enough for a first look. `None`: it has hardly more.
+    pub fn thinned(&self, rows: usize) -> Option<RowSample> {
+        let step = u32::try_from(self.rows.len() / rows.max(1)).ok()?;
+        if step < 2 {
+            return None;
+        }
+        let mut thinned = RowSample {
+            bytes: Vec::new(),
+            rows: Vec::new(),
+            share: self.share() / f64::from(step),
+            is_complete: false,
+            table_rows: self.table_rows,
+            resident: self.resident,
+        };
+        for entry in self.entries().filter(|entry| entry.leaf % step == 0) {
+            thinned.bytes.extend_from_slice(entry.key);
+            let key_end = thinned.bytes.len();
+            thinned.bytes.extend_from_slice(entry.value);
+            thinned.rows.push(SampledRow {
+                key_end,
+                end: thinned.bytes.len(),
+                leaf: entry.leaf,
+            });
+        }
+        (!thinned.rows.is_empty()).then_some(thinned)
+    }
+
     pub fn len(&self) -> usize {
         self.rows.len()
     }
