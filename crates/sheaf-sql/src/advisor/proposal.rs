@@ -42,6 +42,18 @@ pub(super) struct Used {
     pub fetches_none: bool,
 }
 
+/// What running statements with an index and without it has shown.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Measured {
+    pub(super) statements: u64,
+    /// Microseconds of all of them, times their executions.
+    pub(super) before_us: f64,
+    pub(super) after_us: f64,
+    /// What was predicted of these.
+    pub(super) predicted_before_us: f64,
+    pub(super) predicted_after_us: f64,
+}
+
 impl Help {
     pub(super) fn saved_us(&self) -> f64 {
         self.executions * (self.before_us - self.after_us)
