@@ -406,6 +406,16 @@ fn a_sorted_sample_stands_for_an_index() {
         distinct(&rows, &[SKEWED]) as f64,
         1.6,
     );
+    // Fewer rows say about the same of what is frequent.
+    let thinned = sample.thinned(2_000).unwrap();
+    assert!(thinned.len() < sample.len() / 4 && thinned.table_rows() == sample.table_rows());
+    let named = ("at_first_sight".to_string(), 2);
+    let columns = vec![part(SKEWED)];
+    let seen = HypotheticalIndex::new(&table, named, columns, &thinned, None).unwrap();
+    let most = seen.layout().range(&[Value::Int(0)], None).range;
+    let exact = share(&rows, |row| row[SKEWED] == Value::Int(0)) * ROWS as f64;
+    within(seen.estimate_entries(&most) as f64, exact, 1.5);
+    assert!(thinned.thinned(2_000).is_none());
     let real = table.secondary[0].statistics();
     within(
         index.statistics().leaf_pages as f64,
