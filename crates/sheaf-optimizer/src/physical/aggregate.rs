@@ -38,7 +38,7 @@ use crate::adaptive::bounded_regret::Doubted;
 use crate::cost::grouping::grouping_us;
 use crate::estimate::group_rows::group_rows;
 use crate::estimate::risk::Expectation;
-use crate::estimate::row_width::longest_row_bytes;
+use crate::estimate::row_width::{longest_row_bytes, row_bytes};
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
@@ -47,7 +47,7 @@ use crate::physical::planner::ordered_groups::rows_of_first_groups;
 use crate::physical::planner::{Block, Planned, Planner};
 use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{
-    by_texts, in_order_of_groups, in_order_of_texts, keep_texts, keep_values,
+    by_texts, in_order_of_groups, in_order_of_texts, keep_values, texts_kept,
 };
 
 pub(crate) fn plan_aggregate(
@@ -117,11 +117,16 @@ fn plan_once(
         physical_schema = input.plan.schema();
     }
     let mut of_no_rows = None;
-    let keeps_much = || -> Result<bool> {
-        let of_groups = grouped && keep_texts(&functions, &physical_schema)?;
-        Ok(of_groups || keep_values(&functions, &physical_schema)?)
+    let texts = match grouped {
+        true => texts_kept(&functions, &physical_schema)?,
+        false => 0,
     };
-    if planner.context.settings.is_thrifty() && keeps_much()? {
+    let is_in_order = match planner.context.settings.is_thrifty() {
+        true => texts > 0 || keep_values(&functions, &physical_schema)?,
+        false => texts > 0 && keeps_much(planner, aggregate, texts, input.rows)?,
+    };
+    if is_in_order {
+        planner.sorts_long_texts |= texts > 0;
         let is_total = |set: &Vec<bool>| set.iter().all(|is_null| *is_null);
         if groups.has_grouping_set() && groups.groups().iter().any(is_total) {
             let parts = (groups.clone(), functions.clone(), filters.clone());
@@ -248,6 +253,23 @@ fn takes_much(planner: &Planner<'_>, aggregate: &Aggregate, input: &Planned) -> 
     }
     let bytes = row_bytes as f64 * input.rows;
     Ok(bytes > (settings.query_memory_bytes / SHARE_OF_TEXTS) as f64)
+}
+
+/// Whether so many texts of each group take more than half of a little memory. A hash table of them spills, and what it
+/// reads again may be more than there is; a change has no other plan then.
+fn keeps_much(
+    planner: &Planner<'_>,
+    aggregate: &Aggregate,
+    texts: usize,
+    rows: f64,
+) -> Result<bool> {
+    let settings = &planner.context.settings;
+    if !settings.has_little_memory() {
+        return Ok(false);
+    }
+    let group_bytes = (texts * row_bytes(&aggregate.input)?) as f64;
+    let bytes = group_bytes * group_rows(aggregate, rows);
+    Ok(bytes > settings.query_memory_bytes as f64 / 2.0)
 }
 
 type Parts = (

@@ -233,23 +233,21 @@ pub(super) fn keep_values(
     Ok(false)
 }
 
-/// Whether any of the functions keeps a text for each group, of any length, as MAX does. A hash table that spills puts
-/// all of them together in a batch.
-pub(super) fn keep_texts(
+/// How many of the functions keep a text for each group, of any length, as MAX does. A hash table that spills puts all of
+/// these together in a batch.
+pub(super) fn texts_kept(
     functions: &[Arc<AggregateFunctionExpr>],
     schema: &Schema,
-) -> Result<bool> {
+) -> Result<usize> {
+    let mut kept = 0;
     for function in functions {
-        if !matches!(function.fun().name(), "min" | "max") {
-            continue;
-        }
-        for argument in function.expressions() {
-            if is_string(&argument.data_type(schema)?) {
-                return Ok(true);
-            }
+        let arguments = function.expressions();
+        let is_extreme = matches!(function.fun().name(), "min" | "max");
+        if let (true, [argument, ..]) = (is_extreme, &arguments[..]) {
+            kept += usize::from(is_string(&argument.data_type(schema)?));
         }
     }
-    Ok(false)
+    Ok(kept)
 }
 
 /// Whether rows are grouped by texts or bytes, and by one set of keys.
