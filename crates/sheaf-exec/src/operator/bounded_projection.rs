@@ -40,6 +40,9 @@ use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, repeated_by
 use crate::operator::noted_rows::NotedRows;
 use crate::operator::plan_members::{input_handed_on, with_input};
 
+/// So begin the names of columns that an aggregate alone keeps. Where memory is short, its rows are sorted before these
+/// are made, so the length of rows does not count them.
+pub const KEPT_TEXT: &str = "$kept_";
 /// What several rows that are handed on take at most.
 const HANDED_ON_BYTES: usize = 1 << 20;
 /// As much as by so many projections may be handed on in a plan of more of them.
@@ -161,6 +164,7 @@ impl ExecutionPlan for BoundedProjectionExec {
         let most_rows = FIRST_ROWS / copies.div_ceil(MOST_COPIES).max(1);
         Ok(Box::pin(BoundedStream {
             noted: NotedRows::new(&context),
+            noted_columns: columns_to_note(&schema),
             input: projection.input().execute(partition, context)?,
             list,
             schema,
@@ -174,6 +178,13 @@ impl ExecutionPlan for BoundedProjectionExec {
             left: None,
         }))
     }
+}
+
+/// Columns whose strings are looked at to know how long rows are.
+fn columns_to_note(schema: &SchemaRef) -> Vec<usize> {
+    let fields = schema.fields().iter().enumerate();
+    let noted = fields.filter(|(_, field)| !field.name().starts_with(KEPT_TEXT));
+    noted.map(|(at, _)| at).collect()
 }
 
 /// An expression of the list.
@@ -193,6 +204,7 @@ struct BoundedStream {
     /// As many as are expected to fit.
     rows_at_once: usize,
     noted: NotedRows,
+    noted_columns: Vec<usize>,
     /// Rows that are still to be handed on.
     left: Option<RecordBatch>,
 }
@@ -272,7 +284,9 @@ impl Stream for BoundedStream {
         Poll::Ready(Some(first.map(|(batch, count)| {
             let left = rows.num_rows() - count;
             self.left = (left > 0).then(|| rows.slice(count, left));
-            self.noted.note(&batch);
+            if let Ok(columns) = batch.project(&self.noted_columns) {
+                self.noted.note(&columns);
+            }
             batch
         })))
     }

@@ -19,9 +19,10 @@ use datafusion_common::{Column, DFSchema, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Projection};
 use datafusion_expr::{Expr, LogicalPlan};
+use sheaf_exec::aggregates::GROUP_CONCAT;
 use sheaf_exec::functions::closed::calls;
 use sheaf_exec::long_literal::{has_long_literal, literal_of};
-use sheaf_exec::operator::bounded_projection::{MOST_COPIES, is_counted, is_string};
+use sheaf_exec::operator::bounded_projection::{KEPT_TEXT, MOST_COPIES, is_counted, is_string};
 use sheaf_exec::typing::field_of;
 
 /// Puts projections below aggregates that need one.
@@ -106,6 +107,11 @@ fn makes_text(expr: &Expr, rows: &DFSchema) -> bool {
     !is_there(expr) && is_text()
 }
 
+/// Whether a function keeps its first argument for each group, and nothing is sorted by it.
+fn keeps_text(function: &str) -> bool {
+    matches!(function, "min" | "max" | "any_value" | GROUP_CONCAT)
+}
+
 fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
     let has_many = makes_many_texts(&aggregate);
     let Aggregate {
@@ -118,11 +124,12 @@ fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
     let columns = rows.columns();
     let mut items: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     // Puts a column in the place of an expression.
-    let mut compute_below = |expr: Expr| -> Result<Expr> {
+    let mut compute_below = |expr: Expr, is_kept: bool| -> Result<Expr> {
         if !lengthens(&expr) && !(has_many && makes_text(&expr, &rows)) {
             return Ok(expr);
         }
-        let name = format!("$long_{}", items.len());
+        let prefix = if is_kept { KEPT_TEXT } else { "$long_" };
+        let name = format!("{prefix}{}", items.len());
         items.push(expr.alias(name.as_str()));
         Ok(Expr::Column(Column::new_unqualified(name)))
     };
@@ -136,7 +143,9 @@ fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
                 return Ok(Transformed::no(expr));
             };
             let args = std::mem::take(&mut aggregate.params.args);
-            let args = args.into_iter().map(&mut compute_below);
+            let keeps = !aggregate.params.distinct && keeps_text(aggregate.func.name());
+            let args = args.into_iter().enumerate();
+            let args = args.map(|(at, arg)| compute_below(arg, keeps && at == 0));
             aggregate.params.args = args.collect::<Result<_>>()?;
             Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
         })?;

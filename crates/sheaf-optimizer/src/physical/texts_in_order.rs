@@ -46,7 +46,7 @@ use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::aggregates::GROUP_CONCAT;
-use sheaf_exec::operator::bounded_projection::is_string;
+use sheaf_exec::operator::bounded_projection::{KEPT_TEXT, is_string};
 use sheaf_exec::operator::copies_exec::CopiesExec;
 use sheaf_exec::operator::first_of_equal_exec::{FirstOfEqualExec, short_keys};
 
@@ -242,10 +242,17 @@ pub(super) fn texts_kept(
     let mut kept = 0;
     for function in functions {
         let arguments = function.expressions();
-        let is_extreme = matches!(function.fun().name(), "min" | "max");
-        if let (true, [argument, ..]) = (is_extreme, &arguments[..]) {
-            kept += usize::from(is_string(&argument.data_type(schema)?));
-        }
+        let [argument, ..] = &arguments[..] else {
+            continue;
+        };
+        let column = argument.downcast_ref::<Column>();
+        let keeps = match function.fun().name() {
+            "min" | "max" => true,
+            // Others are of keys of their groups.
+            "any_value" => column.is_some_and(|column| column.name().starts_with(KEPT_TEXT)),
+            _ => false,
+        };
+        kept += usize::from(keeps && is_string(&argument.data_type(schema)?));
     }
     Ok(kept)
 }

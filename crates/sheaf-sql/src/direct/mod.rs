@@ -320,6 +320,75 @@ impl DirectPlan {
     }
 }
 
+/// Whether a clause may divide. Where that is an error, operators watch which divisions rows come to.
+fn may_divide(clause: &impl Display) -> bool {
+    let written = clause.to_string().to_ascii_lowercase();
+    let divisions = ["/", "%", " div ", "mod"];
+    divisions.iter().any(|division| written.contains(division))
+}
+
+/// What a plan's statement needs of its tables.
+fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
+    let need = |table: &Table, privileges: Privileges| TableNeed::new(table, privileges, None);
+    let changing = |privilege: Privileges, reads: bool| match reads {
+        true => privilege | Privileges::SELECT,
+        false => privilege,
+    };
+    match (action, statement) {
+        (Action::Read(read, table), _) => {
+            let locks = read.locking.map(|locking| locking.mode());
+            vec![TableNeed::new(table, Privileges::SELECT, locks)]
+        }
+        (Action::Join(join), _) => {
+            let tables = join.tables();
+            let own = tables.map(|table| need(table, Privileges::SELECT));
+            let derived = join.derived().flat_map(Derived::needs).cloned();
+            own.chain(derived).collect()
+        }
+        (Action::OverRows(query), _) => {
+            let tables = query.rows.tables();
+            let own = tables.map(|table| need(table, Privileges::SELECT));
+            let derived = query.rows.derived().flat_map(Derived::needs).cloned();
+            let queries = derived.chain(query.needs_of_subqueries());
+            own.chain(queries).collect()
+        }
+        (Action::Union(union), _) => union.derived.needs().to_vec(),
+        (Action::Constants(_), _) => Vec::new(),
+        (Action::Update(_, table), Statement::Update(update)) => {
+            vec![need(
+                table,
+                changing(Privileges::UPDATE, update_reads(update)),
+            )]
+        }
+        (Action::Delete(_, table), Statement::Delete(delete)) => {
+            vec![need(
+                table,
+                changing(Privileges::DELETE, delete_reads(delete)),
+            )]
+        }
+        // Not made of such statements, but then all is asked for.
+        (Action::Update(_, table) | Action::Delete(_, table), _) => {
+            vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
+        }
+        (Action::ChangeFound(change), Statement::Update(update)) => {
+            change.needs(update_reads(update))
+        }
+        (Action::ChangeFound(change), Statement::Delete(delete)) => {
+            change.needs(delete_reads(delete))
+        }
+        (Action::ChangeFound(change), _) => change.needs(true),
+        (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
+        (Action::InsertSelect(insert), _) => insert.needs.clone(),
+    }
+}
+
+fn has_tables(query: &ast::Query) -> bool {
+    match query.body.as_ref() {
+        ast::SetExpr::Select(select) => !select.from.is_empty(),
+        _ => true,
+    }
+}
+
 impl Session {
     /// What is known of a statement whose places for values are `?`: what some session has found out, or what this one
     /// finds out now.
@@ -380,8 +449,10 @@ impl Session {
         (text, parameters): (&str, usize),
     ) -> Option<DirectPlan> {
         let may_be_direct = match statement {
-            // A direct plan would have copies of long literals.
-            Statement::Query(_) if text.len() >= LONG_VALUE_BYTES => false,
+            // A direct plan of nothing but literals would have copies of long ones.
+            Statement::Query(query) if text.len() >= LONG_VALUE_BYTES && !has_tables(query) => {
+                false
+            }
             Statement::Query(query) => {
                 items_of(&query.body, text.len() > LONG_TEXT_BYTES) <= MAX_ITEMS
             }
