@@ -172,7 +172,7 @@ impl Binder<'_> {
     }
 
     fn aggregate_arguments(&mut self, name: &str, arguments: &Arguments<'_>) -> Bound<Vec<Scalar>> {
-        if name == "count" && arguments.star {
+        if name == "count" && arguments.star && arguments.values.is_empty() {
             // A constant that is never NULL.
             return Ok(vec![self.integer(1)]);
         }
