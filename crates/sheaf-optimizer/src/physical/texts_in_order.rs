@@ -233,8 +233,8 @@ pub(super) fn keep_values(
     Ok(false)
 }
 
-/// How many of the functions keep a text for each group, of any length, as MAX does. A hash table that spills puts all of
-/// these together in a batch.
+/// How many of the functions keep a text for each group, of any length, as MAX does. A hash table that spills puts all
+/// of these together in a batch.
 pub(super) fn texts_kept(
     functions: &[Arc<AggregateFunctionExpr>],
     schema: &Schema,
