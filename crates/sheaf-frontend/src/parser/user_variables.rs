@@ -28,15 +28,25 @@ pub(super) fn as_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     words
 }
 
-/// Whether a name in quotes begins with the sign: behind the tokens nothing knows it from a variable. A host and an
-/// alias behind AS may.
+/// Whether a name in quotes begins with the sign: behind the tokens nothing knows it from a variable. A host, an alias
+/// behind AS and the name of a table may.
 pub(super) fn are_in_names(tokens: &[TokenWithSpan]) -> bool {
     let tokens = tokens.iter().map(|token| &token.token);
     let mut before = &Token::EOF;
+    let mut depth = 0usize;
     for token in tokens.filter(|token| !matches!(token, Token::Whitespace(_))) {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
         let may_begin = match before {
             Token::AtSign => true,
-            Token::Word(word) => word.keyword == Keyword::AS || word.value.ends_with('@'),
+            Token::Word(word) => {
+                is_before_table(word, depth)
+                    || word.keyword == Keyword::AS
+                    || word.value.ends_with('@')
+            }
             _ => false,
         };
         if let Token::Word(word) = token
@@ -49,6 +59,23 @@ pub(super) fn are_in_names(tokens: &[TokenWithSpan]) -> bool {
         before = token;
     }
     false
+}
+
+/// Whether the name of a table stands behind a word. FROM in parentheses may be that of a function.
+fn is_before_table(word: &Word, depth: usize) -> bool {
+    word.quote_style.is_none()
+        && match word.keyword {
+            Keyword::FROM => depth == 0,
+            keyword => matches!(
+                keyword,
+                Keyword::TABLE
+                    | Keyword::INTO
+                    | Keyword::JOIN
+                    | Keyword::TO
+                    | Keyword::EXISTS
+                    | Keyword::RENAME
+            ),
+        }
 }
 
 /// What a token has behind the sign of a user variable.

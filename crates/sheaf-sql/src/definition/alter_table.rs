@@ -429,7 +429,7 @@ impl Session {
                     new: new.clone(),
                 },
                 TableChange::AddForeignKey(key) => Alteration::AddForeignKey {
-                    spec: self.foreign_key_spec(key, database),
+                    spec: self.foreign_key_spec(key, database)?,
                     check: self.variables.foreign_key_checks(),
                 },
                 TableChange::DropForeignKey { name } => Alteration::DropForeignKey(name.clone()),

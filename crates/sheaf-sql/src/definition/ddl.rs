@@ -25,6 +25,7 @@ use crate::definition::comments::Commented;
 use crate::definition::key_expressions::primary_specs;
 use crate::definition::made_columns::{rolls_up, written_items};
 use crate::definition::replaced_table::Replaced;
+use crate::definition::view_names::MAX_NAME_CHARACTERS;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, OnDuplicate, TableName};
@@ -291,7 +292,7 @@ impl Session {
             .foreign_keys
             .iter()
             .map(|key| self.foreign_key_spec(key, &database))
-            .collect();
+            .collect::<Result<_>>()?;
         Ok(CreateTable {
             database,
             name,
@@ -312,7 +313,8 @@ impl Session {
         &self,
         key: &parsed::ForeignKeyDefinition,
         database: &str,
-    ) -> ForeignKeySpec {
+    ) -> Result<ForeignKeySpec> {
+        check_names_of_foreign_key(key)?;
         let referenced_database = key.table.database.as_deref().unwrap_or(database);
         let mut referenced_columns = key.referenced.clone();
         if referenced_columns.is_empty()
@@ -326,7 +328,7 @@ impl Session {
             let names = parts.map(|part| parent.columns[part.column].name.clone());
             referenced_columns.extend(names);
         }
-        ForeignKeySpec {
+        Ok(ForeignKeySpec {
             name: key.name.clone(),
             index_name: key.index.clone(),
             columns: key.columns.clone(),
@@ -335,7 +337,7 @@ impl Session {
             referenced_columns,
             on_delete: key.on_delete,
             on_update: key.on_update,
-        }
+        })
     }
 
     pub(super) fn column(
@@ -689,6 +691,24 @@ pub(crate) fn is_current_timestamp(expression: &ast::Expr) -> bool {
     ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"]
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Errors 1059, 1103 and 1166 for names in a foreign key that are too long, whether or not there is what they name.
+fn check_names_of_foreign_key(key: &parsed::ForeignKeyDefinition) -> Result<()> {
+    let is_long = |name: &&String| name.chars().count() > MAX_NAME_CHARACTERS;
+    let mut own = key.index.iter().chain(&key.table.database);
+    if let Some(name) = own.find(is_long) {
+        let name = name.clone();
+        return Err(TableError::NameTooLong { name }.into());
+    }
+    if is_long(&&key.table.table) {
+        let name = key.table.table.clone();
+        return Err(TableError::IncorrectTableName { name }.into());
+    }
+    match key.referenced.iter().find(is_long) {
+        Some(name) => Err(TableError::IncorrectColumnName { name: name.clone() }.into()),
+        None => Ok(()),
+    }
 }
 
 /// The request that makes an empty table like an existing one.
