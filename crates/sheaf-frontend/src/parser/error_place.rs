@@ -1,5 +1,7 @@
 //! Where a statement is wrong: the place that its error tells.
 
+use sheaf_exec::functions::scalar_function;
+use sheaf_types::error::codes;
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Location, TokenizerError};
 
@@ -13,7 +15,13 @@ impl StatementParser<'_> {
             ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
                 let place = place_in_message(message)
                     .unwrap_or_else(|| self.tokens.peek_token_ref().span.start);
-                error_at(text, place)
+                match function_with_alias(text, place) {
+                    Some(function) => SqlError::new(
+                        codes::WRONG_PARAMETERS_TO_NATIVE_FCT,
+                        format!("Incorrect parameters in the call to native function '{function}'"),
+                    ),
+                    None => error_at(text, place),
+                }
             }
         }
     }
@@ -39,6 +47,11 @@ pub(super) fn error_at(text: &str, place: Location) -> SqlError {
         let lines = text.lines().count().max(1) as u64;
         return SqlError::parse_error("", lines);
     }
+    SqlError::parse_error(&text[offset_of(text, place)..], place.line)
+}
+
+/// Where a place lies in a text.
+fn offset_of(text: &str, place: Location) -> usize {
     let mut offset = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         if number == place.line {
@@ -51,5 +64,90 @@ pub(super) fn error_at(text: &str, place: Location) -> SqlError {
         }
         offset += line.len();
     }
-    SqlError::parse_error(&text[offset.min(text.len())..], place.line)
+    offset.min(text.len())
+}
+
+/// Functions that are words of MySQL's grammar. An alias in their arguments is a mistake like any other.
+const OF_GRAMMAR: [&str; 40] = [
+    "adddate",
+    "ascii",
+    "char",
+    "charset",
+    "coalesce",
+    "collation",
+    "convert",
+    "curdate",
+    "curtime",
+    "database",
+    "date",
+    "date_add",
+    "date_sub",
+    "day",
+    "extract",
+    "hour",
+    "if",
+    "insert",
+    "interval",
+    "left",
+    "microsecond",
+    "mid",
+    "minute",
+    "mod",
+    "month",
+    "now",
+    "position",
+    "quarter",
+    "repeat",
+    "replace",
+    "reverse",
+    "right",
+    "second",
+    "substr",
+    "substring",
+    "time",
+    "timestamp",
+    "trim",
+    "truncate",
+    "year",
+];
+
+/// The function in whose arguments an alias stands at a place, `abs(3 AS three)`.
+fn function_with_alias(text: &str, place: Location) -> Option<String> {
+    if place.line == 0 {
+        return None;
+    }
+    let offset = offset_of(text, place);
+    let (before, rest) = (text[..offset].trim_end(), &text[offset..]);
+    if before.ends_with(['(', ',']) {
+        return None;
+    }
+    let is_name = |character: char| character.is_alphanumeric() || character == '_';
+    let mut alias = rest;
+    if rest.len() > 2 && rest.is_char_boundary(2) && rest[..2].eq_ignore_ascii_case("as") {
+        alias = rest[2..].trim_start();
+    }
+    let quote = alias.chars().next().filter(|quote| "\"'`".contains(*quote));
+    let behind = match quote {
+        Some(quote) => alias[1..].split_once(quote)?.1,
+        None if alias.starts_with(|first: char| first.is_ascii_digit()) => return None,
+        None => alias.trim_start_matches(is_name),
+    };
+    if behind.len() == alias.len() || !behind.trim_start().starts_with([',', ')']) {
+        return None;
+    }
+    let (mut open, mut quoted) = (Vec::new(), None);
+    for (at, character) in before.char_indices() {
+        match (quoted, character) {
+            (Some(quote), character) if quote == character => quoted = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quoted = Some(character),
+            (None, '(') => open.push(at),
+            (None, ')') => _ = open.pop(),
+            _ => {}
+        }
+    }
+    let call = before[..open.pop()?].trim_end();
+    let name = call[call.trim_end_matches(is_name).len()..].to_lowercase();
+    let is_function = !OF_GRAMMAR.contains(&name.as_str()) && scalar_function(&name).is_some();
+    is_function.then_some(name)
 }
