@@ -90,20 +90,24 @@ pub fn parts_of_text(operand: &Expr) -> Vec<&Expr> {
             let results = conditions.iter().map(|branch| &branch.result);
             results.chain(else_result.as_deref()).collect()
         }
-        Expr::Function(Function {
-            name,
-            args: FunctionArguments::List(list),
-            ..
-        }) => {
-            let operands = list.args.iter().filter_map(|operand| match operand {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) => Some(operand),
-                _ => None,
-            });
-            let (first, most) = text_operands(&name.to_string().to_ascii_lowercase());
-            operands.skip(first).take(most).collect()
+        Expr::Function(function) => {
+            let (first, most) = text_operands(&function.name.to_string().to_ascii_lowercase());
+            arguments_of(function).skip(first).take(most).collect()
         }
         _ => Vec::new(),
     }
+}
+
+/// The arguments of a function that are expressions.
+pub fn arguments_of(function: &Function) -> impl Iterator<Item = &Expr> {
+    let arguments = match &function.args {
+        FunctionArguments::List(list) => list.args.as_slice(),
+        _ => &[],
+    };
+    arguments.iter().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
+        _ => None,
+    })
 }
 
 /// Which operands of a function its text is made of: the first one, and how many there are at most.

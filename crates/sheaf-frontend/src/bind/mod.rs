@@ -64,6 +64,7 @@ mod indexed_expressions;
 mod json;
 mod json_table;
 mod literal;
+mod mixed_literals;
 mod names;
 mod ordered_query;
 pub mod over_rows;

@@ -108,12 +108,12 @@ impl StatementParser<'_> {
             }
             let character_set = match self.accept("DEFAULT") {
                 true => None,
-                false => Some(self.word_or_string()?),
+                false => Some(self.charset_name()?),
             };
             let mut collation = None;
             if self.accept("COLLATE") {
                 self.accept_token(&Token::Eq);
-                collation = Some(self.word_or_string()?);
+                collation = Some(self.charset_name()?);
             }
             return Ok(TableChange::ConvertTo {
                 character_set,
@@ -296,7 +296,7 @@ impl StatementParser<'_> {
             Some("COMMENT") => TableChange::Comment(self.string()?),
             Some("COLLATE") => TableChange::DefaultCollation {
                 character_set: None,
-                collation: Some(self.word_or_string()?),
+                collation: Some(self.charset_name()?),
             },
             // Whichever engine is asked for, this one remains.
             Some("ENGINE") => {
@@ -304,11 +304,11 @@ impl StatementParser<'_> {
                 TableChange::Rebuild
             }
             _ => {
-                let character_set = self.word_or_string()?;
+                let character_set = self.charset_name()?;
                 let mut collation = None;
                 if self.accept("COLLATE") || self.accept("DEFAULT COLLATE") {
                     self.accept_token(&Token::Eq);
-                    collation = Some(self.word_or_string()?);
+                    collation = Some(self.charset_name()?);
                 }
                 TableChange::DefaultCollation {
                     character_set: Some(character_set),

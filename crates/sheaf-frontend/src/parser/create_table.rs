@@ -501,12 +501,12 @@ impl StatementParser<'_> {
     fn text_attributes(&mut self, mut ty: TypeName) -> ParseResult<TypeName> {
         loop {
             if self.accept("CHARACTER SET") || self.accept("CHARSET") {
-                ty.character_set = Some(self.word_or_string()?);
+                ty.character_set = Some(self.charset_name()?);
                 ty.binary |= self.accept("BINARY");
             } else if ty.collation.is_some() && self.peek("COLLATE") {
                 return self.unexpected("one COLLATE");
             } else if self.accept("COLLATE") {
-                ty.collation = Some(self.word_or_string()?);
+                ty.collation = Some(self.charset_name()?);
             } else {
                 return Ok(ty);
             }
@@ -541,11 +541,11 @@ impl StatementParser<'_> {
             self.accept("DEFAULT");
             if self.accept("CHARACTER SET") || self.accept("CHARSET") {
                 self.accept_token(&Token::Eq);
-                let character_set = self.word_or_string()?;
+                let character_set = self.charset_name()?;
                 set_character_set(&mut table.character_set, character_set)?;
             } else if self.accept("COLLATE") {
                 self.accept_token(&Token::Eq);
-                table.collation = Some(self.word_or_string()?);
+                table.collation = Some(self.charset_name()?);
             } else if self.accept("AUTO_INCREMENT") {
                 self.accept_token(&Token::Eq);
                 table.auto_increment = Some(self.number()?);

@@ -104,7 +104,7 @@ impl StatementParser<'_> {
                 None => return Ok(options),
             };
             self.accept_token(&Token::Eq);
-            let value = self.word_or_string()?;
+            let value = self.charset_name()?;
             match option {
                 "COLLATE" => options.collation = Some(value),
                 "ENCRYPTION" => refuse_encryption(&value)?,

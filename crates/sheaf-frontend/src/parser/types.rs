@@ -412,11 +412,11 @@ impl StatementParser<'_> {
     pub(super) fn type_of_json_column(&mut self, column: &str) -> ParseResult<TypeName> {
         let (mut ty, _) = self.type_name(column)?;
         if ty.ty.collation().is_some() && (self.accept("CHARACTER SET") || self.accept("CHARSET")) {
-            ty.character_set = Some(self.word_or_string()?);
+            ty.character_set = Some(self.charset_name()?);
             ty.binary |= self.accept("BINARY");
         }
         if self.accept("COLLATE") {
-            ty.collation = Some(self.word_or_string()?);
+            ty.collation = Some(self.charset_name()?);
         }
         Ok(ty)
     }

@@ -98,6 +98,14 @@ impl StatementParser<'_> {
         }
     }
 
+    /// A character set or a collation of a definition, which DEFAULT is none of.
+    pub(super) fn charset_name(&mut self) -> ParseResult<String> {
+        match self.peek("DEFAULT") {
+            true => self.unexpected("a name"),
+            false => self.word_or_string(),
+        }
+    }
+
     pub(super) fn string(&mut self) -> ParseResult<String> {
         match &self.tokens.peek_token_ref().token {
             // sqlparser would take a word for a string.

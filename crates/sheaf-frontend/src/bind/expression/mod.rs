@@ -26,6 +26,7 @@ use sqlparser::ast::{
 use super::arguments::unit_name;
 use super::character_set::{BINARY, introduced};
 use super::literal::{check_non_zero_literal, check_typed_literal, with_fraction_of};
+use super::mixed_literals::refuse_mixed_literals;
 use super::session::variable;
 use super::subquery::operand_columns;
 use super::told::is_call_of;
@@ -184,6 +185,7 @@ impl Binder<'_> {
     }
 
     fn expression_inner(&mut self, expr: &Expr) -> Bound<Scalar> {
+        refuse_mixed_literals(expr)?;
         match expr {
             Expr::Nested(inner) => self.expression(inner),
             Expr::Identifier(ident) => {
