@@ -77,8 +77,9 @@ impl Reference {
         self.changed_view.as_ref().is_some_and(|view| view.joins)
     }
 
-    /// Takes a view of several tables for the first one of which a column is assigned.
-    fn choose_table(&mut self, assigned: &[ast::Assignment]) {
+    /// Takes a view of several tables for the first one of which a column is assigned. Any of them has the error of a
+    /// column that is none, if there `is_no_other` table.
+    fn choose_table(&mut self, assigned: &[ast::Assignment], is_no_other: bool) {
         let chosen = assigned.iter().find_map(|assignment| {
             let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
                 return None;
@@ -95,7 +96,11 @@ impl Reference {
             let mut joined = self.joined.iter().filter(|_| is_own);
             joined.find(|view| view.has_column(column)).cloned()
         });
-        if let Some(chosen) = chosen {
+        let any = self
+            .joined
+            .first()
+            .filter(|_| is_no_other && !assigned.is_empty());
+        if let Some(chosen) = chosen.or_else(|| any.cloned()) {
             self.table = Some(Arc::clone(&chosen.table));
             self.changed_view = Some(chosen);
         }
@@ -315,7 +320,7 @@ impl Session {
         for reference in &mut references.0 {
             let mut same = names.iter().filter(|name| **name == reference.alias);
             reference.shares_name = !reference.database.is_empty() && same.nth(1).is_some();
-            reference.choose_table(assigned);
+            reference.choose_table(assigned, names.len() == 1);
         }
         Ok(references)
     }

@@ -125,8 +125,8 @@ impl ChangeFound {
         tables: Vec<(Arc<Table>, usize)>,
         work: impl FnOnce() -> Work,
     ) -> Option<ChangeFound> {
-        // Divisions by 0 are errors here.
-        if may_divide(&query) {
+        // Divisions by 0 are errors here, and so are window functions.
+        if may_divide(&query) || may_have_windows(&query) {
             return None;
         }
         let ast::SetExpr::Select(select) = query.body.as_mut() else {
@@ -367,4 +367,10 @@ impl ChangeFound {
         });
         searches.collect()
     }
+}
+
+/// Whether a query may have window functions.
+fn may_have_windows(query: &ast::Query) -> bool {
+    let written = query.to_string().to_ascii_lowercase();
+    written.contains(" over ")
 }
