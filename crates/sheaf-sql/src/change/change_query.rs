@@ -230,6 +230,20 @@ impl References {
         }
     }
 
+    /// Whether a table has a column of this name. It is not known of derived tables.
+    pub(crate) fn have_column(&self, name: &str) -> bool {
+        self.0
+            .iter()
+            .any(|reference| match (&reference.view, &reference.table) {
+                (Some(view), _) => {
+                    let mut columns = view.definition.columns.iter();
+                    columns.any(|column| column.name.eq_ignore_ascii_case(name))
+                }
+                (None, Some(table)) => table.definition.column_position(name).is_some(),
+                (None, None) => false,
+            })
+    }
+
     /// Reference and position of a column by its name. Errors 1054 and 1052.
     pub(crate) fn column(&self, name: &ast::ObjectName) -> Result<(usize, usize)> {
         let parts: Vec<&str> = name

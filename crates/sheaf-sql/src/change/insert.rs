@@ -600,9 +600,15 @@ impl Session {
         let type_of = |column: &usize| &table.definition.columns[*column].ty;
         numbers_in_select_list(query, targets.iter().map(type_of));
         let Destination {
-            assignments, alias, ..
+            assignments,
+            alias,
+            view,
+            ..
         } = destination;
-        let others = take_source_columns(table, alias.as_ref(), assignments, query);
+        // Of a view, assignments have other names by now.
+        let names = view.is_none().then_some(&*self);
+        let alias = alias.as_ref();
+        let others = take_source_columns(names, (table, alias), assignments, query)?;
         self.compute_subqueries(assignments, text)?;
         if skips_locked(query) {
             return Err(SqlError::not_supported_yet(

@@ -538,30 +538,44 @@ impl ExpressionVisitor for Subqueries<'_> {
 /// Lets the SELECT of an INSERT deliver the columns that assignments name and the table does not have, and names them
 /// in the assignments as columns of the third row. Returns how many they are. The rows of UNION, DISTINCT and groups
 /// have no such columns.
+///
+/// # Errors
+/// 1052 for a name of a column of the table and of one of a table of the SELECT, if a session looks them up.
 pub(crate) fn take_source_columns(
-    table: &Table,
-    alias: Option<&ast::InsertAliases>,
+    session: Option<&Session>,
+    (table, alias): (&Table, Option<&ast::InsertAliases>),
     assignments: &mut [ast::Assignment],
     query: &mut ast::Query,
-) -> usize {
+) -> Result<usize> {
     let ast::SetExpr::Select(select) = query.body.as_mut() else {
-        return 0;
+        return Ok(0);
     };
     let is_grouped = !matches!(&select.group_by,
         ast::GroupByExpr::Expressions(groups, _) if groups.is_empty());
     if select.distinct.is_some() || is_grouped || select.having.is_some() {
-        return 0;
+        return Ok(0);
     }
     let mut names = SourceNames {
         table,
         alias,
         found: Vec::new(),
+        own: Vec::new(),
         queries: 0,
+        of_new_row: 0,
     };
     for assignment in assignments {
         if !is_default(&assignment.value) {
             walk_expression(&mut assignment.value, &mut names);
         }
+    }
+    let session = session.filter(|_| !names.own.is_empty());
+    let tables = session.and_then(|session| session.references_of(&select.from).ok());
+    let is_of_both = |name: &&ast::Ident| {
+        let mut tables = tables.iter();
+        tables.any(|tables| tables.have_column(&name.value))
+    };
+    if let Some(name) = names.own.iter().find(is_of_both) {
+        return Err(SqlError::non_unique_column(&name.value, "field list"));
     }
     let found = names.found.into_iter().enumerate();
     let items = found.map(|(at, expr)| ast::SelectItem::ExprWithAlias {
@@ -570,7 +584,7 @@ pub(crate) fn take_source_columns(
     });
     let before = select.projection.len();
     select.projection.extend(items);
-    select.projection.len() - before
+    Ok(select.projection.len() - before)
 }
 
 /// The name of a column of the third row.
@@ -594,8 +608,12 @@ struct SourceNames<'a> {
     table: &'a Table,
     alias: Option<&'a ast::InsertAliases>,
     found: Vec<ast::Expr>,
+    /// Columns of the table, without its name.
+    own: Vec<ast::Ident>,
     /// Open subqueries: there a name may mean a column of their own.
     queries: usize,
+    /// Open VALUES(column).
+    of_new_row: usize,
 }
 
 impl SourceNames<'_> {
@@ -633,17 +651,34 @@ impl ExpressionVisitor for SourceNames<'_> {
         self.queries -= 1;
     }
 
+    fn enter_expression(&mut self, expression: &ast::Expr) {
+        self.of_new_row += usize::from(is_of_new_row(expression));
+    }
+
     fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if self.queries == 0 && self.is_of_source(expression) {
+        self.of_new_row -= usize::from(is_of_new_row(expression));
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
+        }
+        if self.is_of_source(expression) {
             let known = self.found.iter().position(|known| known == expression);
             let at = known.unwrap_or_else(|| {
                 self.found.push(expression.clone());
                 self.found.len() - 1
             });
             *expression = Naming::qualified(SOURCE, &source_column(at));
+        } else if self.of_new_row == 0
+            && let ast::Expr::Identifier(name) = expression
+            && self.table.definition.column_position(&name.value).is_some()
+        {
+            self.own.push(name.clone());
         }
         ControlFlow::Continue(())
     }
+}
+
+fn is_of_new_row(expression: &ast::Expr) -> bool {
+    matches!(expression, ast::Expr::Function(function) if column_of_values(function).is_some())
 }
 
 /// The column in VALUES(column), by its name.

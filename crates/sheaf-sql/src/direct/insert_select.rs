@@ -19,6 +19,7 @@ use crate::accounts::{TableNeed, insert_needs};
 use crate::change::assigned::last_part;
 use crate::change::generated_columns::check_given_columns;
 use crate::change::insert::Destination;
+use crate::change::on_duplicate::take_source_columns;
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::TableWriter;
 use crate::error::Result;
@@ -73,6 +74,11 @@ impl InsertSelect {
         }
         let targets = Session::target_columns(&table, &destination.columns).ok()?;
         check_given_columns(&table.definition, &targets).ok()?;
+        if let Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) = &insert.on {
+            let (mut assignments, mut source) = (assignments.clone(), source.clone());
+            let row = (table.as_ref(), insert.insert_alias.as_ref());
+            take_source_columns(Some(session), row, &mut assignments, &mut source).ok()?;
+        }
         let duplicates = Duplicates::of_insert(insert, (&table, &targets))?;
         let mut needs = super::needs_of(&query, &Statement::Query(Box::new(source.clone())));
         if query.result_columns() != targets.len() || needs.iter().any(|need| need.locks.is_some())
