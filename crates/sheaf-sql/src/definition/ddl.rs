@@ -10,6 +10,7 @@ use sheaf_frontend::locking::skips_locked;
 use sheaf_frontend::parser::check_text::column_names;
 use sheaf_frontend::parser::with_collation;
 use sheaf_frontend::query::{BoundQuery, Listed};
+use sheaf_frontend::syntax::number_digits;
 use sheaf_frontend::varying::varies;
 use sheaf_table::convert::to_column;
 use sheaf_table::{
@@ -407,7 +408,8 @@ impl Session {
             column.default = Some(default);
         }
         if let Some(on_update) = &definition.on_update {
-            if !is_current_timestamp(on_update) || !has_time_of_day(&column.ty) {
+            let is_moment = is_current_timestamp(on_update) && has_time_of_day(&column.ty);
+            if !is_moment || has_fewer_digits(on_update, &column.ty) {
                 return Err(SqlError::new(
                     codes::INVALID_ON_UPDATE,
                     format!("Invalid ON UPDATE clause for '{}' column", column.name),
@@ -457,7 +459,9 @@ impl Session {
             return Err(SqlError::not_in_default(&column.name, &what));
         }
         if let ast::Expr::Nested(inner) = default
-            && !(is_current_timestamp(inner) && has_time_of_day(&column.ty))
+            && !(is_current_timestamp(inner)
+                && has_time_of_day(&column.ty)
+                && !has_fewer_digits(inner, &column.ty))
             // A long column has no constant as its default.
             && (varies(inner) || column.ty.is_long())
         {
@@ -468,7 +472,8 @@ impl Session {
             }));
         }
         if is_current_timestamp(default) {
-            return if has_time_of_day(&column.ty) {
+            let has_digits = !has_fewer_digits(default, &column.ty);
+            return if has_time_of_day(&column.ty) && has_digits {
                 Ok(DefaultValue::CurrentTimestamp)
             } else {
                 Err(SqlError::invalid_default(&column.name))
@@ -678,6 +683,25 @@ fn has_time_of_day(ty: &ColumnType) -> bool {
         ty,
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
     )
+}
+
+/// Whether CURRENT_TIMESTAMP(digits) has fewer digits of a second than a column.
+fn has_fewer_digits(expression: &ast::Expr, ty: &ColumnType) -> bool {
+    let (ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp }) = ty else {
+        return false;
+    };
+    let ast::Expr::Function(function) = expression else {
+        return false;
+    };
+    let ast::FunctionArguments::List(list) = &function.args else {
+        return false;
+    };
+    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(digits))] = list.args.as_slice()
+    else {
+        return false;
+    };
+    let digits = number_digits(digits).and_then(|digits| digits.parse::<u8>().ok());
+    digits.is_some_and(|digits| digits < *fsp)
 }
 
 /// CURRENT_TIMESTAMP under any of its names, with or without parentheses and digits.
