@@ -24,6 +24,7 @@ use sheaf_table::{
     ChangeGuard, ChangeSet, Column, Privileges, Table, TableDefinition, TableError, View,
 };
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::change::assigned::last_part;
@@ -508,14 +509,18 @@ impl Session {
     }
 
     /// With `sql_safe_updates` and without LIMIT, a condition on a key has to narrow down the rows of each table that
-    /// is changed, whether the plan uses that key or not. Error 1175.
+    /// is changed, whether the plan uses that key or not. Error 1175. With LIMIT, views are asked for a key.
     pub(crate) fn check_safe_update(
         &mut self,
         query: ParsedQuery<'_>,
         references: &References,
         targets: impl IntoIterator<Item = usize>,
+        verb: &str,
     ) -> Result<()> {
-        if !self.variables.sql_safe_updates() || query.ast.limit_clause.is_some() {
+        if query.ast.limit_clause.is_some() {
+            return self.check_keys_of_views(references, targets, verb);
+        }
+        if !self.variables.sql_safe_updates() {
             return Ok(());
         }
         let view = self.transactions.current_view(self.engine.storage())?;
@@ -534,6 +539,36 @@ impl Session {
             if row.is_some_and(|row| row.possible_keys.is_none()) {
                 return Err(SqlError::update_without_key());
             }
+        }
+        Ok(())
+    }
+
+    /// Which rows LIMIT takes of a view is said by the keys of its table that the view has all columns of.
+    ///
+    /// # Errors
+    /// 1288 for a view without such a key, if `updatable_views_with_limit` is NO.
+    fn check_keys_of_views(
+        &mut self,
+        references: &References,
+        targets: impl IntoIterator<Item = usize>,
+        verb: &str,
+    ) -> Result<()> {
+        for target in targets {
+            let reference = &references.0[target];
+            let Some(view) = &reference.changed_view else {
+                continue;
+            };
+            if view.shows_a_key() {
+                continue;
+            }
+            let are_updatable = self.variables.get("updatable_views_with_limit")?;
+            if are_updatable.to_string() == "NO" {
+                return Err(SqlError::non_updatable_table(&reference.alias, verb));
+            }
+            self.warnings.note(
+                codes::WARN_VIEW_WITHOUT_KEY,
+                "View being updated does not have complete key of the underlying table in it",
+            );
         }
         Ok(())
     }

@@ -85,7 +85,7 @@ impl Session {
         if !delete.ignore && self.variables.sql_mode().is_strict() {
             self.findings.refuse();
         }
-        self.check_safe_update(query, references, targets)?;
+        self.check_safe_update(query, references, targets, "DELETE")?;
         let mut statement = self.begin_changes(locked)?;
         let outcome = self.delete_until_stable(&mut statement, delete, (&tables, locked), query);
         self.end_changes(statement, outcome)

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use sheaf_access::CLUSTERED_KEY;
 use sheaf_frontend::bind::view::{joined_tables, key_of_joined};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_table::schema::Index;
 use sheaf_table::view::{View, ViewCheck, ViewDefinition, ViewSecurity};
 use sheaf_table::{AccountName, Privileges, QualifiedName, Table};
 use sheaf_types::error::codes;
@@ -103,6 +104,24 @@ impl ChangedView {
     /// Whether a column of the view is one of the table.
     pub(crate) fn has_column(&self, name: &str) -> bool {
         matches!(self.column(name), Ok(Some(_)))
+    }
+
+    /// Whether it has all columns of a key of its table that names single rows, or all columns of the table.
+    pub(crate) fn shows_a_key(&self) -> bool {
+        let definition = &self.table.definition;
+        let is_shown = |column: usize| {
+            let mut shown = self.columns.iter();
+            shown.any(|(_, position)| *position == Some(column))
+        };
+        let is_key = |index: &Index| {
+            let mut parts = index.parts.iter();
+            index.unique
+                && !index.parts.is_empty()
+                && parts
+                    .all(|part| is_shown(part.column) && !definition.columns[part.column].nullable)
+        };
+        let mut keys = std::iter::once(&definition.primary).chain(&definition.secondary);
+        keys.any(is_key) || (0..definition.columns.len()).all(is_shown)
     }
 
     /// What ON DUPLICATE KEY UPDATE assigns, over the columns of the table. Errors 1348 and 1054 for a target; 1054 for

@@ -177,7 +177,7 @@ impl Session {
             self.findings.refuse();
         }
         self.findings.watch_divisions(self.variables.sql_mode());
-        self.check_safe_update(query, references, changed)?;
+        self.check_safe_update(query, references, changed, "UPDATE")?;
         let mut statement = self.begin_changes(locked)?;
         let outcome = self.update_until_stable(
             &mut statement,

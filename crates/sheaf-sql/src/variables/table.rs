@@ -274,7 +274,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("transaction_prealloc_size", Lives::Both, Kind::Integer { min: 1024, max: 131_072 }, "4096"),
     define("transaction_read_only", Lives::Both, Kind::Bool, "OFF"),
     define("unique_checks", Lives::Both, Kind::Bool, "ON"),
-    define("updatable_views_with_limit", Lives::Both, Kind::Bool, "ON"),
+    define("updatable_views_with_limit", Lives::Both, Kind::Choice(&["NO", "YES"]), "YES"),
     define("version", Lives::ReadOnly, Kind::Text, SERVER_VERSION),
     define("version_comment", Lives::ReadOnly, Kind::Text, "Sheaf"),
     define("version_compile_machine", Lives::ReadOnly, Kind::Text, std::env::consts::ARCH),
