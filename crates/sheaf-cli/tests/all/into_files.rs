@@ -190,7 +190,8 @@ fn only_new_files_in_the_directory_are_made() {
             "SELECT id FROM t INTO OUTFILE 'x' CHARACTER SET nothing",
             1115,
         ),
-        ("SELECT id FROM (SELECT id FROM t INTO OUTFILE 'x') d", 3954),
+        ("SELECT id FROM (SELECT id FROM t INTO OUTFILE 'x') d", 1064),
+        ("SELECT id FROM (SELECT 1 AS id INTO OUTFILE 'x') d", 3954),
         ("SELECT id INTO OUTFILE 'x' FROM t UNION SELECT 1", 3954),
         ("SELECT id FROM t INTO OUTFILE x", 1064),
     ] {
