@@ -74,6 +74,8 @@ fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
             "SET sql_log_bin = 0",
             "INSERT INTO t VALUES (5, 'five', NULL)",
             "CREATE TABLE unseen (a INT)",
+            "CREATE TABLE unseen_rows SELECT * FROM t",
+            "INSERT INTO unseen SELECT id FROM t",
             "SET sql_log_bin = 1",
             "ALTER TABLE t ADD COLUMN more INT DEFAULT 7",
             "UPDATE t SET more = 8 WHERE id = 3",

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use sheaf_binlog::event::{self, EventHeader, EventType, GtidLog, Heartbeat, Rotate};
 use sheaf_binlog::gtid::GtidSet;
 use sheaf_binlog::reader::EventReader;
+use sheaf_storage::sync::waiting;
 use sheaf_types::error::codes;
 
 use super::Binlogger;
@@ -175,7 +176,7 @@ impl BinlogDump {
                 if left.is_zero() {
                     return Ok(None);
                 }
-                self.binlog.await_written((newest, end), left);
+                waiting(|| self.binlog.await_written((newest, end), left));
                 continue;
             }
             let before = self.reader.position();

@@ -543,7 +543,7 @@ impl Session {
         let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
         // What is loaded past the log is not in the binary log either.
         let is_row_by_row = !options.bulk
-            || !temporary && self.engine.binlog().is_some()
+            || !temporary && self.is_replicated()
             || self.transactions.is_open_for_more()
             || self.transactions.reads_lock()
             || self.transactions.keeps(&current)

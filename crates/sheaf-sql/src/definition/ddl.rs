@@ -158,7 +158,7 @@ impl Session {
                 "SKIP LOCKED in CREATE TABLE ... SELECT",
             ));
         }
-        if !temporary && self.engine.binlog().is_some() {
+        if !temporary && self.is_replicated() {
             // Followers would have to run the query, and could find other rows.
             return Err(SqlError::new(
                 codes::GTID_UNSAFE_CREATE_SELECT,

@@ -288,9 +288,16 @@ impl Session {
         }
     }
 
+    /// Whether what the session changes is in a binary log.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.engine.binlog().is_some() && self.variables.logs_changes()
+    }
+
     /// How the binary log has a statement that changes definitions, if it has it.
     fn logged_definition(&self, statement: &Statement, text: &str) -> Option<LoggedStatement> {
-        self.engine.binlog()?;
+        if !self.is_replicated() {
+            return None;
+        }
         let kind = match statement {
             Statement::CreateTable(create) if create.temporary => return None,
             Statement::CreateTable(_) | Statement::AlterTable { .. } => StatementKind::Table,
@@ -304,9 +311,6 @@ impl Session {
             | Statement::TruncateTable(_) => StatementKind::Other,
             _ => return None,
         };
-        if !self.variables.logs_changes() {
-            return None;
-        }
         let database = self.database.as_deref().unwrap_or_default();
         let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
         let text = text.trim_end().trim_end_matches(';');

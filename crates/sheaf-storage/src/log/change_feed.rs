@@ -259,8 +259,8 @@ struct OpenTransaction {
     changes: Changes,
     /// The newest number at its last change.
     depends_on: u64,
-    /// Pieces of an annotation that is not complete.
-    annotation: Vec<u8>,
+    /// Pieces of an annotation that is not complete. `None`: it began before the feed did, or there is none.
+    annotation: Option<Vec<u8>>,
 }
 
 /// See the [module](self).
@@ -406,13 +406,14 @@ impl ChangeFeed {
                 let space = Arc::clone(&self.space);
                 let open = self.open_at(start, transaction);
                 if piece.is_first {
-                    open.annotation.clear();
+                    open.annotation = Some(Vec::new());
                 }
-                open.annotation.extend_from_slice(bytes);
-                if !piece.is_last {
+                if let Some(annotation) = &mut open.annotation {
+                    annotation.extend_from_slice(bytes);
+                }
+                let Some(annotation) = open.annotation.take_if(|_| piece.is_last) else {
                     return Ok(None);
-                }
-                let annotation = std::mem::take(&mut open.annotation);
+                };
                 if !piece.is_of_transaction {
                     return Ok(Some(Followed::Remark(annotation)));
                 }
@@ -476,7 +477,7 @@ impl ChangeFeed {
             first,
             changes: Changes::default(),
             depends_on: first.number,
-            annotation: Vec::new(),
+            annotation: None,
         })
     }
 }
