@@ -68,7 +68,8 @@ fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
             "INSERT INTO t VALUES (4, 'four', NULL)",
             "ROLLBACK",
             "UPDATE t SET name = 'un' WHERE id = 1",
-            "DELETE FROM t WHERE id = 1",
+            "UPDATE t SET id = 9 WHERE id = 1",
+            "DELETE FROM t WHERE id = 9",
             "CREATE TEMPORARY TABLE mine (a INT)",
             "INSERT INTO mine VALUES (1)",
             "SET sql_log_bin = 0",
@@ -112,6 +113,8 @@ fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
         .to_vec(),
         rows(&["Update_rows", "Write_rows"]),
         rows(&["Update_rows"]),
+        // A row under another key is another row.
+        rows(&["Delete_rows", "Write_rows"]),
         rows(&["Delete_rows"]),
         statement("use `shop`; ALTER TABLE t ADD COLUMN more INT DEFAULT 7"),
         rows(&["Update_rows"]),
@@ -133,7 +136,7 @@ fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
         .collect();
     assert_eq!(found, expected);
     let executed = &query_text(&mut connection, "SELECT @@gtid_executed")[0];
-    assert_eq!(*executed, format!("{uuid}:1-9"));
+    assert_eq!(*executed, format!("{uuid}:1-10"));
     assert_eq!(code(&mut connection, "CREATE TABLE c SELECT 1"), 1786);
     run(&mut connection, &["BEGIN"]);
     assert_eq!(code(&mut connection, "SET sql_log_bin = 0"), 1694);

@@ -396,7 +396,10 @@ impl Session {
     /// Runs a statement of the engine's own, whatever it returns. It is not among those that are measured.
     pub(crate) fn run_own(&mut self, sql: &str) -> Result<()> {
         let is_within = std::mem::replace(&mut self.statement.is_measured, true);
+        let logs = self.variables.logs_changes();
+        self.variables.log_changes(false);
         let outcome = self.execute_text(sql, &mut IgnoredResult);
+        self.variables.log_changes(logs);
         self.statement.is_measured = is_within;
         outcome
     }

@@ -48,6 +48,10 @@ impl Variables {
         self.boolean("sql_log_bin")
     }
 
+    pub(crate) fn log_changes(&mut self, logs: bool) {
+        self.set_internally("sql_log_bin", VariableValue::Bool(logs));
+    }
+
     /// A statement as the binary log has it.
     pub(crate) fn logged_statement(
         &self,

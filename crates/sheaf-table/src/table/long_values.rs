@@ -1,6 +1,7 @@
 //! Long values: chunks in a tree of their own, and references to them in rows.
 
 use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction};
+use sheaf_types::Value;
 
 use super::Table;
 use crate::codec::overflow::{self, OVERFLOW_REFERENCE_BYTES};
@@ -109,6 +110,25 @@ impl Table {
             self.encode_with_references(values, &references, limit, &mut entry.row)?;
         }
         Ok(entry)
+    }
+
+    /// The rows before and after a change, with the long values of these columns, which stay as they are.
+    pub(super) fn with_long_values(
+        &self,
+        primary_key: &[u8],
+        rows: [&[Value]; 2],
+        columns: &[usize],
+    ) -> Result<[Vec<Value>; 2]> {
+        let whole = self.read_row(primary_key)?.ok_or_else(|| {
+            TableError::corrupt(&self.definition.name, "a row that is being changed is gone")
+        })?;
+        Ok(rows.map(|row| {
+            let mut row = row.to_vec();
+            for column in columns {
+                row[*column].clone_from(&whole[*column]);
+            }
+            row
+        }))
     }
 
     /// Where the row with this encoded primary key, which is there, has the long values of these columns.

@@ -111,6 +111,15 @@ impl Table {
         row: &[Value],
         untouched: &[usize],
     ) -> Result<()> {
+        // To those who follow changes a row under another key is a new one: they need all of it.
+        if !untouched.is_empty()
+            && self.clustered.is_followed()
+            && !self.definition.has_hidden_row_id()
+            && self.encode_primary_key(row) != primary_key
+        {
+            let [old, row] = self.with_long_values(primary_key, [old, row], untouched)?;
+            return self.replace_beside(transaction, primary_key, &old, &row, &[]);
+        }
         let savepoint = transaction.savepoint();
         let result = self.replace_row(transaction, primary_key, old, row, untouched);
         match result {
