@@ -253,6 +253,40 @@ fn files_are_begun_listed_and_removed() {
     server.wait().expect("the process is ours");
 }
 
+#[test]
+fn a_long_transaction_is_several_statements_to_followers() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let mut connection = connect(port);
+    run(
+        &mut connection,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(1000))",
+            "SET cte_max_recursion_depth = 10000",
+            "INSERT INTO shop.t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) \
+             SELECT i, REPEAT('x', 500) FROM n",
+            "DELETE FROM shop.t WHERE id % 2 = 0",
+        ],
+    );
+    let found = events(&mut connection);
+    let count = |event: &str| found.iter().filter(|found| *found == event).count();
+    let statements = count("Write_rows flags: STMT_END_F") + count("Delete_rows flags: STMT_END_F");
+    assert!(statements >= 4, "{statements}");
+    assert_eq!(count("Table_map (shop.t)"), statements);
+    assert_eq!(
+        (count("Query BEGIN"), numbers(&mut connection).len()),
+        (2, 4)
+    );
+    server.kill().expect("the process is ours");
+    server.wait().expect("the process is ours");
+    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    assert_eq!(numbers(&mut connect(port)), [1, 2, 3, 4]);
+    terminate(&server);
+    server.wait().expect("the process is ours");
+    check_with_mysqlbinlog(directory.path());
+}
+
 /// Each of several clients adds rows of its own until the server dies.
 fn write_until_killed(port: u16, client: u64, first: u64) {
     let mut connection = connect(port);

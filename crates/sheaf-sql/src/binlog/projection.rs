@@ -35,6 +35,10 @@ use crate::error::{Result, SqlError};
 /// Long values of rows before their change, in bytes, of one transaction. Beyond it they are left out of the images.
 const MAX_OLD_LONG_BYTES: usize = 64 << 20;
 
+/// Bytes of a run of rows, about, after which another one begins: followers have one in memory, and mysqlbinlog makes a
+/// statement of it that has to fit into a packet.
+const MAX_RUN_BYTES: usize = 1 << 20;
+
 /// A table whose rows were changed.
 struct KnownTable {
     followed: FollowedTable,
@@ -273,6 +277,8 @@ struct Rows<'t, 's> {
 
 struct Run<'t> {
     shape: RunShape,
+    /// Bytes of its events that are full.
+    bytes: usize,
     event: RowsEvent<'t>,
 }
 
@@ -331,7 +337,11 @@ impl<'t, 's> Rows<'t, 's> {
             let event = event
                 .without_foreign_key_checks()
                 .with_foreign_keys_logged();
-            self.run = Some(Run { shape, event });
+            self.run = Some(Run {
+                shape,
+                bytes: 0,
+                event,
+            });
         }
         let Some(run) = &mut self.run else {
             return Ok(());
@@ -342,9 +352,15 @@ impl<'t, 's> Rows<'t, 's> {
             (before, None) => run.event.push_delete(&before.unwrap_or_default()),
         };
         let full = full.map_err(|error| SqlError::new(error.code(), error.to_string()))?;
-        match full {
-            Some(full) => self.put(&full),
-            None => Ok(()),
+        let Some(full) = full else {
+            return Ok(());
+        };
+        run.bytes += full.body_bytes();
+        let is_long = run.bytes >= MAX_RUN_BYTES;
+        self.put(&full)?;
+        match is_long {
+            true => self.end_run(),
+            false => Ok(()),
         }
     }
 
