@@ -24,6 +24,7 @@
 //! |---|---|
 //! | [`projection`] | from a transaction to events |
 //! | [`statement`] | a DDL statement in the log |
+//! | [`own_character_sets`] | the text of a definition in the character sets of its columns |
 //! | [`files`] | the files and their list |
 //! | [`dump`] | what a follower is sent |
 //! | [`state`] | what a start has to know beside the files |
@@ -34,6 +35,7 @@
 mod administration;
 mod dump;
 mod files;
+mod own_character_sets;
 mod projection;
 mod running;
 mod settings;

@@ -15,6 +15,7 @@
 //! **Long values** stand beside their rows, and one that stays as it is, is not in the log. The image of a row leaves
 //! out its column then, as binlog_row_image=NOBLOB does.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
@@ -29,6 +30,7 @@ use sheaf_table::{FollowedTable, TableDefinition, long_value_of_chunk};
 use sheaf_types::Value;
 
 use super::files::failed;
+use super::own_character_sets::in_own_character_sets;
 use super::statement::{LoggedStatement, StatementKind};
 use crate::error::{Result, SqlError};
 
@@ -412,7 +414,11 @@ pub(super) fn seconds(time_us: u64) -> u32 {
 
 fn query_of(statement: &LoggedStatement, transaction: &FollowedTransaction) -> Query {
     let context = statement.context(transaction.number);
-    let query = Query::new(&statement.database, &statement.text, context);
+    let text = match statement.kind {
+        StatementKind::Other => Cow::Borrowed(statement.text.as_str()),
+        StatementKind::Database | StatementKind::Table => in_own_character_sets(&statement.text),
+    };
+    let query = Query::new(&statement.database, &text, context);
     match statement.kind {
         StatementKind::Database => query.without_use(),
         StatementKind::Table | StatementKind::Other => query,

@@ -1,0 +1,150 @@
+//! The text of a definition in the character sets that its columns really have.
+//!
+//! Columns of latin1, utf8mb3 and the like are columns of utf8mb4 here. A follower that ran the user's words would make
+//! them as they say, and could not put the rows of this server into them. So character sets and collations are replaced
+//! where they are named, and nothing else:
+//!
+//! ```text
+//!   a VARCHAR(9) CHARACTER SET latin1    -->  a VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci
+//!   ... DEFAULT CHARSET=utf8 COLLATE=utf8_bin  -->  ... DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+//! ```
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use sheaf_frontend::character_sets::{
+    character_set, character_set_of, collation, default_collation,
+};
+use sheaf_types::Collation;
+
+/// See the [module](self). A text with CAST stays as it is: there a character set has another meaning.
+pub(super) fn in_own_character_sets(text: &str) -> Cow<'_, str> {
+    let words = words_of(text);
+    let word = |place: usize| words.get(place).map_or("", |range| &text[range.clone()]);
+    let is = |place: usize, wanted: &str| word(place).eq_ignore_ascii_case(wanted);
+    if (0..words.len()).any(|place| is(place, "CAST")) {
+        return Cow::Borrowed(text);
+    }
+    let mut replaced: Vec<(Range<usize>, String)> = Vec::new();
+    for place in 0..words.len() {
+        let follows_set = is(place, "CHARSET")
+            || is(place, "SET")
+                && place > 0
+                && (is(place - 1, "CHARACTER") || is(place - 1, "CHAR"));
+        let Some(range) = words.get(place + 1) else {
+            break;
+        };
+        let name = word(place + 1).trim_matches(['\'', '"', '`']);
+        if follows_set && let Ok(set) = character_set(name) {
+            if !matches!(set, "utf8mb4" | "binary") {
+                let nearest = Collation::nearest(default_collation(set)).name();
+                let mut new = "utf8mb4".to_string();
+                if !is(place + 2, "COLLATE") {
+                    new = format!("{new} COLLATE {nearest}");
+                }
+                replaced.push((range.clone(), new));
+            }
+        } else if is(place, "COLLATE")
+            && let Ok((_, name)) = collation(name)
+            && !matches!(character_set_of(name), "utf8mb4" | "binary")
+        {
+            replaced.push((range.clone(), Collation::nearest(name).name().to_string()));
+        }
+    }
+    if replaced.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut own = text.to_string();
+    for (range, new) in replaced.into_iter().rev() {
+        own.replace_range(range, &new);
+    }
+    Cow::Owned(own)
+}
+
+/// Where words and strings stand in a text. Comments have none, unless MySQL reads them.
+fn words_of(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let is_letter =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80;
+    let find = |from: usize, end: &str| {
+        let found = text.get(from..).and_then(|rest| rest.find(end));
+        found.map_or(bytes.len(), |place| from + place + end.len())
+    };
+    let (mut words, mut at) = (Vec::new(), 0);
+    while let Some(&byte) = bytes.get(at) {
+        let start = at;
+        match byte {
+            b'\'' | b'"' | b'`' => {
+                at = end_of_quoted(bytes, start);
+                words.push(start..at);
+            }
+            b'#' => at = find(at, "\n"),
+            b'-' if text[at..].starts_with("-- ") => at = find(at, "\n"),
+            b'/' if text[at..].starts_with("/*!") => at += 3,
+            b'/' if text[at..].starts_with("/*") => at = find(at + 2, "*/"),
+            _ if is_letter(byte) => {
+                while bytes.get(at).is_some_and(|byte| is_letter(*byte)) {
+                    at += 1;
+                }
+                words.push(start..at);
+            }
+            _ => at += 1,
+        }
+    }
+    words
+}
+
+/// Behind the end of what is quoted from `start` on.
+fn end_of_quoted(bytes: &[u8], start: usize) -> usize {
+    let quote = bytes[start];
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        at += match byte {
+            b'\\' if quote != b'`' => 2,
+            _ if byte != quote => 1,
+            // A doubled quote is one in the text.
+            _ if bytes.get(at + 1) == Some(&quote) => 2,
+            _ => return at + 1,
+        };
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn character_sets_are_those_that_columns_have() {
+        for (given, own) in [
+            (
+                "CREATE TABLE t (a CHAR(9) CHARACTER SET latin1, b INT) CHARSET=utf8 COLLATE=utf8_bin",
+                "CREATE TABLE t (a CHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, b INT) \
+                 CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+            ),
+            (
+                "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET 'utf8mb3' */",
+                "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */",
+            ),
+            (
+                "ALTER TABLE t CONVERT TO CHARACTER SET utf8 COLLATE utf8_unicode_ci",
+                "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
+            ),
+        ] {
+            assert_eq!(in_own_character_sets(given), own);
+        }
+        for same in [
+            "CREATE TABLE t (a TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, b CHAR(1) CHARACTER SET binary)",
+            "CREATE TABLE t (a TEXT DEFAULT ('charset latin1'), `charset` INT) -- charset latin1",
+            "CREATE TABLE t (a INT COMMENT 'it''s \\' charset latin1', latin1 INT)",
+            "CREATE TABLE t (a TEXT AS (CAST(b AS CHAR CHARACTER SET latin1)))",
+            "",
+            "'",
+        ] {
+            assert!(
+                matches!(in_own_character_sets(same), Cow::Borrowed(_)),
+                "{same}"
+            );
+        }
+    }
+}
