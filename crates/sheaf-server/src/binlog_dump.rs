@@ -112,7 +112,7 @@ impl Connection {
                 let capabilities = self.client.capabilities;
                 return write_eof(&mut self.packets, capabilities, 0, status);
             }
-            if !self.is_still_there() {
+            if !self.is_still_there() || self.session.engine().is_shutting_down() {
                 return Ok(());
             }
         }

@@ -466,6 +466,8 @@ fn a_follower_is_sent_what_it_does_not_have_and_then_what_comes() {
     assert_eq!(received(&mut client), expected);
     run(&mut connection, &["INSERT INTO shop.t VALUES (3)"]);
     assert_eq!(received(&mut client), rows);
+    let shown = "SELECT command FROM information_schema.processlist WHERE command LIKE 'Binlog%'";
+    assert_eq!(query_text(&mut connection, shown), ["Binlog Dump GTID"]);
     run(&mut connection, &["DROP TABLE shop.t"]);
     assert_eq!(received(&mut client), [33, 2]);
     terminate(&server);

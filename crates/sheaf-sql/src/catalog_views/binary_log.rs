@@ -53,7 +53,14 @@ impl Session {
         let period = said(["source_heartbeat_period", "master_heartbeat_period"]);
         let period_ns = period.and_then(|period| period.as_i128()).unwrap_or(0);
         let heartbeat = u64::try_from(period_ns).ok().filter(|period| *period > 0);
-        binlog.dump(start, heartbeat.map(Duration::from_nanos))
+        let command = match start {
+            DumpStart::Place { .. } => "Binlog Dump",
+            DumpStart::Gtids(_) => "Binlog Dump GTID",
+        };
+        let dump = binlog.dump(start, heartbeat.map(Duration::from_nanos))?;
+        let state = "Source has sent all binlog to replica; waiting for more updates";
+        self.handle.begin_command(command, state);
+        Ok(dump)
     }
 
     pub(super) fn binary_log_rows(&self) -> Result<Rows> {

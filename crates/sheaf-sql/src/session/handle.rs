@@ -373,6 +373,16 @@ impl SessionHandle {
         statement.push_str(&text[..end]);
     }
 
+    /// The connection does something else than statements from now on, until it ends.
+    pub(crate) fn begin_command(&self, command: &'static str, state: &str) {
+        let mut activity = lock(&self.activity);
+        activity.command = command;
+        activity.state.clear();
+        activity.state.push_str(state);
+        activity.since = Instant::now();
+        activity.statement = None;
+    }
+
     /// The start of the statement that runs, or ran last.
     pub(crate) fn last_statement(&self) -> String {
         lock(&self.activity).statement.clone().unwrap_or_default()
