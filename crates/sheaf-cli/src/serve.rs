@@ -151,6 +151,9 @@ struct StorageArguments {
     /// data directory.
     #[arg(long)]
     log_bin: bool,
+    /// Log that may wait for the binary log; beyond it nothing can be changed until the files have caught up.
+    #[arg(long, value_parser = parse_size, default_value = "8G")]
+    binlog_lag_limit: usize,
     /// What a transaction may change, by the size of the rows before.
     #[arg(long, value_parser = parse_size, default_value = "16G")]
     max_transaction_log: usize,
@@ -193,6 +196,7 @@ impl StorageArguments {
             archive_interval: Duration::try_from_secs_f64(self.archive_interval)?,
             archive_lag_limit_bytes: self.archive_lag_limit as u64,
             follow_changes: self.log_bin,
+            follow_lag_limit_bytes: self.binlog_lag_limit as u64,
             max_transaction_log_bytes: self.max_transaction_log,
             max_pinned_log_bytes: self.max_pinned_log as u64,
             max_spill_bytes: self.max_spill as u64,

@@ -146,6 +146,12 @@ pub enum StorageError {
     )]
     ArchiveBehind { limit: u64 },
 
+    /// What follows changes is too far behind: the log that waits for it may not grow any more.
+    #[error(
+        "what follows changes is more than follow_lag_limit_bytes ({limit} bytes) behind: the server's log says why"
+    )]
+    FollowersBehind { limit: u64 },
+
     /// The archive of the log failed, or does not have what it should.
     #[error("the log archive: {reason}")]
     Archive { reason: String },

@@ -78,7 +78,7 @@ fn write_log(file: &LogFile) {
     let options = LogOptions {
         limit_bytes: 4 * MIN_SEGMENT_BYTES,
         archive_lag_bytes: None,
-        is_followed: false,
+        follow_lag_bytes: None,
         buffer_bytes: 1 << 20,
     };
     let log = Log::create(file.clone(), options, 1, None).expect("a disk without faults");

@@ -554,7 +554,7 @@ impl PageStore {
     /// To be called before a change, by a thread that holds no latch: the log has room for it on return.
     #[inline]
     pub(crate) fn make_log_room(&self) -> Result<()> {
-        self.log.check_archive()?;
+        self.log.check_readers()?;
         if self.log_since_checkpoint() > self.log.limit_bytes() / FOREGROUND_CHECKPOINT_SHARE {
             self.checkpoint_for_room()?;
         }

@@ -96,6 +96,8 @@ pub struct StorageOptions {
     /// Changes are [followed](Storage::follow_changes): the log has whole values of them, numbers of commits, and what
     /// the floors above say about them. It is kept until it was followed, so somebody has to.
     pub follow_changes: bool,
+    /// Bytes of log that may wait for those who follow; beyond it changes get [`StorageError::FollowersBehind`].
+    pub follow_lag_limit_bytes: u64,
     /// Bytes of log that may wait for the archive; beyond it changes get [`StorageError::ArchiveBehind`].
     pub archive_lag_limit_bytes: u64,
     /// Whether background threads write dirty pages back, collect versions, make checkpoints, archive, and write the
@@ -122,6 +124,7 @@ impl Default for StorageOptions {
             archive: None,
             archive_interval: Duration::from_secs(10),
             follow_changes: false,
+            follow_lag_limit_bytes: 8 << 30,
             archive_lag_limit_bytes: 8 << 30,
             background_writer: true,
         }
@@ -232,7 +235,9 @@ fn log_options(options: &StorageOptions) -> LogOptions {
     LogOptions {
         limit_bytes: options.log_limit_bytes,
         archive_lag_bytes: is_archived.then_some(options.archive_lag_limit_bytes),
-        is_followed: options.follow_changes,
+        follow_lag_bytes: options
+            .follow_changes
+            .then_some(options.follow_lag_limit_bytes),
         buffer_bytes: buffer_bytes(options.pool_bytes),
     }
 }

@@ -225,3 +225,31 @@ fn without_followers_the_log_has_nothing_more() {
     };
     assert_eq!(appended(false), appended(true));
 }
+
+#[test]
+fn changes_are_refused_while_those_who_follow_are_too_far_behind() {
+    let options = StorageOptions {
+        follow_lag_limit_bytes: 100_000,
+        ..followed()
+    };
+    let storage = Storage::open_on(disk(6), options).unwrap();
+    let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+    tree.follow();
+    let mut feed = storage.follow_changes(None).unwrap();
+    let put = |row: u32| {
+        let mut transaction = storage.begin_transaction();
+        tree.insert(&mut transaction, &row.to_be_bytes(), &[7; 1_000])?;
+        transaction.commit()
+    };
+    let refused = (0..1_000).find(|row| put(*row).is_err()).unwrap();
+    let error = put(refused).unwrap_err();
+    assert!(
+        matches!(error, StorageError::FollowersBehind { .. }),
+        "{error}"
+    );
+    let mut value = Vec::new();
+    assert!(tree.get(&0_u32.to_be_bytes(), &mut value).unwrap());
+    assert_eq!(delivered(&mut feed).len(), refused as usize);
+    put(refused).unwrap();
+    storage.close().unwrap();
+}

@@ -432,8 +432,10 @@ impl From<StorageError> for TableError {
 /// MySQL code and SQLSTATE of an error from below.
 fn storage_code(error: &StorageError) -> ErrorCode {
     match error {
-        // The log has no room: on its device, or until its archive has caught up.
-        StorageError::DiskFull { .. } | StorageError::ArchiveBehind { .. } => codes::DISK_FULL,
+        // The log has no room: on its device, or until its archive or its followers have caught up.
+        StorageError::DiskFull { .. }
+        | StorageError::ArchiveBehind { .. }
+        | StorageError::FollowersBehind { .. } => codes::DISK_FULL,
         StorageError::Corrupt { .. } | StorageError::Malformed { .. } => codes::NOT_KEYFILE,
         StorageError::PoolExhausted { .. } => codes::OUT_OF_RESOURCES,
         StorageError::DuplicateKey { .. } => codes::DUP_ENTRY,

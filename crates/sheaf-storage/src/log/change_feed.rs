@@ -287,6 +287,7 @@ impl ChangeFeed {
         space: Arc<TempSpace>,
     ) -> ChangeFeed {
         let position = follower.position();
+        follower.note_followed();
         ChangeFeed {
             follower,
             space,
@@ -348,7 +349,10 @@ impl ChangeFeed {
                 }
             }
             match self.follower.next()? {
-                Some((lsn, bytes)) => (self.chunk_start, self.chunk, self.at) = (lsn, bytes, 0),
+                Some((lsn, bytes)) => {
+                    (self.chunk_start, self.chunk, self.at) = (lsn, bytes, 0);
+                    self.follower.note_followed();
+                }
                 None => return Ok(None),
             }
         }

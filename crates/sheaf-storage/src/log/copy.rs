@@ -53,7 +53,7 @@ impl LogCopy {
                 let options = LogOptions {
                     limit_bytes: u64::MAX,
                     archive_lag_bytes: None,
-                    is_followed: false,
+                    follow_lag_bytes: None,
                     buffer_bytes: MIN_BUFFER_BYTES,
                 };
                 let log = Log::with_end(self.file.clone(), options, self.control, LogEnd::at(lsn))?;

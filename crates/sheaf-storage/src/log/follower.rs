@@ -106,6 +106,11 @@ impl LogFollower {
         self.log.flushed()
     }
 
+    /// Followers of changes have read all that was delivered.
+    pub(crate) fn note_followed(&self) {
+        self.log.note_followed(self.position);
+    }
+
     /// What lies before `position` is not needed any more.
     pub(crate) fn release(&self, position: Lsn) {
         self.hold.move_to(position);
@@ -274,7 +279,7 @@ mod tests {
     const OPTIONS: LogOptions = LogOptions {
         limit_bytes: 1 << 30,
         archive_lag_bytes: Some(1 << 30),
-        is_followed: false,
+        follow_lag_bytes: None,
         buffer_bytes: MAX_BUFFER_BYTES,
     };
 

@@ -152,8 +152,8 @@ pub(crate) struct LogOptions {
     pub limit_bytes: u64,
     /// The log is archived, and the archive may be behind by so many bytes.
     pub archive_lag_bytes: Option<u64>,
-    /// What transactions change is followed: see [`change_feed`].
-    pub is_followed: bool,
+    /// What transactions change is followed ([`change_feed`]), and the followers may be behind by so many bytes.
+    pub follow_lag_bytes: Option<u64>,
     /// Log in memory, beyond which it is written before anything is changed.
     pub buffer_bytes: u64,
 }
@@ -184,6 +184,8 @@ pub(crate) struct Log {
     reserved_bytes: AtomicU64,
     /// The archive has everything before; the largest number if there is none.
     archived: AtomicU64,
+    /// Followers of changes have read everything before; the largest number if there are none.
+    followed: AtomicU64,
     flushes: AtomicU64,
     written_bytes: AtomicU64,
     opened_at: Lsn,
@@ -296,7 +298,7 @@ impl Log {
             .segments
             .first()
             .map_or(end.lsn, |first| first.first_lsn);
-        if options.archive_lag_bytes.is_some() || options.is_followed {
+        if options.archive_lag_bytes.is_some() || options.follow_lag_bytes.is_some() {
             end.segments.splice(0..0, end.earlier.drain(..));
         }
         let control = Control {
@@ -344,6 +346,7 @@ impl Log {
             commits: GroupCommit::new(),
             reserved_bytes: AtomicU64::new(0),
             archived: AtomicU64::new(u64::MAX),
+            followed: AtomicU64::new(u64::MAX),
             flushes: AtomicU64::new(0),
             opened_at: end.lsn,
             read_from: end.lsn,
@@ -351,6 +354,9 @@ impl Log {
         };
         if options.archive_lag_bytes.is_some() {
             log.note_archived(log.oldest());
+        }
+        if options.follow_lag_bytes.is_some() {
+            log.note_followed(end.lsn);
         }
         match log.make_first_slots().and_then(|()| log.ensure_room()) {
             // A database on a full disk can be read.
@@ -671,12 +677,26 @@ impl Log {
         self.end().0.saturating_sub(self.archived().0)
     }
 
+    /// Followers of changes have read everything before `position`.
+    pub(crate) fn note_followed(&self, position: Lsn) {
+        self.followed.store(position.0, Ordering::Relaxed);
+    }
+
     /// To be called before a change.
     ///
     /// # Errors
-    /// `ArchiveBehind`: what is not archived is too much already.
+    /// `ArchiveBehind` and `FollowersBehind`: what is not archived, or not followed, is too much already.
     #[inline]
-    pub(crate) fn check_archive(&self) -> Result<()> {
+    pub(crate) fn check_readers(&self) -> Result<()> {
+        if let Some(limit) = self.options.follow_lag_bytes
+            && self
+                .end()
+                .0
+                .saturating_sub(self.followed.load(Ordering::Relaxed))
+                > limit
+        {
+            return Err(StorageError::FollowersBehind { limit });
+        }
         match self.options.archive_lag_bytes {
             Some(limit) if self.unarchived_bytes() > limit => {
                 Err(StorageError::ArchiveBehind { limit })
