@@ -3,7 +3,8 @@
 //! The file is replaced as a whole, when all that it tells of is durable in the files. Numbers are little-endian:
 //!
 //! ```text
-//!   | "SHEAFBIN" | version (4) | history (8) | position (8) | number (8) | base (8) | descriptions: length (4), bytes |
+//!   | "SHEAFBIN" | version (4) | history (8) | position (8) | number (8) | base (8) |
+//!   | descriptions: length (4), bytes |
 //!   | CRC-32 of all before, by the polynomial of Ethernet (4) |
 //! ```
 
