@@ -20,11 +20,11 @@
 //! [`recovery_time`] and [`checkpoint_latency`] are another matter: how long recovery takes on a real disk, and what a
 //! checkpoint costs transactions that commit meanwhile.
 //!
-//! There are two workloads. [`trees`] works on the storage alone, in some runs beside a [follower](followed).
-//! [`tables`] works on the floor above it, where a change of a row changes several trees. [`point_in_time`] adds backups
-//! and an archive to the second, and restores moments of the past.
-//! The connections take turns on one thread, so that the order of everything follows from the seed; threads that really
-//! meet are the business of the simulations of sheaf-storage.
+//! There are two workloads. [`trees`] works on the storage alone, in some runs beside a [follower](followed),
+//! [`tables`] on the floor above it, where a change of a row changes several trees. [`point_in_time`] adds backups and
+//! an archive to the second, and restores moments of the past. The connections take turns on one thread, so that the
+//! order of everything follows from the seed; threads that really meet are the business of the simulations of
+//! sheaf-storage.
 
 pub mod checkpoint_latency;
 pub mod command;
