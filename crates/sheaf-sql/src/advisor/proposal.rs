@@ -194,18 +194,6 @@ impl Proposal {
     }
 }
 
-/// What running statements with an index and without it has shown.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Measured {
-    pub(super) statements: u64,
-    /// Microseconds of all of them, times their executions.
-    pub(super) before_us: f64,
-    pub(super) after_us: f64,
-    /// What was predicted of these.
-    pub(super) predicted_before_us: f64,
-    pub(super) predicted_after_us: f64,
-}
-
 fn measured_cells(measured: Option<Measured>) -> [Cell; 5] {
     let times = |before: f64, after: f64| Cell::Double(before / after.max(f64::MIN_POSITIVE));
     match measured {
