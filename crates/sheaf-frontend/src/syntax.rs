@@ -1,6 +1,7 @@
 //! Pieces of syntax tree.
 
 use sheaf_access::cancel;
+use sheaf_algebra::scalar::Comparison;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, UnaryOperator, Value as Literal, ValueWithSpan,
@@ -318,4 +319,18 @@ pub fn string_of(expr: &Expr) -> Option<&str> {
         }) => Some(text),
         _ => None,
     }
+}
+
+/// The comparison that an operator is; `None` for another operator.
+pub(crate) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        BinaryOperator::Spaceship => Comparison::NullSafeEqual,
+        _ => return None,
+    })
 }

@@ -18,9 +18,8 @@ use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
 };
 
-use super::expression::comparison_of;
 use super::{Binder, Bound, has_word};
-use crate::syntax::object_text;
+use crate::syntax::{comparison_of, object_text};
 use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
 
 impl Binder<'_> {

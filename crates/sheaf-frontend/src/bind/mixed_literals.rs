@@ -6,10 +6,9 @@ use sqlparser::ast::Expr;
 
 use super::Bound;
 use super::character_set::{arguments_of, parts_of_text, said_character_set};
-use super::expression::comparison_of;
 use crate::character_sets::default_collation;
 use crate::error::SqlError;
-use crate::syntax::inside;
+use crate::syntax::{comparison_of, inside};
 
 /// Character sets that others are converted to, or that are converted to others.
 const GIVE_WAY: [&str; 3] = ["ascii", "binary", "gb18030"];

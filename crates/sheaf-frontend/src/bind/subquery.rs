@@ -25,10 +25,10 @@ use sqlparser::ast::{
 };
 
 use super::block::{Block, Clause, Pending};
-use super::expression::{comparison_of, width, with_row};
+use super::expression::{width, with_row};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
-use crate::syntax::inside;
+use crate::syntax::{comparison_of, inside};
 use sheaf_types::error::codes;
 
 /// The rows of a query without what it lists of them, which EXISTS does not ask for: it may be an error. Nor are groups

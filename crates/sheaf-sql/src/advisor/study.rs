@@ -122,7 +122,8 @@ impl Study {
         tables
     }
 
-    /// Whether candidates of one table make some statement cheaper, without others. `table` is their table with them, and
+    /// Whether candidates of one table make some statement cheaper, without others. `table` is their table with them,
+    /// and
     /// `parts` are those of each. They may be made of fewer rows than those that are compared later.
     pub(super) fn is_helped(
         &self,

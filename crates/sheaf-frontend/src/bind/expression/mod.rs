@@ -32,9 +32,8 @@ use super::subquery::operand_columns;
 use super::told::is_call_of;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
-use crate::syntax::{inside, is_same, object_text};
+use crate::syntax::{comparison_of, inside, is_same, object_text};
 
-pub(super) use operator::comparison_of;
 pub(super) use row::{width, with_row};
 
 impl Binder<'_> {

@@ -15,7 +15,7 @@ use crate::bind::subquery::operand_columns;
 use crate::bind::{Binder, Bound, unsupported};
 use crate::dialect::ESCAPE;
 use crate::error::SqlError;
-use crate::syntax::inside;
+use crate::syntax::{comparison_of, inside};
 
 impl Binder<'_> {
     /// What LIKE compares, and its escape character. Error 1210 for one that is not the same for all rows.
@@ -249,17 +249,4 @@ impl Binder<'_> {
         arguments.push(self.text(unit)?);
         self.call(name, arguments)
     }
-}
-
-pub(in crate::bind) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
-    Some(match op {
-        BinaryOperator::Eq => Comparison::Equal,
-        BinaryOperator::NotEq => Comparison::NotEqual,
-        BinaryOperator::Lt => Comparison::Less,
-        BinaryOperator::LtEq => Comparison::LessOrEqual,
-        BinaryOperator::Gt => Comparison::Greater,
-        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
-        BinaryOperator::Spaceship => Comparison::NullSafeEqual,
-        _ => return None,
-    })
 }
