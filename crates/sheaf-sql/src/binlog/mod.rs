@@ -25,6 +25,7 @@
 //! | [`projection`] | from a transaction to events |
 //! | [`statement`] | a DDL statement in the log |
 //! | [`own_character_sets`] | the text of a definition in the character sets of its columns |
+//! | [`text_words`] | words of a text that is changed a little |
 //! | [`files`] | the files and their list |
 //! | [`dump`] | what a follower is sent |
 //! | [`state`] | what a start has to know beside the files |
@@ -41,6 +42,7 @@ mod running;
 mod settings;
 mod state;
 pub(crate) mod statement;
+mod text_words;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,7 +3,13 @@
 //! It is an annotation of the transaction that changes the catalog, so there is a line in the binary log exactly where
 //! there is a change. Its bytes are this program's own: numbers are little-endian, texts stand behind their lengths.
 
+use std::borrow::Cow;
+
 use sheaf_binlog::event::QueryContext;
+use sheaf_table::AccountName;
+use sheaf_types::text::quoting::quoted_name;
+
+use super::text_words::words_of;
 
 /// First byte: the version of what follows.
 const VERSION: u8 = 1;
@@ -122,6 +128,28 @@ impl LoggedStatement {
     }
 }
 
+/// The text of a CREATE VIEW with its definer, which is the user unless the statement names one: followers run it as
+/// another user.
+pub(crate) fn with_definer<'t>(text: &'t str, definer: &AccountName) -> Cow<'t, str> {
+    let words = words_of(text);
+    let is = |place: usize, wanted: &str| {
+        let word = words.get(place).map(|range| &text[range.clone()]);
+        word.is_some_and(|word| word.eq_ignore_ascii_case(wanted))
+    };
+    let view = (0..words.len()).find(|place| is(*place, "VIEW"));
+    let begins = (0..words.len()).take(2).any(|place| is(place, "CREATE"));
+    let Some(view) = view.filter(|_| begins) else {
+        return Cow::Borrowed(text);
+    };
+    if (0..view).any(|place| is(place, "DEFINER")) {
+        return Cow::Borrowed(text);
+    }
+    let place = (0..view).find(|place| is(*place, "SQL")).unwrap_or(view);
+    let (before, behind) = text.split_at(words[place].start);
+    let (user, host) = (quoted_name(&definer.user), quoted_name(&definer.host));
+    Cow::Owned(format!("{before}DEFINER={user}@{host} {behind}"))
+}
+
 /// Takes bytes from the left.
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, behind) = rest.split_first_chunk()?;
@@ -132,6 +160,28 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_view_has_the_definer_that_it_is_made_with() {
+        let definer = AccountName::new("ann", "%");
+        for (given, own) in [
+            (
+                "create or replace view v as select 1",
+                "create or replace DEFINER=`ann`@`%` view v as select 1",
+            ),
+            (
+                "CREATE ALGORITHM=MERGE SQL SECURITY INVOKER VIEW v AS SELECT 1",
+                "CREATE ALGORITHM=MERGE DEFINER=`ann`@`%` SQL SECURITY INVOKER VIEW v AS SELECT 1",
+            ),
+            (
+                "CREATE DEFINER=`x`@`y` VIEW v AS SELECT 1",
+                "CREATE DEFINER=`x`@`y` VIEW v AS SELECT 1",
+            ),
+            ("ALTER VIEW v AS SELECT 1", "ALTER VIEW v AS SELECT 1"),
+        ] {
+            assert_eq!(with_definer(given, &definer), own);
+        }
+    }
 
     #[test]
     fn a_statement_reads_as_it_was_written_and_a_piece_of_it_does_not() {

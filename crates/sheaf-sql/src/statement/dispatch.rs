@@ -1,12 +1,12 @@
 //! From a parsed statement to the code that runs it.
 
-use std::ops::ControlFlow;
+use std::borrow::Cow;
 
-use sheaf_frontend::walk::walk_outside_queries;
+use sheaf_table::annotated;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::binlog::statement::{LoggedStatement, StatementKind};
+use crate::binlog::statement::{LoggedStatement, StatementKind, with_definer};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
@@ -314,12 +314,16 @@ impl Session {
         let database = self.database.as_deref().unwrap_or_default();
         let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
         let text = text.trim_end().trim_end_matches(';');
+        let text = match statement {
+            Statement::CreateView(_) => with_definer(text, &self.client.own_definer()),
+            _ => Cow::Borrowed(text),
+        };
         let began = self.variables.pinned_now_micros();
         let began = began.unwrap_or(self.statement.start_micros);
         let began = u64::try_from(began).unwrap_or(0);
         let logged = self
             .variables
-            .logged_statement((database, text), (id, began), kind);
+            .logged_statement((database, &text), (id, began), kind);
         Some(logged)
     }
 
