@@ -72,7 +72,7 @@ enum Inner {
     /// Rows of the clustered tree; with a reader when the keys are whole primary keys.
     Rows {
         reader: Option<Box<PointReader>>,
-        block: RowBlock,
+        block: Box<RowBlock>,
         assembler: Box<BatchAssembler>,
     },
     /// Entries of a secondary index, and their rows.
@@ -142,7 +142,7 @@ impl KeyedLookup {
                 Inner::Rows {
                     reader: complete
                         .then(|| Box::new(walk.tree.point_reader_at(spec.view.clone()))),
-                    block: assembler.new_block(),
+                    block: Box::new(assembler.new_block()),
                     assembler: Box::new(assembler),
                 }
             }

@@ -125,7 +125,7 @@ fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
     let mut items: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     // Puts a column in the place of an expression.
     let mut compute_below = |expr: Expr, is_kept: bool| -> Result<Expr> {
-        if !lengthens(&expr) && !(has_many && makes_text(&expr, &rows)) {
+        if !(lengthens(&expr) || has_many && makes_text(&expr, &rows)) {
             return Ok(expr);
         }
         let prefix = if is_kept { KEPT_TEXT } else { "$long_" };

@@ -246,15 +246,14 @@ impl Evaluation<'_> {
                 Axis::Attribute => Kind::Attribute,
                 _ => Kind::Element,
             };
-            for node in from.node + 1..nodes.len() {
+            for (number, node) in nodes.iter().enumerate().skip(from.node + 1) {
                 self.step()?;
-                if nodes[node].level <= level {
+                if node.level <= level {
                     break;
                 }
-                let is_near =
-                    matches!(axis, Axis::Descendant { .. }) || nodes[node].parent == from.node;
-                if is_near && nodes[node].kind == wanted && is_called(node) {
-                    add(node, &mut position);
+                let is_near = matches!(axis, Axis::Descendant { .. }) || node.parent == from.node;
+                if is_near && node.kind == wanted && is_called(number) {
+                    add(number, &mut position);
                 }
             }
         }
