@@ -85,7 +85,7 @@ enum Work {
     /// It has failed.
     Failed {
         since: Instant,
-        reason: SqlError,
+        reason: Box<SqlError>,
         /// Keeps the log until there is another feed.
         _kept: Option<ChangeFeed>,
     },
@@ -153,7 +153,7 @@ impl Binlogger {
         let mut state = lock(&self.work);
         if let Work::Failed { since, reason, .. } = &*state {
             if since.elapsed() < RETRY_INTERVAL {
-                return Err(reason.clone());
+                return Err(SqlError::clone(reason));
             }
             match Running::open(&self.storage, &self.directory, self.server, settings) {
                 Ok(running) => {
@@ -240,7 +240,7 @@ fn fail(work: &mut Work, error: SqlError) -> SqlError {
     };
     *work = Work::Failed {
         since: Instant::now(),
-        reason: error.clone(),
+        reason: Box::new(error.clone()),
         _kept: kept,
     };
     error

@@ -189,7 +189,7 @@ impl Running {
         let ended = self.file.write(header, last);
         ended
             .and_then(|()| close_file(self.file.get_ref()))
-            .map_err(|error| failed(&self.newest, &error))
+            .map_err(|error| failed(self.newest, &error))
     }
 
     fn begin(&mut self, next: FileNumber, settings: BinlogSettings) -> Result<()> {
@@ -206,7 +206,7 @@ impl Running {
     /// Makes what was written durable, and lets the log before it go.
     fn write_state(&mut self) -> Result<()> {
         let synced = self.file.get_ref().sync_data();
-        synced.map_err(|error| failed(&self.newest, &error))?;
+        synced.map_err(|error| failed(self.newest, &error))?;
         let point = self.feed.restart_point();
         // Tables that are gone, and that the log behind the point says nothing about.
         let known = self.storage.tree_ids()?;
@@ -303,7 +303,7 @@ impl Running {
     pub(super) fn purge_older(&mut self, moment: SystemTime) -> Result<()> {
         for file in self.files.numbers().to_vec() {
             let modified = self.files.modified(file);
-            let modified = modified.map_err(|error| failed(&file, &error))?;
+            let modified = modified.map_err(|error| failed(file, &error))?;
             if file == self.newest || modified >= moment {
                 return self.purge_before(file);
             }
@@ -341,7 +341,7 @@ impl Running {
 /// begun are removed. Returns what all files have.
 fn close_newest(files: &mut Files, settings: BinlogSettings) -> Result<GtidSet> {
     while let Some(newest) = files.newest() {
-        let io_failed = |error| failed(&newest, &error);
+        let io_failed = |error| failed(newest, &error);
         let Some(found) = files.recover(newest).map_err(io_failed)? else {
             let removed = files.remove_newest();
             removed.map_err(|error| failed("list", &error))?;

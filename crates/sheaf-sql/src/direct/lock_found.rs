@@ -71,7 +71,7 @@ enum Shown {
     /// The first columns of what is found.
     Found(usize),
     /// What this query shows of the same rows.
-    Query(DirectPlan),
+    Query(Box<DirectPlan>),
 }
 
 /// Rows that wait to be locked, and how they are described.
@@ -207,7 +207,7 @@ impl LockFound {
             None => Shown::Found(width),
             Some(query) => {
                 let query = session.direct_plan(&Statement::Query(Box::new(query)), given)?;
-                Shown::Query(is_plain_plan(&query).then_some(query)?)
+                Shown::Query(is_plain_plan(&query).then(|| Box::new(query))?)
             }
         };
         Some(LockFound {
