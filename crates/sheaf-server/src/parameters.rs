@@ -13,9 +13,9 @@ use mysql_common::constants::ColumnType;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::encoding::TextEncoding;
 use sheaf_sql::{Share, SqlError};
-use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::{DAY, SECOND, checked_days};
+use sheaf_types::{Value, number};
 
 /// Set in a type's second byte when its integers are unsigned.
 const UNSIGNED_FLAG: u8 = 0x80;
@@ -216,7 +216,7 @@ fn value_of_bytes(type_: ColumnType, bytes: Vec<u8>) -> Value {
         | MYSQL_TYPE_GEOMETRY => Value::Bytes(bytes),
         _ => match String::from_utf8(bytes) {
             Ok(text) if matches!(type_, MYSQL_TYPE_DECIMAL | MYSQL_TYPE_NEWDECIMAL) => {
-                parse_decimal(&text).unwrap_or(Value::Text(text))
+                decimal_of(text)
             }
             Ok(text) => Value::Text(text),
             Err(error) => Value::Bytes(error.into_bytes()),
@@ -224,30 +224,19 @@ fn value_of_bytes(type_: ColumnType, bytes: Vec<u8>) -> Value {
     }
 }
 
-/// A plain decimal number of at most 38 digits; anything else stays a text, for the statement to judge.
-fn parse_decimal(text: &str) -> Option<Value> {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (integer, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let digits = integer.bytes().chain(fraction.bytes());
-    if integer.len() + fraction.len() > 38 || integer.len() + fraction.len() == 0 {
-        return None;
+/// The number that a client's DECIMAL says, as a literal with a point would; anything else stays a text, for the
+/// statement to judge.
+fn decimal_of(text: String) -> Value {
+    match number::literal(&text) {
+        Some(Value::Int(number)) => whole_decimal(number.into()),
+        Some(Value::UInt(number)) => whole_decimal(number.into()),
+        Some(number) => number,
+        None => Value::Text(text),
     }
-    let mut unscaled: i128 = 0;
-    for digit in digits {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        unscaled = unscaled * 10 + i128::from(digit - b'0');
-    }
-    let unscaled = if text.starts_with('-') {
-        -unscaled
-    } else {
-        unscaled
-    };
-    Some(Value::Decimal {
-        unscaled,
-        scale: fraction.len() as u8,
-    })
+}
+
+fn whole_decimal(unscaled: i128) -> Value {
+    Value::Decimal { unscaled, scale: 0 }
 }
 
 /// Length 0, 4, 7 or 11, then year, month, day, and as far as the length goes hour, minute, second, microsecond.

@@ -48,7 +48,7 @@ const COERCIBLE: &str = "coercible";
 pub const OF_SERVER: &str = "server";
 
 /// The most digits of a DECIMAL here (an `i128`); MySQL has 65.
-pub const MAX_PRECISION: u8 = 38;
+pub const MAX_PRECISION: u8 = sheaf_types::number::MAX_DIGITS;
 /// The most digits after the point that are shown.
 pub const MAX_DECIMALS: u8 = 30;
 /// The digits of a computed DOUBLE whose decimals are known.

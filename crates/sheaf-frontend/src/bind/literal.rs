@@ -1,11 +1,10 @@
-//! Literals: which are wrong, and what a number or a moment is by its digits.
+//! Literals of moments: which are wrong, and how many digits of a second they have.
 
 use sheaf_types::error::codes;
 use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_time, split_offset};
-use sqlparser::ast::{DataType, Expr, Value as Literal, ValueWithSpan};
+use sqlparser::ast::{DataType, Value as Literal, ValueWithSpan};
 
 use crate::error::{Result, SqlError};
-use crate::syntax::{call, number, text};
 
 /// Error 1525 for a DATE or TIMESTAMP of zero (`sql_mode` NO_ZERO_DATE).
 pub fn check_non_zero_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
@@ -81,24 +80,4 @@ pub fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataTyp
         DataType::Time(None, zone) => DataType::Time(Some(digits), zone),
         other => other,
     }
-}
-
-/// Whether digits spell an exact number.
-pub(super) fn is_exact(digits: &str) -> bool {
-    /// DECIMALs of more digits do not fit an `i128`.
-    const MAX_EXACT_DIGITS: usize = 38;
-    let count = || digits.bytes().filter(u8::is_ascii_digit).count();
-    !digits.contains(['e', 'E'])
-        && (digits.len() <= MAX_EXACT_DIGITS || count() <= MAX_EXACT_DIGITS)
-}
-
-/// A number as MySQL types it: with an exponent a double, otherwise exact. Error 1367 for what no double holds.
-pub fn number_literal(digits: &str) -> Result<Expr> {
-    if !is_exact(digits) {
-        if digits.parse().is_ok_and(f64::is_infinite) {
-            return Err(SqlError::illegal_double(digits.trim_start_matches('-')));
-        }
-        return Ok(call("$cast_double", vec![text(digits)]));
-    }
-    Ok(number(digits))
 }

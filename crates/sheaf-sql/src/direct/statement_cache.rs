@@ -18,11 +18,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sheaf_types::Value;
+use sheaf_types::{Value, number};
 
 use super::{DirectPlan, Known, Spelled};
 use crate::error::Result;
-use crate::query::values::{negated, number};
 use crate::session::Session;
 use crate::session::circumstances::Circumstances;
 use crate::session::result::ResultSink;
@@ -360,7 +359,7 @@ impl<'a> Pass<'a> {
         }
         self.at = end;
         // `1.` is a number, but not everywhere.
-        bytes[end - 1] != b'.' && self.literal(start, signed_number)
+        bytes[end - 1] != b'.' && self.literal(start, number::literal)
     }
 
     /// Whether the number up to here is the 1 of `SELECT 1 FROM` or `SELECT 1 AS one FROM`, which is no value: it says
@@ -478,14 +477,6 @@ impl<'a> Pass<'a> {
 
     fn rest_is_empty(&self) -> bool {
         self.sql[self.at + 1..].trim_ascii().is_empty()
-    }
-}
-
-/// The value of a number with or without a minus in front of it.
-pub(super) fn signed_number(text: &str) -> Option<Value> {
-    match text.strip_prefix('-') {
-        Some(digits) => number(digits).and_then(negated),
-        None => number(text),
     }
 }
 

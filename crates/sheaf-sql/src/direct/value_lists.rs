@@ -19,10 +19,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sheaf_types::Value;
+use sheaf_types::{Value, number};
 
 use super::insert::Insert;
-use super::statement_cache::{Pass, Taken, signed_number};
+use super::statement_cache::{Pass, Taken};
 use super::{Action, Cached, DirectPlan};
 use crate::error::Result;
 use crate::parser::scan::unescaped;
@@ -365,7 +365,7 @@ pub(super) fn literal(written: &str) -> Option<Value> {
     match written.as_bytes() {
         [quote @ (b'\'' | b'"'), ..] => Some(Value::Text(text(written, *quote).into_owned())),
         [b'n' | b'N', ..] => Some(Value::Null),
-        _ => signed_number(written),
+        _ => number::literal(written),
     }
 }
 

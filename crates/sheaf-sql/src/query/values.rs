@@ -9,7 +9,7 @@ use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::labels::number_of_text;
-use sheaf_types::number::bit_bytes;
+use sheaf_types::number::{self, bit_bytes};
 use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
@@ -230,7 +230,7 @@ impl Session {
 pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
     match expression {
         ast::Expr::Value(value) => match &value.value {
-            ast::Value::Number(digits, _) => number(digits),
+            ast::Value::Number(digits, _) => number::literal(digits),
             ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
                 Some(Value::Text(text.clone()))
             }
@@ -411,43 +411,6 @@ pub(crate) fn negated(number: Value) -> Option<Value> {
     }
 }
 
-/// A number as MySQL types it: integers by size, digits with a point as DECIMAL, with an exponent as DOUBLE.
-pub(crate) fn number(digits: &str) -> Option<Value> {
-    if digits.contains(['e', 'E']) {
-        return digits
-            .parse()
-            .ok()
-            .filter(|number: &f64| number.is_finite())
-            .map(Value::Double);
-    }
-    if let Some((whole, fraction)) = digits.split_once('.') {
-        let scale = u8::try_from(fraction.len())
-            .ok()
-            .filter(|scale| *scale <= sheaf_types::column_type::MAX_DECIMAL_SCALE);
-        let unscaled = match digits.len() <= MAX_SHORT_DIGITS {
-            true => short_digits(whole, fraction).map(i128::from),
-            false => format!("{whole}{fraction}").parse::<i128>().ok(),
-        };
-        return match (unscaled, scale) {
-            (Some(unscaled), Some(scale)) => Some(Value::Decimal { unscaled, scale }),
-            _ => digits.parse().ok().map(Value::Double),
-        };
-    }
-    if let Ok(number) = digits.parse::<i64>() {
-        return Some(Value::Int(number));
-    }
-    if let Ok(number) = digits.parse::<u64>() {
-        return Some(Value::UInt(number));
-    }
-    match digits.parse::<i128>() {
-        Ok(unscaled) => Some(Value::Decimal { unscaled, scale: 0 }),
-        Err(_) => digits.parse().ok().map(Value::Double),
-    }
-}
-
-/// So many digits fit 64 bits.
-const MAX_SHORT_DIGITS: usize = 18;
-
 /// Expressions that are planned as one query. A plan takes about eight kilobytes for each, and lists of rows have tens
 /// of thousands. What is folded stands in it several times, with up to 64 KiB each.
 const EXPRESSIONS_OF_A_QUERY: usize = 64;
@@ -457,16 +420,6 @@ const LONG_EXPRESSIONS_OF_A_QUERY: usize = 4;
 const LONG_COUNT: i64 = 1_000;
 /// Values of so many bytes are long.
 const LONG_BYTES: usize = 16 << 10;
-
-/// The number that two rows of digits are together; `None` if there are none, or something else is among them.
-fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
-    let mut digits = whole.bytes().chain(fraction.bytes()).peekable();
-    digits.peek()?;
-    digits.try_fold(0, |number, digit| match digit {
-        b'0'..=b'9' => Some(number * 10 + i64::from(digit - b'0')),
-        _ => None,
-    })
-}
 
 impl Session {
     /// The value of an expression without columns.

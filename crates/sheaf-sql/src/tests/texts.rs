@@ -1,4 +1,5 @@
-//! Random texts of every family: INSERT, CAST, comparisons and literals make the same value of each.
+//! Random texts of every family: INSERT, CAST, comparisons and literals make the same value of each. And random numbers
+//! without quotes, of more digits than a DECIMAL has, too.
 
 use super::Bench;
 
@@ -253,6 +254,72 @@ fn agrees(bench: &mut Bench, family: &Family, texts: &[String]) {
             };
             assert_eq!(read.rows, ["1"], "{literal}'{text}' is not {}", stored[id]);
         }
+    }
+}
+
+/// The most digits of a random number: some more than a DECIMAL has.
+const MAX_DIGITS: usize = 45;
+
+/// Numbers of each length, with a point somewhere or without one, many of them with zeros in front.
+fn numbers(mut state: u64) -> Vec<String> {
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let of_length = (1..=MAX_DIGITS).flat_map(|length| [length; 4]);
+    let mut number = |length: usize| {
+        let mut number: String = (0..length)
+            .map(|_| ['0', '0', '1', '5', '9'][next(5)])
+            .collect();
+        if next(2) == 0 {
+            number.insert(next(length), '.');
+        }
+        number
+    };
+    of_length.map(&mut number).collect()
+}
+
+#[test]
+fn all_statements_read_the_same_number() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(100))");
+    bench.ok("CREATE TABLE one (id INT PRIMARY KEY)");
+    bench.ok("INSERT INTO one VALUES (1)");
+    for number in numbers(0x2545_F491_4F6C_DD1D) {
+        let cast = bench.rows(&format!("SELECT CAST({number} AS CHAR) FROM one"));
+        for direct in ["on", "off"] {
+            bench.ok(&format!("SET optimizer_switch = 'direct={direct}'"));
+            for statement in [
+                format!("INSERT INTO t VALUES (1, {number})"),
+                format!("INSERT INTO t VALUES (2, 'x'), (1, {number}), (3, {number})"),
+                format!("INSERT INTO t SELECT 1, {number}"),
+                format!("INSERT INTO t SELECT 1, {number} FROM one"),
+                format!("REPLACE INTO t VALUES (1, {number})"),
+            ] {
+                bench.ok("DELETE FROM t");
+                bench.ok(&statement);
+                let stored = bench.rows("SELECT c FROM t WHERE id = 1");
+                assert_eq!(stored, cast, "{statement}, direct={direct}");
+            }
+            for statement in [
+                format!("UPDATE t SET c = {number} WHERE id = 1"),
+                format!("UPDATE t SET c = {number}"),
+                format!("INSERT INTO t VALUES (1, '') ON DUPLICATE KEY UPDATE c = {number}"),
+            ] {
+                bench.ok("REPLACE INTO t VALUES (1, 'x')");
+                bench.ok(&statement);
+                let stored = bench.rows("SELECT c FROM t WHERE id = 1");
+                assert_eq!(stored, cast, "{statement}, direct={direct}");
+            }
+        }
+        bench.ok("DROP TABLE IF EXISTS d");
+        bench.ok(&format!(
+            "CREATE TABLE d (id INT PRIMARY KEY, c VARCHAR(100) DEFAULT {number})"
+        ));
+        bench.ok("INSERT INTO d (id) VALUES (1)");
+        assert_eq!(bench.rows("SELECT c FROM d"), cast, "DEFAULT {number}");
     }
 }
 

@@ -14,7 +14,7 @@ use crate::number::FloatDigits;
 use crate::text::collation::Collation;
 
 /// The most digits a DECIMAL may have: all that fit an `i128`. (MySQL allows 65.)
-pub const MAX_DECIMAL_PRECISION: u8 = 38;
+pub const MAX_DECIMAL_PRECISION: u8 = crate::number::MAX_DIGITS;
 /// The most digits of a DECIMAL after the point (MySQL's limit).
 pub const MAX_DECIMAL_SCALE: u8 = 30;
 /// The most digits of a second's fraction.

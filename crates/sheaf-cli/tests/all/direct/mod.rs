@@ -5,6 +5,7 @@ mod changes;
 mod entries;
 mod explained;
 mod kept_plans;
+mod long_numbers;
 mod over_rows;
 pub mod random;
 mod random_changes;

@@ -1,25 +1,27 @@
 //! Constants that stand for themselves, numbers and texts: their values, without an expression for each.
 
 use datafusion_common::ScalarValue;
+use sheaf_types::{Value, number};
 use sqlparser::ast::{Expr, UnaryOperator, Value as Literal, ValueWithSpan};
 
-use crate::bind::literal::is_exact;
 use crate::packed_list::Member;
 
-/// The largest DECIMAL has as many digits.
-const MAX_DIGITS: u8 = 38;
-
-/// The number that the digits spell, if it has no exponent and is no longer than an exact number may be.
+/// The number that the digits spell; `None` of a DOUBLE, and of what is none.
 pub(super) fn exact_number(digits: &str) -> Option<ScalarValue> {
-    if let Ok(number) = digits.parse::<i64>() {
-        return is_exact(digits).then_some(ScalarValue::Int64(Some(number)));
-    }
-    if !is_exact(digits) {
-        return None;
-    }
-    match digits.parse::<u64>() {
-        Ok(number) => Some(ScalarValue::UInt64(Some(number))),
-        Err(_) => decimal(digits),
+    match number::literal(digits)? {
+        Value::Int(number) => Some(ScalarValue::Int64(Some(number))),
+        Value::UInt(number) => Some(ScalarValue::UInt64(Some(number))),
+        Value::Decimal { unscaled, scale } => {
+            let digits = unscaled.unsigned_abs().checked_ilog10();
+            let digits = digits.map_or(1, |log| log as u8 + 1);
+            let precision = digits.max(scale);
+            Some(ScalarValue::Decimal128(
+                Some(unscaled),
+                precision,
+                scale as i8,
+            ))
+        }
+        _ => None,
     }
 }
 
@@ -54,25 +56,4 @@ pub(super) fn plain_constant(expr: &Expr) -> Option<ScalarValue> {
         },
         _ => None,
     }
-}
-
-/// The DECIMAL that the digits spell, with as many digits as it needs.
-fn decimal(digits: &str) -> Option<ScalarValue> {
-    let (sign, unsigned) = match digits.strip_prefix('-') {
-        Some(unsigned) => (-1, unsigned),
-        None => (1, digits),
-    };
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let value = whole.bytes().chain(fraction.bytes());
-    let value = value.map(|digit| digit.is_ascii_digit().then(|| i128::from(digit - b'0')));
-    let add = |value: i128, digit: Option<i128>| value.checked_mul(10)?.checked_add(digit?);
-    let value = value.into_iter().try_fold(0, add)?;
-    let scale = u8::try_from(fraction.len()).ok()?;
-    let count = value.checked_ilog10().map_or(1, |log| log as u8 + 1);
-    let precision = count.max(scale);
-    let fits = precision <= MAX_DIGITS;
-    fits.then(|| ScalarValue::Decimal128(Some(sign * value), precision, scale as i8))
 }

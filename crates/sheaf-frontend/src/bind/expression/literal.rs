@@ -3,15 +3,14 @@
 use datafusion_common::ScalarValue;
 use sheaf_access::cancel;
 use sheaf_algebra::Scalar;
-use sheaf_types::Value as SqlValue;
 use sheaf_types::text::hexadecimal::bytes_of;
+use sheaf_types::{Value as SqlValue, number};
 use sqlparser::ast::{DataType, Expr, TypedString, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use super::constant::exact_number;
-use crate::bind::literal::number_literal;
 use crate::bind::{Binder, Bound, unsupported};
 use crate::error::SqlError;
-use crate::syntax::object_text;
+use crate::syntax::{call, object_text, text};
 use crate::value_literal::value_literal;
 
 impl Binder<'_> {
@@ -68,10 +67,9 @@ impl Binder<'_> {
         if let Some(number) = exact_number(digits) {
             return Ok(Scalar::literal(number));
         }
-        // Error 1367 for what no double holds. What is a call is a double.
-        match number_literal(digits)? {
-            call @ Expr::Function(_) => self.internal(&call),
-            _ => unsupported(format!("the number {digits}")),
+        match number::literal(digits) {
+            Some(_) => self.internal(&call("$cast_double", vec![text(digits)])),
+            None => Err(SqlError::illegal_double(digits.trim_start_matches('-'))),
         }
     }
 

@@ -1,0 +1,150 @@
+//! Numbers as statements write them: what a number literal is, wherever it is read.
+//!
+//! ```text
+//!   5  -9223372036854775808    BIGINT              what fits it
+//!   18446744073709551615       BIGINT UNSIGNED     what fits it
+//!   5.  .25  20 digits         DECIMAL             up to 38 digits, without the zeros in front
+//!   39 digits  1e3             DOUBLE              more digits, or an exponent
+//! ```
+//!
+//! Binder, direct plans, lists of rows, defaults and parameters read numbers by this function, so that no two of them
+//! store different values of one literal.
+
+use super::decimal::MAX_DIGITS;
+use crate::Value;
+
+/// The value of a number literal, perhaps behind a sign. `None`: this is no number, or one that no DOUBLE holds.
+pub fn literal(written: &str) -> Option<Value> {
+    if let Ok(number) = written.parse() {
+        return Some(Value::Int(number));
+    }
+    let (is_negative, unsigned) = match written.strip_prefix(['-', '+']) {
+        Some(unsigned) => (written.starts_with('-'), unsigned),
+        None => (false, written),
+    };
+    // Rust reads `inf` and `nan` as well.
+    if !unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        return None;
+    }
+    let (whole, fraction) = match unsigned.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (unsigned, None),
+    };
+    let Some(unscaled) = exact(whole, fraction.unwrap_or_default()) else {
+        let number: Option<f64> = written.parse().ok();
+        return number
+            .filter(|number| number.is_finite())
+            .map(Value::Double);
+    };
+    Some(match u64::try_from(unscaled) {
+        Ok(number) if fraction.is_none() && !is_negative => Value::UInt(number),
+        _ => Value::Decimal {
+            unscaled: if is_negative { -unscaled } else { unscaled },
+            scale: fraction.map_or(0, str::len) as u8,
+        },
+    })
+}
+
+/// The number that the digits are together; `None` of other characters, of no digits, or of more than a DECIMAL has.
+fn exact(whole: &str, fraction: &str) -> Option<i128> {
+    let significant = whole.trim_start_matches('0');
+    let has_digits = !whole.is_empty() || !fraction.is_empty();
+    if !has_digits || significant.len() + fraction.len() > usize::from(MAX_DIGITS) {
+        return None;
+    }
+    let mut digits = significant.bytes().chain(fraction.bytes());
+    if significant.len() + fraction.len() <= DIGITS_OF_64_BITS {
+        let number = digits.try_fold(0, |number: i64, digit| match digit {
+            b'0'..=b'9' => Some(number * 10 + i64::from(digit - b'0')),
+            _ => None,
+        });
+        return number.map(i128::from);
+    }
+    digits.try_fold(0, |number: i128, digit| match digit {
+        b'0'..=b'9' => Some(number * 10 + i128::from(digit - b'0')),
+        _ => None,
+    })
+}
+
+/// So many digits fit 64 bits, whatever they are.
+const DIGITS_OF_64_BITS: usize = 18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimal(unscaled: i128, scale: u8) -> Option<Value> {
+        Some(Value::Decimal { unscaled, scale })
+    }
+
+    #[test]
+    fn whole_numbers_are_bigints_as_far_as_they_fit() {
+        let zeros = "0".repeat(60);
+        assert_eq!(literal("5"), Some(Value::Int(5)));
+        assert_eq!(literal(&format!("{zeros}5")), Some(Value::Int(5)));
+        assert_eq!(literal("-9223372036854775808"), Some(Value::Int(i64::MIN)));
+        assert_eq!(literal("18446744073709551615"), Some(Value::UInt(u64::MAX)));
+        assert_eq!(
+            literal(&format!("{zeros}18446744073709551615")),
+            Some(Value::UInt(u64::MAX))
+        );
+        assert_eq!(
+            literal("18446744073709551616"),
+            decimal(i128::from(u64::MAX) + 1, 0)
+        );
+        assert_eq!(
+            literal("-9223372036854775809"),
+            decimal(i128::from(i64::MIN) - 1, 0)
+        );
+    }
+
+    #[test]
+    fn points_make_decimals() {
+        assert_eq!(literal("5."), decimal(5, 0));
+        assert_eq!(literal(".25"), decimal(25, 2));
+        assert_eq!(literal("-1.50"), decimal(-150, 2));
+        assert_eq!(literal("0.0"), decimal(0, 1));
+        assert_eq!(literal(&format!("{}.5", "0".repeat(60))), decimal(5, 1));
+        assert_eq!(
+            literal(&format!("0.{}1", "0".repeat(37))),
+            decimal(1, MAX_DIGITS)
+        );
+    }
+
+    #[test]
+    fn more_digits_than_a_decimal_has_make_doubles() {
+        let nines = "9".repeat(38);
+        assert_eq!(literal(&nines), decimal(10i128.pow(38) - 1, 0));
+        assert_eq!(
+            literal(&format!("-{nines}")),
+            decimal(1 - 10i128.pow(38), 0)
+        );
+        // This would fit 128 bits.
+        let longer = format!("1{}1", "0".repeat(37));
+        assert_eq!(literal(&longer), Some(Value::Double(1e38)));
+        assert_eq!(literal(&format!("-{longer}")), Some(Value::Double(-1e38)));
+        let cut = format!("1{}.001", "0".repeat(35));
+        assert_eq!(literal(&cut), Some(Value::Double(1e35)));
+        assert_eq!(
+            literal(&format!("0.{}1", "0".repeat(38))),
+            Some(Value::Double(1e-39))
+        );
+    }
+
+    #[test]
+    fn exponents_make_doubles() {
+        assert_eq!(literal("1e3"), Some(Value::Double(1e3)));
+        assert_eq!(literal("-1.5E-2"), Some(Value::Double(-0.015)));
+        assert_eq!(literal("1e309"), None);
+        assert_eq!(literal(&"9".repeat(400)), None);
+    }
+
+    #[test]
+    fn other_texts_are_no_numbers() {
+        for text in [
+            "", "-", ".", "e5", "inf", "nan", "1x", "1.2.3", "0x10", " 1", "--1", "-+1",
+        ] {
+            assert_eq!(literal(text), None, "{text}");
+        }
+    }
+}
