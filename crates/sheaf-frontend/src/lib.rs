@@ -23,6 +23,7 @@ mod packed_list;
 pub mod parser;
 pub mod query;
 mod reserved;
+pub mod session_functions;
 mod sleep;
 mod statement_text;
 pub mod syntax;

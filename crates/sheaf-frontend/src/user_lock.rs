@@ -178,6 +178,11 @@ impl Kind {
     }
 }
 
+/// Whether the function of this (lower-case) name takes, releases or tells of locks by name.
+pub fn is_lock_function(name: &str) -> bool {
+    Kind::ALL.into_iter().any(|kind| kind.name() == name)
+}
+
 #[derive(Debug)]
 struct OfLocks {
     kind: Kind,

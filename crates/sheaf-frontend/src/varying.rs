@@ -3,75 +3,56 @@
 
 use std::ops::ControlFlow;
 
+use sheaf_exec::functions::{as_function, scalar_function};
 use sqlparser::ast::{Expr, Function, FunctionArguments, Ident, Query};
 
 use crate::error::NotKept;
 use crate::function_names::without_parenthesis;
 use crate::parser::check_text::column_names;
+use crate::session_functions::SessionFunction;
 use crate::syntax::object_text;
+use crate::user_lock::is_lock_function;
 use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
 
-/// Functions whose value does not depend on their operands alone.
-const VARYING: &[&str] = &[
-    "AES_DECRYPT",
-    "AES_ENCRYPT",
-    "BENCHMARK",
-    "CONNECTION_ID",
-    "CURDATE",
-    "CURRENT_DATE",
-    "CURRENT_ROLE",
-    "CURRENT_TIME",
-    "CURRENT_TIMESTAMP",
-    "CURRENT_USER",
-    "CURTIME",
-    "DATABASE",
-    "FOUND_ROWS",
-    "GET_LOCK",
-    "IS_FREE_LOCK",
-    "IS_USED_LOCK",
-    "LAST_INSERT_ID",
-    "LOAD_FILE",
-    "LOCALTIME",
-    "LOCALTIMESTAMP",
-    "NOW",
-    "PS_CURRENT_THREAD_ID",
-    "RAND",
-    "RANDOM_BYTES",
-    "RELEASE_ALL_LOCKS",
-    "RELEASE_LOCK",
-    "ROW_COUNT",
-    "SCHEMA",
-    "SESSION_USER",
-    "SLEEP",
-    "SYSDATE",
-    "SYSTEM_USER",
-    "USER",
-    "UTC_DATE",
-    "UTC_TIME",
-    "UTC_TIMESTAMP",
-    "UUID",
-    "UUID_SHORT",
-    "VALUES",
-    "VERSION",
-];
+/// What the value of a call depends on, besides its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dependence {
+    /// Nothing.
+    OperandsAlone,
+    /// The statement and its session.
+    Statement,
+    /// It is another one each time, or the call has an effect.
+    EachCall,
+}
 
-/// Functions that give another value each time, or have an effect.
-const OF_EACH_ROW: &[&str] = &[
-    "BENCHMARK",
-    "GET_LOCK",
-    "IS_FREE_LOCK",
-    "IS_USED_LOCK",
-    "LAST_INSERT_ID",
-    "LOAD_FILE",
-    "RAND",
-    "RANDOM_BYTES",
-    "RELEASE_ALL_LOCKS",
-    "RELEASE_LOCK",
-    "SLEEP",
-    "SYSDATE",
-    "UUID",
-    "UUID_SHORT",
-];
+/// What a function of this (lower-case) name depends on. The table of functions says it of those that have a kernel
+/// there (`Function::volatile`), and [`SessionFunction`] names those of the session. The binder makes the others itself.
+fn dependence_of(name: &str) -> Dependence {
+    if is_volatile(name) || BOUND_EACH_CALL.contains(&name) || is_lock_function(name) {
+        Dependence::EachCall
+    } else if SessionFunction::named(name).is_some() || BOUND_BY_STATEMENT.contains(&name) {
+        Dependence::Statement
+    } else {
+        Dependence::OperandsAlone
+    }
+}
+
+/// Whether the table of functions says that the same operands give different results. The binder calls some of its
+/// functions by a name with `$`, with operands of the session.
+fn is_volatile(name: &str) -> bool {
+    let is_volatile = |name: &str| {
+        let function = scalar_function(name);
+        let function = function.as_deref().and_then(as_function);
+        function.is_some_and(|function| function.volatile)
+    };
+    is_volatile(name) || is_volatile(&format!("${name}"))
+}
+
+/// Functions of the binder's own that wait, read a file, or change the session.
+const BOUND_EACH_CALL: &[&str] = &["benchmark", "last_insert_id", "load_file", "sleep"];
+
+/// Functions that the binder hands a setting of the session, or the row of an INSERT.
+const BOUND_BY_STATEMENT: &[&str] = &["aes_decrypt", "aes_encrypt", "values"];
 
 /// Whether a query calls functions that give another value each time: where it is a subquery, it is computed for each
 /// row.
@@ -88,13 +69,12 @@ impl ExpressionVisitor for CallsOfEachRow {
         let Expr::Function(function) = expression else {
             return ControlFlow::Continue(());
         };
-        let called = object_text(&function.name);
+        let called = object_text(&function.name).to_ascii_lowercase();
         let is_bare =
             matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty());
         // The last number that was given out is a constant of the statement.
-        let is_constant = is_bare && called.eq_ignore_ascii_case("LAST_INSERT_ID");
-        let mut known = OF_EACH_ROW.iter();
-        self.0 = !is_constant && known.any(|known| called.eq_ignore_ascii_case(known));
+        let is_constant = is_bare && called == "last_insert_id";
+        self.0 = !is_constant && dependence_of(&called) == Dependence::EachCall;
         match self.0 {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -104,16 +84,16 @@ impl ExpressionVisitor for CallsOfEachRow {
 
 /// The name of the function, if the value of this call does not depend on its operands alone.
 pub fn varying_call(function: &Function) -> Option<String> {
-    let called = object_text(&function.name).to_ascii_uppercase();
+    let called = object_text(&function.name).to_ascii_lowercase();
     // It is none, and shown as it is written.
     if let Some(name) = without_parenthesis(&called) {
-        return Some(format!("`{}`", name.to_ascii_lowercase()));
+        return Some(format!("`{name}`"));
     }
     // UNIX_TIMESTAMP of the present.
-    let takes_now = called == "UNIX_TIMESTAMP"
+    let takes_now = called == "unix_timestamp"
         && matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty());
-    let varies = takes_now || VARYING.contains(&called.as_str());
-    varies.then(|| called.to_ascii_lowercase())
+    let varies = takes_now || dependence_of(&called) != Dependence::OperandsAlone;
+    varies.then_some(called)
 }
 
 /// Whether the expression names columns or has such calls.
@@ -121,20 +101,44 @@ pub fn varies(expression: &Expr) -> bool {
     !column_names(expression).is_empty() || Parts::of(expression).vary
 }
 
-/// Functions that a default cannot call: they tell of the session's last statements, wait, or do something.
-const NOT_IN_DEFAULTS: &[&str] = &[
-    "benchmark",
-    "found_rows",
-    "get_lock",
-    "is_free_lock",
-    "is_used_lock",
-    "last_insert_id",
-    "load_file",
-    "release_all_locks",
-    "release_lock",
-    "row_count",
-    "sleep",
-    "values",
+/// Whether a default may call a function whose value depends on more than its operands. Those that tell of the session's
+/// last statements, wait or have an effect are none; a new function is none before it stands here.
+fn is_in_defaults(name: &str) -> bool {
+    // UNIX_TIMESTAMP of the present. What has a space behind its name is no function, which the binder says.
+    if name == "unix_timestamp" || name.starts_with('`') {
+        return true;
+    }
+    let Some(function) = SessionFunction::named(name) else {
+        return IN_DEFAULTS.contains(&name);
+    };
+    match function {
+        SessionFunction::Now
+        | SessionFunction::SysDate
+        | SessionFunction::UtcTimestamp
+        | SessionFunction::CurrentDate
+        | SessionFunction::UtcDate
+        | SessionFunction::CurrentTime
+        | SessionFunction::UtcTime
+        | SessionFunction::Database
+        | SessionFunction::User
+        | SessionFunction::CurrentUser
+        | SessionFunction::CurrentRole
+        | SessionFunction::Version
+        | SessionFunction::ConnectionId => true,
+        SessionFunction::LastInsertId | SessionFunction::RowCount | SessionFunction::FoundRows => {
+            false
+        }
+    }
+}
+
+/// Functions that are not of the session, and that a default may call for each row.
+const IN_DEFAULTS: &[&str] = &[
+    "aes_decrypt",
+    "aes_encrypt",
+    "rand",
+    "random_bytes",
+    "uuid",
+    "uuid_short",
 ];
 
 impl NotKept {
@@ -202,7 +206,7 @@ impl ExpressionVisitor for Parts {
                 }
                 if let Some(called) = varying_call(function) {
                     self.vary = true;
-                    if NOT_IN_DEFAULTS.contains(&called.as_str()) {
+                    if !is_in_defaults(&called) {
                         self.disallowed.get_or_insert(called);
                     }
                 }
@@ -214,5 +218,55 @@ impl ExpressionVisitor for Parts {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_say_what_they_depend_on() {
+        for name in [
+            "rand",
+            "random_bytes",
+            "sysdate",
+            "uuid",
+            "uuid_short",
+            "sleep",
+            "get_lock",
+        ] {
+            assert_eq!(dependence_of(name), Dependence::EachCall, "{name}");
+        }
+        for name in [
+            "now",
+            "utc_date",
+            "version",
+            "schema",
+            "found_rows",
+            "aes_encrypt",
+        ] {
+            assert_eq!(dependence_of(name), Dependence::Statement, "{name}");
+        }
+        for name in ["abs", "concat", "if", "date_add", "is_uuid", "unknown"] {
+            assert_eq!(dependence_of(name), Dependence::OperandsAlone, "{name}");
+        }
+    }
+
+    #[test]
+    fn defaults_call_what_has_no_effect() {
+        for name in ["rand", "uuid", "now", "user", "unix_timestamp"] {
+            assert!(is_in_defaults(name), "{name}");
+        }
+        for name in [
+            "sleep",
+            "get_lock",
+            "row_count",
+            "last_insert_id",
+            "values",
+            "benchmark",
+        ] {
+            assert!(!is_in_defaults(name), "{name}");
+        }
     }
 }

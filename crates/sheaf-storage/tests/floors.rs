@@ -226,6 +226,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "character_sets",
             "reserved",
             "function_names",
+            "session_functions",
             "syntax",
             "token",
             "value_literal",

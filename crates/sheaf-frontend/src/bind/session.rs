@@ -10,6 +10,7 @@ use super::character_set::operands_of_bytes;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::query::SessionValues;
+use crate::session_functions::SessionFunction;
 use crate::syntax::{call, null, number, text};
 use crate::value_literal::value_literal;
 
@@ -96,6 +97,7 @@ pub fn takes_fraction_digits(function: &str) -> bool {
 /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that
 /// take the number of fraction digits.
 pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>) -> Option<Expr> {
+    let function = SessionFunction::named(name)?;
     let digits = fsp.unwrap_or(0).min(6);
     let cut = |micros: i64| micros - micros.rem_euclid(10i64.pow(6 - u32::from(digits)));
     let datetime = |micros: i64| {
@@ -117,31 +119,26 @@ pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>
         );
         call("$cast_time", vec![text(printed), number(digits)])
     };
-    Some(match name {
-        "now" | "current_timestamp" | "localtime" | "localtimestamp" => {
-            datetime(local_now(session))
-        }
-        // The time at which it is computed, whatever the statement takes for its own.
-        "sysdate" => {
+    Some(match function {
+        SessionFunction::Now => datetime(local_now(session)),
+        SessionFunction::SysDate => {
             let offset = number(session.time_zone_offset_seconds());
             call("$sysdate", vec![offset, number(digits)])
         }
-        "utc_timestamp" => datetime(session.now_utc_micros()),
-        "curdate" | "current_date" => date(local_now(session)),
-        "utc_date" => date(session.now_utc_micros()),
-        "curtime" | "current_time" => time(local_now(session)),
-        "utc_time" => time(session.now_utc_micros()),
-        "database" | "schema" => session.current_database().map_or_else(null, text),
-        "user" | "session_user" | "system_user" => text(session.user()),
-        "current_user" => text(session.current_user()),
-        "current_role" => text(session.current_role()),
-        "version" => text(session.version()),
-        // Threads are numbered as the connections that they serve (see SET RESOURCE GROUP ... FOR).
-        "connection_id" | "ps_current_thread_id" => number(session.connection_id()),
-        "last_insert_id" => number(session.last_insert_id()),
-        "row_count" => number(session.row_count()),
-        "found_rows" => number(session.found_rows()),
-        _ => return None,
+        SessionFunction::UtcTimestamp => datetime(session.now_utc_micros()),
+        SessionFunction::CurrentDate => date(local_now(session)),
+        SessionFunction::UtcDate => date(session.now_utc_micros()),
+        SessionFunction::CurrentTime => time(local_now(session)),
+        SessionFunction::UtcTime => time(session.now_utc_micros()),
+        SessionFunction::Database => session.current_database().map_or_else(null, text),
+        SessionFunction::User => text(session.user()),
+        SessionFunction::CurrentUser => text(session.current_user()),
+        SessionFunction::CurrentRole => text(session.current_role()),
+        SessionFunction::Version => text(session.version()),
+        SessionFunction::ConnectionId => number(session.connection_id()),
+        SessionFunction::LastInsertId => number(session.last_insert_id()),
+        SessionFunction::RowCount => number(session.row_count()),
+        SessionFunction::FoundRows => number(session.found_rows()),
     })
 }
 
