@@ -115,7 +115,8 @@ impl Session {
             self.workers.planning().pause();
         }
         let _timer = self.limit_time(properties.is_query);
-        if let Some(logged) = self.logged_definition(&statement, text) {
+        if let Some(kind) = properties.logged.filter(|_| self.is_replicated()) {
+            let logged = self.logged_definition(kind, text);
             let ast = Parsed::new(statement, text);
             return annotated(logged.to_bytes(), || self.run_ready_statement(ast, sink));
         }
@@ -293,24 +294,8 @@ impl Session {
         self.engine.binlog().is_some() && self.variables.logs_changes()
     }
 
-    /// How the binary log has a statement that changes definitions, if it has it.
-    fn logged_definition(&self, statement: &Statement, text: &str) -> Option<LoggedStatement> {
-        if !self.is_replicated() {
-            return None;
-        }
-        let kind = match statement {
-            Statement::CreateTable(create) if create.temporary => return None,
-            Statement::CreateTable(_) | Statement::AlterTable { .. } => StatementKind::Table,
-            Statement::CreateDatabase { .. }
-            | Statement::AlterDatabase { .. }
-            | Statement::DropDatabase { .. } => StatementKind::Database,
-            Statement::CreateView(_)
-            | Statement::DropViews { .. }
-            | Statement::DropTables { .. }
-            | Statement::RenameTables(_)
-            | Statement::TruncateTable(_) => StatementKind::Other,
-            _ => return None,
-        };
+    /// A statement that changes definitions, as the binary log has it.
+    fn logged_definition(&self, kind: StatementKind, text: &str) -> LoggedStatement {
         let database = self.database.as_deref().unwrap_or_default();
         let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
         let text = text.trim_end().trim_end_matches(';');
@@ -321,10 +306,8 @@ impl Session {
         let began = self.variables.pinned_now_micros();
         let began = began.unwrap_or(self.statement.start_micros);
         let began = u64::try_from(began).unwrap_or(0);
-        let logged = self
-            .variables
-            .logged_statement((database, &text), (id, began), kind);
-        Some(logged)
+        self.variables
+            .logged_statement((database, text), (id, began), kind)
     }
 
     /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).

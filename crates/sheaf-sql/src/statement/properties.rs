@@ -12,8 +12,9 @@
 //!   command            Com_*                     statement/dispatch.rs
 //!   preparing          columns, error 1295       session/prepared.rs
 //!   hints              comments with hints       statement/hints.rs
-//!   is_traced          optimizer_trace           statement/traces.rs
+//!   is_traced          optimizer_trace           session/traces.rs
 //!   plans_queries      memory while it runs      statement/dispatch.rs
+//!   logged             DDL in the binary log     statement/dispatch.rs
 //! ```
 //!
 //! The rows hold references into the statement. The reader of a column does the work, so building a row costs nothing.
@@ -22,6 +23,7 @@
 use sheaf_table::Privileges;
 use sqlparser::ast;
 
+use crate::binlog::statement::StatementKind;
 use crate::parser::account::AccountStatement;
 use crate::parser::resource_group::ResourceGroupStatement;
 use crate::parser::statement::{
@@ -51,6 +53,8 @@ pub(crate) struct Properties<'a> {
     pub(crate) is_query: bool,
     /// It says what the statement before it has said, so it does not clear its warnings.
     pub(crate) keeps_warnings: bool,
+    /// How the binary log has its text, if the text is there: a statement that changes tables, views or databases.
+    pub(crate) logged: Option<StatementKind>,
 }
 
 /// The privileges that a statement needs before it runs.
@@ -174,6 +178,7 @@ impl<'a> Properties<'a> {
             plans_queries: false,
             is_query: false,
             keeps_warnings: false,
+            logged: None,
         }
     }
 
@@ -188,9 +193,13 @@ impl<'a> Properties<'a> {
         command: impl Into<Option<Command>>,
         requirement: Requirement<'a>,
         under_lock_tables: UnderLockTables<'a>,
+        logged: Option<StatementKind>,
     ) -> Self {
         let (effect, changes) = (Effect::Commits, Changes::Definitions);
-        Self::new(command, requirement, under_lock_tables, effect, changes)
+        Self {
+            logged,
+            ..Self::new(command, requirement, under_lock_tables, effect, changes)
+        }
     }
 
     /// A statement that reads or changes rows.
@@ -346,16 +355,19 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Command::CreateDb,
             Requirement::Database(Some(name), Privileges::CREATE),
             Refused,
+            Some(StatementKind::Database),
         ),
         Statement::AlterDatabase { name, .. } => Properties::of_definition(
             Command::AlterDb,
             Requirement::Database(name.as_deref(), Privileges::ALTER),
             Refused,
+            Some(StatementKind::Database),
         ),
         Statement::DropDatabase { name, .. } => Properties::of_definition(
             Command::DropDb,
             Requirement::Database(Some(name), Privileges::DROP),
             Refused,
+            Some(StatementKind::Database),
         ),
         // What it makes is the session's own, so nothing is committed.
         Statement::CreateTable(create) if create.temporary => Properties::new(
@@ -387,6 +399,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Command::CreateTable,
             Requirement::Create(create),
             UnderLockTables::Create(create),
+            Some(StatementKind::Table),
         )
         .with_queries(create.query.is_some()),
         Statement::CreateView(create) => Properties::of_definition(
@@ -402,17 +415,20 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 },
             ),
             UnderLockTables::DefineViews(std::slice::from_ref(&create.name)),
+            Some(StatementKind::Other),
         )
         .with_queries(true),
         Statement::DropViews { names, .. } => Properties::of_definition(
             Command::DropView,
             Requirement::Views(names, Privileges::DROP),
             UnderLockTables::DefineViews(names),
+            Some(StatementKind::Other),
         ),
         Statement::DropTables { names, .. } => Properties::of_definition(
             Command::DropTable,
             Requirement::Tables(names, Privileges::DROP),
             UnderLockTables::Define(names),
+            Some(StatementKind::Other),
         ),
         // Nothing of the kind exists, so nothing changes.
         Statement::DropAbsent { .. } => Properties::of_session(None, Requirement::WhenLookedUp),
@@ -420,11 +436,13 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Command::AlterTable,
             Requirement::Alter(name, changes),
             UnderLockTables::Alter(name, changes),
+            Some(StatementKind::Table),
         ),
         Statement::RenameTables(pairs) => Properties::of_definition(
             Command::RenameTable,
             Requirement::Rename(pairs),
             UnderLockTables::Rename(pairs),
+            Some(StatementKind::Other),
         ),
         Statement::TruncateTable(name) => {
             let names = std::slice::from_ref(name);
@@ -432,10 +450,11 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 Command::Truncate,
                 Requirement::Tables(names, Privileges::DROP),
                 UnderLockTables::Define(names),
+                Some(StatementKind::Other),
             )
         }
         Statement::InstallRewriter | Statement::UninstallRewriter => {
-            Properties::of_definition(None, Requirement::OneOf(TO_SET_GLOBALS), Free)
+            Properties::of_definition(None, Requirement::OneOf(TO_SET_GLOBALS), Free, None)
         }
         Statement::FlushRewriteRules => Properties::new(
             None,
@@ -448,7 +467,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             let requirement = Requirement::Account(statement);
             match **statement {
                 AccountStatement::SetRole(_) => Properties::of_session(None, requirement),
-                _ => Properties::of_definition(None, requirement, Free),
+                _ => Properties::of_definition(None, requirement, Free, None),
             }
         }
         Statement::ResourceGroup(statement) => {
@@ -458,7 +477,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 ResourceGroupStatement::Create { .. }
                 | ResourceGroupStatement::Alter { .. }
                 | ResourceGroupStatement::Drop { .. } => {
-                    Properties::of_definition(None, requirement, Free)
+                    Properties::of_definition(None, requirement, Free, None)
                 }
             }
         }
@@ -599,9 +618,12 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             preparing: Preparing::Refused,
             ..Properties::of_session(Command::GetDiagnostics, Requirement::Nothing)
         },
-        // What is in front of it is obeyed already: it is what it contains.
+        // What is in front of it is obeyed already: it is what it contains, which is logged as itself.
         Statement::Within { statement, .. } | Statement::SetStatement { statement, .. } => {
-            properties_of(statement)
+            Properties {
+                logged: None,
+                ..properties_of(statement)
+            }
         }
         Statement::Unsupported(what) => Properties::of_session(None, Requirement::Nothing)
             .prepared(Preparing::Unsupported(what)),
