@@ -10,7 +10,7 @@ use arrow::record_batch::RecordBatch;
 use sheaf_sql::{Cell, CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, cell_readers};
 use sheaf_types::Value;
 
-use crate::{Connection, Result, own_file};
+use crate::{Connection, Error, Result, own_file};
 
 /// A statement that was prepared in a [`Connection`], which alone can run it. Dropping it closes it.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Statement {
     id: u32,
     parameters: usize,
     columns: Vec<ColumnMeta>,
-    /// Where the connection looks for statements to close.
+    /// Where the connection looks for statements to close. No other connection has this list.
     dropped: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -78,6 +78,9 @@ impl Connection {
     /// Runs a prepared statement with a value for each `?`, and gives its rows to `take` one by one. An error of `take`
     /// ends the statement with that error. Returns the number of rows that it changed.
     ///
+    /// # Errors
+    /// 1243 of a statement that another connection has prepared, those of the statement, and those of `take`.
+    ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
     /// # let database = sheaf::Database::open(directory.path(), sheaf::Options::default().with_memory_bytes(64 << 20))?;
@@ -109,6 +112,10 @@ impl Connection {
         values: &[Value],
         take: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<u64> {
+        if !Arc::ptr_eq(&self.dropped, &statement.dropped) {
+            let handler = format!("{}, of another connection", statement.id);
+            return Err(Error::unknown_statement_handler(&handler, "run"));
+        }
         self.close_dropped();
         let mut sink = RowSink {
             take,

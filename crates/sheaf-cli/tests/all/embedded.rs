@@ -301,3 +301,27 @@ fn statements_are_closed_when_they_are_dropped() {
     let counts: Vec<String> = rows.filter_map(|row| row.get(1).ok()).collect();
     assert_eq!(counts, ["1"], "that of SHOW itself");
 }
+
+#[test]
+fn statements_of_another_connection_are_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let database = Database::open(directory.path(), options()).expect("an empty database");
+    let mut one = database.connect().expect("a session");
+    let mut other = database.connect().expect("a session");
+    let of_one = one.prepare("SELECT 1").expect("a statement");
+    let of_other = other.prepare("SELECT 2").expect("a statement");
+    let mut found = Vec::new();
+    let error = other
+        .run(&of_one, params![], |row| {
+            found.push(row.get::<i64>(0)?);
+            Ok(())
+        })
+        .expect_err("the other connection has a statement of the same number");
+    assert_eq!((error.code, error.sqlstate), (1243, "HY000"));
+    assert_eq!(found, [0_i64; 0]);
+    let rows = other
+        .rows_of(&of_other, params![])
+        .expect("its own statement");
+    let own: Vec<i64> = rows.filter_map(|row| row.get(0).ok()).collect();
+    assert_eq!(own, [2]);
+}
