@@ -26,7 +26,7 @@ enum Dependence {
 }
 
 /// What a function of this (lower-case) name depends on. The table of functions says it of those that have a kernel
-/// there (`Function::volatile`), and [`SessionFunction`] names those of the session. The binder makes the others itself.
+/// there (`Function::volatile`), and [`SessionFunction`] names those of the session. The binder itself makes the others.
 fn dependence_of(name: &str) -> Dependence {
     if is_volatile(name) || BOUND_EACH_CALL.contains(&name) || is_lock_function(name) {
         Dependence::EachCall
@@ -101,8 +101,8 @@ pub fn varies(expression: &Expr) -> bool {
     !column_names(expression).is_empty() || Parts::of(expression).vary
 }
 
-/// Whether a default may call a function whose value depends on more than its operands. Those that tell of the session's
-/// last statements, wait or have an effect are none; a new function is none before it stands here.
+/// Whether a default may call a function whose value depends on more than its operands. It may call none that tells of
+/// the session's last statements, waits, or has an effect. A new function is refused before it stands here.
 fn is_in_defaults(name: &str) -> bool {
     // UNIX_TIMESTAMP of the present. What has a space behind its name is no function, which the binder says.
     if name == "unix_timestamp" || name.starts_with('`') {

@@ -155,7 +155,7 @@ impl Connection {
                 self.cursors.clear();
                 self.ok()?;
             }
-            // Who follows is not remembered.
+            // The server keeps no list of its followers.
             COM_REGISTER_SLAVE => self.ok()?,
             COM_BINLOG_DUMP => {
                 self.dump_binlog_from_place(body)?;

@@ -1,7 +1,7 @@
 //! Attempts to log in that have failed. After some of them, each next one has to wait longer.
 //!
-//! They are counted by user and address, so that nobody who guesses the password of one user keeps the others out. Few
-//! passwords are checked at the same time, because that is made to take long.
+//! They are counted by user and address, so that guesses of one user's password keep no other user out. Few passwords
+//! are checked at the same time, because that is made to take long.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,7 +14,8 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Failures are forgotten after this.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// Users and addresses whose failures are known. Beyond that, nobody new is let in who fails.
+/// Users and addresses whose failures are known. Beyond that, a login that fails and is not among them is
+/// refused for as long as they are.
 const MAX_KNOWN: usize = 1024;
 /// Passwords that are checked at the same time.
 const MAX_CHECKS: usize = 4;

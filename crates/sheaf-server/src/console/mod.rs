@@ -51,7 +51,7 @@ const LIMITS: Limits = Limits {
     stack_bytes: 8 << 20,
     holds_places: true,
 };
-/// How often it is looked at who has gone, and which logins are over.
+/// How often connections that have ended, and logins that are over, are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Time for statements to end when the server does.
 const END_TIME: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! Requests, as they come in pieces.
 //!
-//! A body has a length in front of it; one in chunks is refused, as nobody needs it who sends some kilobytes. What a
-//! server and something in front of it could understand in two ways is refused, too: two lengths, two hosts.
+//! A body has a length in front of it. One in chunks is refused, since a request of some kilobytes does not need them.
+//! What a server and something in front of it could understand in two ways is refused, too: two lengths, two hosts.
 
 use super::answer::Answer;
 

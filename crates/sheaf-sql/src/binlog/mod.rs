@@ -14,8 +14,8 @@
 //! follows; transactions that the files have are known by their numbers. So nothing is missing, and nothing is there
 //! twice. Each start begins a new file, as MySQL's does.
 //!
-//! **Who waits.** No commit does. Whoever asks for files, positions or `gtid_executed` first brings the files up to
-//! what is durable, on its own thread ([`Binlogger::catch_up`]).
+//! **Waits.** No commit waits. A reader of files, positions or `gtid_executed` first brings the files up to what is
+//! durable, on its own thread ([`Binlogger::catch_up`]).
 //!
 //! **Errors.** If a file cannot be written, the binlogger keeps the log, says so in the error log, and begins again
 //! from files and state until it works.

@@ -1,4 +1,4 @@
-//! What the running statement says to those who follow changes: in the transaction that changes the catalog, so that
+//! What the running statement says to followers of changes: in the transaction that changes the catalog, so that
 //! both come about or neither does.
 
 use std::cell::RefCell;

@@ -17,7 +17,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`annotation`] | what a statement says to those who follow changes |
+//! | [`annotation`] | what a statement says to followers of changes |
 //! | [`records`] | entries of the catalog tree |
 //! | [`open_tables`] | opening a table, and what a statement holds of it |
 //! | [`table_definitions`] | tables that are made, dropped, renamed and defined anew |

@@ -1,4 +1,4 @@
-//! What those who follow changes have to know of a table: how its rows are read.
+//! What followers of changes have to know of a table: how its rows are read.
 //!
 //! They cannot ask the catalog, which has the present only. So the first change of a version of a table says in the log
 //! what the table is, before the change itself. A definition changes while no transaction has changed rows of the table
@@ -69,7 +69,7 @@ fn description_of(definition: &TableDefinition) -> Vec<u8> {
     bytes
 }
 
-/// A table as those know it who follow its changes.
+/// A table as followers of its changes know it.
 #[derive(Debug)]
 pub struct FollowedTable {
     pub definition: TableDefinition,

@@ -13,7 +13,7 @@
 //! | [`auto_increment`] | what AUTO_INCREMENT gives out |
 //! | [`catalog_memory`] | how much memory definitions and statistics of all tables take |
 //! | [`hypothetical_index`] | an index that is not there, as a sort of sampled rows |
-//! | [`followers`] | what those who follow changes have to know of a table |
+//! | [`followers`] | what followers of changes have to know of a table |
 //! | [`generated_values`] | what rows get from the table: values of AUTO_INCREMENT, row ids, numbers of long values |
 //! | `in_time_zone` | the table as sessions of other time zones than UTC see it |
 //! | [`insert`] | inserts, and the row that is in the way of one |
@@ -144,7 +144,7 @@ pub struct Table {
     version: u64,
     /// When this version of the definition came into being; 0 if that was before a restart.
     made_at: Arc<AtomicU64>,
-    /// Those who follow changes know how to read the rows, or nobody does follow them.
+    /// Followers of changes know how to read the rows, or there are none.
     is_described: Arc<AtomicBool>,
     memory: Arc<CatalogMemory>,
     /// What the definition takes of it.

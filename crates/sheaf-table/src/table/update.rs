@@ -111,7 +111,7 @@ impl Table {
         row: &[Value],
         untouched: &[usize],
     ) -> Result<()> {
-        // To those who follow changes a row under another key is a new one: they need all of it.
+        // To followers of changes a row under another key is a new one: they need all of it.
         if !untouched.is_empty()
             && self.clustered.is_followed()
             && !self.definition.has_hidden_row_id()
