@@ -21,6 +21,10 @@ use arrow::array::{
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 use sheaf_memory::LONG_VALUE_BYTES;
+use sheaf_table::fixed_width_loads::{
+    load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide, unorder_float32,
+    unorder_float64,
+};
 use sheaf_table::{KeyLayout, RowRun, RowView, SegmentRows, TableError};
 use sheaf_types::ColumnType;
 use sheaf_types::labels::text_of_number;
@@ -28,9 +32,6 @@ use sheaf_types::temporal::TimeZone;
 
 use crate::arrow_types::arrow_type;
 use crate::condition::columns::{ColumnSource, NumberKind, Place};
-use crate::condition::fixed_width_loads::{
-    load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide,
-};
 use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::error::{AccessError, Result};
 use crate::keys::table_snapshot::TableSnapshot;
@@ -751,22 +752,5 @@ fn append_entry_numbers(
                 unflip(load_big(key, offset, width), width) as u64
             }
         })),
-    }
-}
-
-/// The bits of a float from its order-preserving form: sign bit set for positive ones, all bits inverted for negative.
-fn unorder_float64(word: u64) -> u64 {
-    if word >> 63 == 1 {
-        word ^ 1 << 63
-    } else {
-        !word
-    }
-}
-
-fn unorder_float32(word: u32) -> u32 {
-    if word >> 31 == 1 {
-        word ^ 1 << 31
-    } else {
-        !word
     }
 }

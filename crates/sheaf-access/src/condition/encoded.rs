@@ -1,7 +1,7 @@
 //! Compiling conditions: from constants to compares of words and bytes.
 //!
 //! Every comparison of a number with a constant becomes a test of a range of *ordered words*: unsigned 64-bit numbers
-//! that order as the values do (see [`fixed_width_loads`](crate::condition::fixed_width_loads)). `=`, `<`, BETWEEN and
+//! that order as the values do (see [`sheaf_table::fixed_width_loads`]). `=`, `<`, BETWEEN and
 //! similar comparisons differ only in the bounds, so one branch-free loop serves them all. Constants that the type
 //! cannot hold need no special case: the range is empty or everything. Strings, and decimals too wide for a word,
 //! compare as bytes.

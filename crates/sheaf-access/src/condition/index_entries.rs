@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use sheaf_storage::LeafEntries;
-use sheaf_table::{KeyLayout, PartKind, TableError};
+use sheaf_table::{KeyLayout, PartKind, TableError, sort_key_end};
 
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
@@ -129,7 +129,7 @@ fn locate_ends(
             _ if description.nullable && key.get(start) == Some(&0) => start + 1,
             Some(width) => start + width,
             None if ends_with_zero => {
-                zero_position(key, start + null_byte).ok_or_else(short_key)? + 1
+                sort_key_end(key, start + null_byte).ok_or_else(short_key)? + 1
             }
             None => start + layout.part_length(part, key.get(start..).unwrap_or_default())?,
         };
@@ -137,26 +137,6 @@ fn locate_ends(
         ends[entry] = end as u16;
     }
     if is_short { Err(short_key()) } else { Ok(()) }
-}
-
-/// Where the first zero byte at or after `start` is: the end of a sort key. Eight bytes at a time.
-fn zero_position(bytes: &[u8], start: usize) -> Option<usize> {
-    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let mut position = start;
-    while let Some(chunk) = bytes.get(position..position + 8) {
-        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        // The lowest set high bit marks the first zero byte; those above it may be false.
-        let zeros = word.wrapping_sub(LOW) & !word & HIGH;
-        if zeros != 0 {
-            return Some(position + zeros.trailing_zeros() as usize / 8);
-        }
-        position += 8;
-    }
-    let rest = bytes.get(position..)?;
-    rest.iter()
-        .position(|&byte| byte == 0)
-        .map(|zero| position + zero)
 }
 
 fn short_key() -> crate::error::AccessError {
@@ -227,24 +207,5 @@ pub(crate) fn value_width(kind: PartKind) -> Option<usize> {
         PartKind::Float => Some(4),
         PartKind::Double | PartKind::RowId => Some(8),
         PartKind::Text(_) | PartKind::Bytes => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_zero_is_found_wherever_it_is() {
-        for length in 0..30 {
-            for start in 0..=length {
-                for zero in start..length {
-                    let mut bytes: Vec<u8> = (0..length).map(|byte| 1 + byte as u8 * 9).collect();
-                    bytes[zero] = 0;
-                    assert_eq!(zero_position(&bytes, start), Some(zero));
-                }
-                assert_eq!(zero_position(&vec![1; length], start), None);
-            }
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! A part orders as its bytes do, so a constant is encoded once and compared with the part by memcmp. Parts of up to 8
 //! bytes are loaded as one word instead.
 
+use sheaf_table::fixed_width_loads::load_big;
 use sheaf_table::{KeyLayout, KeyPart, PartKind, Table, ValueRef};
 use sheaf_types::Value;
 
@@ -10,7 +11,6 @@ use crate::condition::columns::{ColumnSource, NumberKind, Place, Source};
 use crate::condition::encoded::{
     BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
 };
-use crate::condition::fixed_width_loads::load_big;
 use crate::condition::index_entries::EntryBlock;
 use crate::condition::row_condition::{mismatch, non_null, number};
 use crate::condition::{CompareOp, EncodedCondition};

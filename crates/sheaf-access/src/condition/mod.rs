@@ -16,12 +16,10 @@
 //! | [`key_condition`] | tests on the parts of keys |
 //! | [`row_condition`] | tests on the bytes of rows |
 //! | [`predicate_cache`] | how a string condition judged the last few strings |
-//! | [`fixed_width_loads`] | fixed-width fields as words |
 //! | [`index_entries`] | entries laid out for work column by column |
 
 pub(crate) mod columns;
 pub(crate) mod encoded;
-pub(crate) mod fixed_width_loads;
 pub(crate) mod index_entries;
 pub(crate) mod key_condition;
 pub(crate) mod predicate_cache;

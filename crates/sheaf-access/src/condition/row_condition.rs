@@ -5,6 +5,7 @@
 //! bytes. A string is compared as it is stored, or by its sort key, with a memo of the last verdicts. Two comparisons
 //! of one column, as BETWEEN gives them, become one range.
 
+use sheaf_table::fixed_width_loads::{load_little, load_little_wide, ordered_float};
 use sheaf_table::{RowRun, RowView, SegmentRows, Table};
 use sheaf_types::{Collation, ColumnType, Value};
 
@@ -12,7 +13,6 @@ use crate::condition::columns::{ColumnSource, NumberKind, Place, Source, scale_o
 use crate::condition::encoded::{
     BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
 };
-use crate::condition::fixed_width_loads::{load_little, load_little_wide, ordered_float};
 use crate::condition::predicate_cache::PredicateCache;
 use crate::condition::{CompareOp, EncodedCondition};
 use crate::error::{AccessError, Result};

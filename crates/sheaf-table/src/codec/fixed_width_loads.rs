@@ -7,7 +7,7 @@
 /// The little-endian field of `width` (1 to 8) bytes at `offset`, in the *upper* bytes of the word: the caller shifts
 /// it down, with or without sign. Zero if the field is not within `bytes`, which callers rule out beforehand.
 #[inline(always)]
-pub(crate) fn load_little(bytes: &[u8], offset: usize, width: usize) -> u64 {
+pub fn load_little(bytes: &[u8], offset: usize, width: usize) -> u64 {
     let shift = 64 - 8 * width as u32;
     match bytes.get(offset..offset + 8) {
         Some(word) => u64::from_le_bytes(word.try_into().unwrap_or_default()) << shift,
@@ -24,7 +24,7 @@ pub(crate) fn load_little(bytes: &[u8], offset: usize, width: usize) -> u64 {
 
 /// [`load_little`] for widths of 9 to 16, in the upper bytes of 128 bits.
 #[inline(always)]
-pub(crate) fn load_little_wide(bytes: &[u8], offset: usize, width: usize) -> u128 {
+pub fn load_little_wide(bytes: &[u8], offset: usize, width: usize) -> u128 {
     match bytes.get(offset..offset + width) {
         Some(field) => {
             let mut word = [0; 16];
@@ -37,7 +37,7 @@ pub(crate) fn load_little_wide(bytes: &[u8], offset: usize, width: usize) -> u12
 
 /// The big-endian field of `width` (1 to 8) bytes at `offset` as an unsigned number. Zero if it is not within `bytes`.
 #[inline(always)]
-pub(crate) fn load_big(bytes: &[u8], offset: usize, width: usize) -> u64 {
+pub fn load_big(bytes: &[u8], offset: usize, width: usize) -> u64 {
     let shift = 64 - 8 * width as u32;
     match bytes.get(offset..offset + 8) {
         Some(word) => u64::from_be_bytes(word.try_into().unwrap_or_default()) >> shift,
@@ -54,7 +54,7 @@ pub(crate) fn load_big(bytes: &[u8], offset: usize, width: usize) -> u64 {
 
 /// [`load_big`] for widths of 9 to 16.
 #[inline(always)]
-pub(crate) fn load_big_wide(bytes: &[u8], offset: usize, width: usize) -> u128 {
+pub fn load_big_wide(bytes: &[u8], offset: usize, width: usize) -> u128 {
     match bytes.get(offset..offset + width) {
         Some(field) => {
             let mut word = [0; 16];
@@ -67,26 +67,46 @@ pub(crate) fn load_big_wide(bytes: &[u8], offset: usize, width: usize) -> u128 {
 
 /// A signed number of `width` (1 to 8) bytes whose sign bit was flipped to make it order as unsigned.
 #[inline(always)]
-pub(crate) fn unflip(word: u64, width: usize) -> i64 {
+pub fn unflip(word: u64, width: usize) -> i64 {
     let shift = 64 - 8 * width as u32;
     ((word << shift) ^ (1 << 63)) as i64 >> shift
 }
 
 /// [`unflip`] for widths of 9 to 16.
 #[inline(always)]
-pub(crate) fn unflip_wide(word: u128, width: usize) -> i128 {
+pub fn unflip_wide(word: u128, width: usize) -> i128 {
     let shift = 128 - 8 * width as u32;
     ((word << shift) ^ (1 << 127)) as i128 >> shift
 }
 
 /// A number of a word that orders as the float does. Both zeros map to the same.
 #[inline(always)]
-pub(crate) fn ordered_float(value: f64) -> u64 {
+pub fn ordered_float(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 {
         !bits
     } else {
         bits | 1 << 63
+    }
+}
+
+/// The bits of a float from its order-preserving form: sign bit set for positive ones, all bits inverted for negative.
+#[inline(always)]
+pub fn unorder_float64(word: u64) -> u64 {
+    if word >> 63 == 1 {
+        word ^ 1 << 63
+    } else {
+        !word
+    }
+}
+
+/// [`unorder_float64`] of a float of four bytes.
+#[inline(always)]
+pub fn unorder_float32(word: u32) -> u32 {
+    if word >> 31 == 1 {
+        word ^ 1 << 31
+    } else {
+        !word
     }
 }
 

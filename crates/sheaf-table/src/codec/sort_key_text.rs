@@ -1,4 +1,5 @@
-//! The texts that sort keys say back: plain ones, as far as the collation leaves letters in its keys.
+//! The texts that sort keys say back: plain ones, as far as the collation leaves letters in its keys. And where a sort
+//! key ends.
 
 use sheaf_types::text::{
     self,
@@ -60,6 +61,46 @@ fn decode_padded(value: &[u8], out: &mut Vec<u8>) {
             byte => {
                 out.push(byte);
                 rest = after;
+            }
+        }
+    }
+}
+
+/// Where the sort key ends that begins at or before `start`: the first zero byte from there on. Eight bytes at a time.
+#[inline]
+pub fn sort_key_end(bytes: &[u8], start: usize) -> Option<usize> {
+    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let mut position = start;
+    while let Some(chunk) = bytes.get(position..position + 8) {
+        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+        // The lowest set high bit marks the first zero byte; those above it may be false.
+        let zeros = word.wrapping_sub(LOW) & !word & HIGH;
+        if zeros != 0 {
+            return Some(position + zeros.trailing_zeros() as usize / 8);
+        }
+        position += 8;
+    }
+    let rest = bytes.get(position..)?;
+    rest.iter()
+        .position(|&byte| byte == 0)
+        .map(|zero| position + zero)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_zero_is_found_wherever_it_is() {
+        for length in 0..30 {
+            for start in 0..=length {
+                for zero in start..length {
+                    let mut bytes: Vec<u8> = (0..length).map(|byte| 1 + byte as u8 * 9).collect();
+                    bytes[zero] = 0;
+                    assert_eq!(sort_key_end(&bytes, start), Some(zero));
+                }
+                assert_eq!(sort_key_end(&vec![1; length], start), None);
             }
         }
     }
