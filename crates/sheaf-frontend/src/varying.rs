@@ -26,7 +26,7 @@ enum Dependence {
 }
 
 /// What a function of this (lower-case) name depends on. The table of functions says it of those that have a kernel
-/// there (`Function::volatile`), and [`SessionFunction`] names those of the session. The binder itself makes the others.
+/// there (`Function::volatile`), and [`SessionFunction`] names those of the session. The binder makes the others.
 fn dependence_of(name: &str) -> Dependence {
     if is_volatile(name) || BOUND_EACH_CALL.contains(&name) || is_lock_function(name) {
         Dependence::EachCall

@@ -123,8 +123,7 @@ impl Study {
     }
 
     /// Whether candidates of one table make some statement cheaper, without others. `table` is their table with them,
-    /// and
-    /// `parts` are those of each. They may be made of fewer rows than those that are compared later.
+    /// and `parts` are those of each. They may be made of fewer rows than those that are compared later.
     pub(super) fn is_helped(
         &self,
         (table, parts): (&Arc<Table>, &[&[IndexPart]]),
