@@ -5,6 +5,7 @@ use datafusion_common::Result;
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
+use sheaf_types::text::hexadecimal::push_small_digits;
 
 use super::limits::Turns;
 use super::result_array::{ints, texts};
@@ -42,20 +43,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
 ];
 
-fn push_hex(out: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        out.extend(
-            [byte >> 4, byte & 15]
-                .map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or('0')),
-        );
-    }
-}
-
 fn push_digest<D: Digest>(out: &mut String, bytes: &[u8], turns: &Turns<'_>) {
     let mut digest = D::new();
     let stretches = turns.byte_stretches(bytes);
     stretches.for_each(|bytes| digest.update(bytes));
-    push_hex(out, &digest.finalize());
+    push_small_digits(out, &digest.finalize());
 }
 
 fn digest<D: Digest>(call: &Call<'_>) -> Result<ArrayRef> {

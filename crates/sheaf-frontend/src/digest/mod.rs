@@ -25,9 +25,9 @@ mod sample;
 mod tokens;
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use sha2::{Digest as _, Sha256};
+use sheaf_types::text::hexadecimal::push_small_digits;
 
 pub(crate) use self::function::digest_function;
 pub use self::sample::with_parameters;
@@ -82,10 +82,7 @@ impl Digest {
 /// A hash in hexadecimal digits.
 pub fn hex(hash: &[u8; 32]) -> String {
     let mut digits = String::with_capacity(2 * hash.len());
-    for byte in hash {
-        // A text takes whatever is written to it.
-        let _ = write!(digits, "{byte:02x}");
-    }
+    push_small_digits(&mut digits, hash);
     digits
 }
 

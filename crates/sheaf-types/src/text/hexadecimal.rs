@@ -2,14 +2,26 @@
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
+/// The two digits of a byte.
+#[inline]
+pub fn digits_of_byte(byte: u8) -> [char; 2] {
+    [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]))
+}
+
 /// The digits of bytes, two of each.
 pub fn digits_of(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        digits.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        digits.push(char::from(DIGITS[usize::from(byte & 15)]));
+        digits.extend(digits_of_byte(*byte));
     }
     digits
+}
+
+/// The same in small letters, as hashes are written.
+pub fn push_small_digits(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        out.extend(digits_of_byte(*byte).map(|digit| digit.to_ascii_lowercase()));
+    }
 }
 
 /// The literal of bytes.
@@ -34,6 +46,9 @@ mod tests {
     #[test]
     fn digits_are_read_as_they_are_written() {
         assert_eq!(digits_of(&[0, 0x0A, 0xFF]), "000AFF");
+        let mut small = String::new();
+        push_small_digits(&mut small, &[0, 0x0A, 0xFF]);
+        assert_eq!(small, "000aff");
         assert_eq!(literal_of(b""), "0x");
         assert_eq!(bytes_of("D0b1"), Some(vec![0xD0, 0xB1]));
         assert_eq!(bytes_of("ABC"), Some(vec![0x0A, 0xBC]));

@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, BinaryArray};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use datafusion_common::Result;
+use sheaf_types::text::hexadecimal::digits_of_byte;
 
 use super::{bigint, bytes_of_all, text};
 use crate::functions::limits::{TextWriter, Turns};
@@ -84,10 +85,10 @@ fn push_hex(out: &mut TextWriter, bytes: &[u8], turns: &Turns<'_>) {
     let Some(out) = out.expected(bytes.len().saturating_mul(2)) else {
         return;
     };
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in turns.byte_stretches(bytes).flatten() {
-        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        let [high, low] = digits_of_byte(*byte);
+        out.push(high);
+        out.push(low);
     }
 }
 
