@@ -21,6 +21,7 @@ pub use build::alter_options::{AlterOptions, Altered};
 pub use build::alter_table;
 pub use build::alteration::{Alteration, ColumnPlace, InitialValues};
 pub use build::altered_definition::AlterWork;
+pub use build::build_beside::WAITING as WAITING_FOR_TABLE;
 pub use build::bulk_load;
 pub use build::bulk_load::BulkLoad;
 pub use build::tree_load::BulkLoadOptions;

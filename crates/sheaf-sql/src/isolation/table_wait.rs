@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use sheaf_storage::StorageError;
 use sheaf_table::{
     BorrowedReadGuard, Catalog, ChangeGuard, DefinitionChange, LockRequest, ReadGuard,
-    RowWriteGuard, Table, TableError, WriteGuard,
+    RowWriteGuard, Table, TableError, WAITING_FOR_TABLE, WriteGuard,
 };
 
 use crate::error::{Result, SqlError};
@@ -34,7 +34,7 @@ pub(crate) enum WaitsFor {
 impl WaitsFor {
     fn state(self) -> &'static str {
         match self {
-            WaitsFor::Table => "Waiting for table metadata lock",
+            WaitsFor::Table => WAITING_FOR_TABLE,
             WaitsFor::GlobalReadLock => "Waiting for global read lock",
             WaitsFor::CommitLock => "Waiting for commit lock",
         }

@@ -75,8 +75,8 @@ const STEP_BYTES: usize = 1 << 20;
 /// or after so long.
 const STEP_TIME: Duration = Duration::from_millis(20);
 
-/// What the build does while it waits, in MySQL's words.
-pub(crate) const WAITING: &str = "Waiting for table metadata lock";
+/// What a statement does that waits for a table's users, in MySQL's words.
+pub const WAITING: &str = "Waiting for table metadata lock";
 
 /// What is known of a noted key, as the payload of its entry: transactions that may have noted it, and were marked, are
 /// those of the present mark; or some came later.
