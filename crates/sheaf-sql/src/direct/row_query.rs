@@ -7,14 +7,18 @@
 //! ```text
 //!   SELECT DATE(at) d, COUNT(*) FROM c WHERE post = ? AND body <> ''  GROUP BY DATE(at)  ORDER BY d DESC
 //!
-//!   rows found by keys -> conjunct by conjunct -> groups by DATE(at) -> list (d, count) -> sorted by d -> as shown
+//!   rows found by keys -> conjunct by conjunct -> groups by DATE(at) -> sorted by d -> LIMIT -> list (d, count)
 //! ```
+//!
+//! What keys of the order are made of is computed of all rows, the rest of the list of those that LIMIT leaves.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array, new_empty_array,
+    new_null_array,
 };
 use arrow::compute::{
     SortColumn, SortOptions, filter_record_batch, lexsort_to_indices, take, take_arrays,
@@ -25,6 +29,7 @@ use datafusion_common::ScalarValue;
 use datafusion_common::config::ConfigOptions;
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion_physical_expr::utils::collect_columns;
 use sheaf_algebra::relation::Item;
 use sheaf_algebra::scalar::physical::Batches;
 use sheaf_algebra::{ColumnId, Scalar};
@@ -49,6 +54,8 @@ pub(super) struct ComputedRows {
     listed: SchemaRef,
     /// Over the list.
     order: Vec<(Expression, SortOptions)>,
+    /// The columns of the list that these are of.
+    ordering: BTreeSet<usize>,
     /// What is shown of the list, and whether it may be NULL.
     shown: Vec<(usize, bool)>,
     result: SchemaRef,
@@ -160,6 +167,8 @@ impl ComputedRows {
             let is_ordered = !key.data_type(&over_list.schema).ok()?.is_null();
             order.push(is_ordered.then_some((key, options))?);
         }
+        let ordering = order.iter().flat_map(|(key, _)| collect_columns(key));
+        let ordering = ordering.map(|column| column.index()).collect();
         let result = query.shown.iter().map(|(at, header, _)| {
             let field = over_list.schema.field(*at).clone();
             field.with_name(&header.name)
@@ -172,6 +181,7 @@ impl ComputedRows {
             conjuncts,
             groups,
             order,
+            ordering,
             shown: shown.collect::<Option<_>>()?,
             result: Arc::new(Schema::new(result.collect::<Vec<Field>>())),
             list: list.into_iter().map(|(_, expression)| expression).collect(),
@@ -186,32 +196,67 @@ impl ComputedRows {
         fields.map(|field| field.data_type())
     }
 
-    /// The result of the query over these rows.
-    pub(super) fn run(&self, rows: RecordBatch) -> Result<RecordBatch> {
+    /// The rows of the result that a window shows, and how many there are around it as well. What is shown of others is
+    /// not computed: a division by zero there is none of the statement.
+    pub(super) fn run(
+        &self,
+        rows: RecordBatch,
+        window: Range<u64>,
+    ) -> Result<(RecordBatch, usize)> {
         let mut rows = filtered(&self.conjuncts, rows)?;
         if let Some(groups) = &self.groups {
             rows = groups.of(&rows)?;
         }
-        let mut list = values_of(&self.list, &rows)?;
-        if !self.order.is_empty() && rows.num_rows() > 1 {
-            let listed = batch_of(&self.listed, list.clone(), rows.num_rows())?;
-            let mut keys = Vec::with_capacity(self.order.len() + 1);
-            for (key, options) in &self.order {
-                keys.push(SortColumn {
-                    values: value_of(key, &listed)?,
-                    options: Some(*options),
-                });
+        let count = rows.num_rows();
+        let [start, end] = [window.start, window.end]
+            .map(|row| usize::try_from(row).map_or(count, |row| row.min(count)));
+        let length = end.saturating_sub(start);
+        let mut known = vec![None; self.list.len()];
+        if self.order.is_empty() || count < 2 || length == 0 {
+            rows = rows.slice(start, length);
+        } else {
+            for column in &self.ordering {
+                known[*column] = Some(value_of(&self.list[*column], &rows)?);
             }
-            // Rows of one place stay in their order.
-            keys.push(SortColumn {
-                values: Arc::new(UInt64Array::from_iter_values(0..rows.num_rows() as u64)),
-                options: None,
-            });
-            let places = lexsort_to_indices(&keys, None)?;
-            list = take_arrays(&list, &places, None)?;
+            let places = self.places(&known, count, end)?.slice(start, length);
+            let columns = take_arrays(rows.columns(), &places, None)?;
+            rows = batch_of(&rows.schema(), columns, length)?;
+            for value in known.iter_mut().flatten() {
+                *value = take(value.as_ref(), &places, None)?;
+            }
         }
+        let list = self.list.iter().zip(known);
+        let list = list.map(|(expression, known)| match known {
+            Some(known) => Ok(known),
+            None => value_of(expression, &rows),
+        });
+        let list = list.collect::<Result<Vec<ArrayRef>>>()?;
         let shown = self.shown.iter().map(|(at, _)| Arc::clone(&list[*at]));
-        batch_of(&self.result, shown.collect(), rows.num_rows())
+        Ok((batch_of(&self.result, shown.collect(), length)?, count))
+    }
+
+    /// The places of the first rows in their order, by what is known of the list.
+    fn places(&self, known: &[Option<ArrayRef>], rows: usize, first: usize) -> Result<UInt32Array> {
+        let columns = known.iter().zip(self.listed.fields());
+        let columns = columns.map(|(known, field)| match known {
+            Some(known) => Arc::clone(known),
+            // No key is of it.
+            None => new_null_array(field.data_type(), rows),
+        });
+        let listed = batch_of(&self.listed, columns.collect(), rows)?;
+        let mut keys = Vec::with_capacity(self.order.len() + 1);
+        for (key, options) in &self.order {
+            keys.push(SortColumn {
+                values: value_of(key, &listed)?,
+                options: Some(*options),
+            });
+        }
+        // Rows of one place stay in their order.
+        keys.push(SortColumn {
+            values: Arc::new(UInt64Array::from_iter_values(0..rows as u64)),
+            options: None,
+        });
+        Ok(lexsort_to_indices(&keys, Some(first))?)
     }
 }
 

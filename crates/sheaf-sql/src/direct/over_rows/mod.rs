@@ -12,9 +12,10 @@
 //!   GROUP BY t.id HAVING .. ORDER BY ..
 //! ```
 //!
-//! Conjuncts that are neither keys nor tests of a row are the plan's own filter. LIMIT is applied to its result. Where
-//! the rows of the result are those that were found, in an order of their own columns, LIMIT leaves as many of them to
-//! the plan as are wanted, and to its subqueries.
+//! Conjuncts that are neither keys nor tests of a row are the plan's own filter. LIMIT is applied to its result, before
+//! the select list is computed where no operators are needed ([`super::row_query`]). Where the rows of the result are
+//! those that were found, in an order of their own columns, LIMIT leaves as many of them to the plan as are wanted, and
+//! to its subqueries.
 
 mod extremes;
 mod rows_in_plan;
@@ -58,8 +59,9 @@ use crate::session::result::ColumnMeta;
 
 use extremes::of_extremes;
 use select_shape::{
-    PartsOfRow, aliases_of, has_aggregate, has_aggregate_of_rows, has_queries, has_window_function,
-    is_one_group, is_text, qualify_wildcard, shows_columns_of_queries, shows_each_row,
+    PartsOfRow, aliases_of, computes_list, has_aggregate, has_aggregate_of_rows, has_queries,
+    has_window_function, is_one_group, is_text, qualify_wildcard, shows_columns_of_queries,
+    shows_each_row,
 };
 
 pub(super) use select_shape::has_many_row_function;
@@ -93,6 +95,8 @@ pub(super) struct OverRows {
     pub(super) offset: Option<Operand>,
     /// Of the rows that were found so many are used as LIMIT and OFFSET say.
     is_cut: bool,
+    /// What operators make of the rows is not all that is shown of them.
+    computes_list: bool,
     /// What is left of the WHERE may compare a text with a number.
     pub(super) filters_texts: bool,
     /// As that of a join.
@@ -198,6 +202,11 @@ impl OverRows {
             "sort" => Some(ExtraNote::UsingFilesort),
             _ => None,
         })
+    }
+
+    /// Whether groups or different rows wait in memory.
+    fn keeps_groups(&self) -> bool {
+        self.notes().any(|note| note == ExtraNote::UsingTemporary)
     }
 
     fn has_group_keys(&self) -> bool {
@@ -401,6 +410,7 @@ impl OverRows {
             && select.distinct.is_none()
             && !has_wildcard
             && !select.projection.iter().any(has_aggregate);
+        let computes_list = select.distinct.is_none() && computes_list(&taken);
         let (columns, inputs) = collector.finish_query(!is_plain);
         let read = columns.iter().map(|(table, column)| {
             let names = &names[*table];
@@ -444,6 +454,7 @@ impl OverRows {
             outer,
             rows: Join::of_rows(session, source, &places, cut_key)?,
             is_cut: cut_order.is_some(),
+            computes_list,
             filters_texts,
             otherwise: None,
             text: text.to_string(),

@@ -1,5 +1,6 @@
 //! How such a plan runs: its rows are found, its subqueries computed, and its operators run where the connection is.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -26,6 +27,15 @@ use crate::parser::Parsed;
 use crate::query::row_evaluator::table_of;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+
+/// What is computed over rows.
+struct ComputedResult {
+    batches: Vec<RecordBatch>,
+    /// Rows of the result without LIMIT.
+    rows: usize,
+    /// The first rows of the batches that OFFSET leaves out.
+    skipped: u64,
+}
 
 /// Whether the row at a place has the values of the row before it, as far as a subquery takes them.
 fn is_known(own: &[usize], rows: &[Vec<Value>], at: usize) -> bool {
@@ -149,6 +159,13 @@ impl Session {
         let Some(rows) = query.values(&rows, &open.view)? else {
             return Ok(false);
         };
+        // Operators compute the list of all rows.
+        if matches!(instance.work, Work::Operators(_))
+            && query.computes_list
+            && rows.len() as u64 > limit
+        {
+            return Ok(false);
+        }
         let Some(values) =
             self.values_of_subqueries(query, &instance, (&rows, parameters), &open)?
         else {
@@ -160,19 +177,21 @@ impl Session {
         }
         let batch = query.batch(&rows, &instance.schema, &inputs, values)?;
         let has_several = batch.num_rows() > 1;
-        let batches = match self.computed_over_rows(&instance.work, batch) {
+        let window = offset..offset.saturating_add(limit);
+        let computed = match self.computed_over_rows(&instance.work, batch, window.clone()) {
             // What is too much for all rows at once may do for some after others.
             Err(error) if has_several && error.is(codes::OUT_OF_RESOURCES) => return Ok(false),
-            batches => batches?,
+            computed => computed?,
         };
+        if query.keeps_groups() {
+            thread_work::note(Noted::temporary_table());
+        }
         if query.query.order_by.is_some() && !query.rows.is_walk() {
-            let sorted = batches.iter().map(RecordBatch::num_rows).sum();
-            let most = limit.saturating_add(offset);
-            thread_work::note(Noted::sort_of(sorted).of_first(most));
+            thread_work::note(Noted::sort_of(computed.rows).of_first(window.end));
         }
         sink.columns(&shown.columns)?;
-        let (mut skip, mut sent) = (offset, 0);
-        for batch in &batches {
+        let (mut skip, mut sent) = (computed.skipped, 0);
+        for batch in &computed.batches {
             let rows = batch.num_rows() as u64;
             let start = skip.min(rows);
             skip -= start;
@@ -185,14 +204,32 @@ impl Session {
         self.end_direct_read(sent, sink)
     }
 
-    fn computed_over_rows(&mut self, work: &Work, rows: RecordBatch) -> Result<Vec<RecordBatch>> {
+    /// The rows of the result, at least those of a window.
+    fn computed_over_rows(
+        &mut self,
+        work: &Work,
+        rows: RecordBatch,
+        window: Range<u64>,
+    ) -> Result<ComputedResult> {
         match work {
-            Work::Computed(computed) => Ok(vec![computed.run(rows)?]),
+            Work::Computed(computed) => {
+                let (batch, rows) = computed.run(rows, window)?;
+                Ok(ComputedResult {
+                    batches: vec![batch],
+                    rows,
+                    skipped: 0,
+                })
+            }
             Work::Operators(plan) => {
                 let plan = over(plan, rows)?;
                 let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
                 let batches = self.workers.runtime()?.run_here(plan, task, cancel);
-                Ok(batches.collect::<std::result::Result<_, _>>()?)
+                let batches = batches.collect::<std::result::Result<Vec<RecordBatch>, _>>()?;
+                Ok(ComputedResult {
+                    rows: batches.iter().map(RecordBatch::num_rows).sum(),
+                    batches,
+                    skipped: window.start,
+                })
             }
         }
     }

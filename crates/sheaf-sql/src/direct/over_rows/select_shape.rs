@@ -81,6 +81,33 @@ fn any_item(select: &ast::Select, holds: impl Fn(&OfMany) -> bool) -> bool {
     })
 }
 
+/// Whether the list of a SELECT computes with what rows, groups and windows give. It may fail for rows that LIMIT leaves
+/// out, and is not to.
+pub(super) fn computes_list(select: &ast::Select) -> bool {
+    fn computes(expr: &ast::Expr) -> bool {
+        match expr {
+            ast::Expr::Nested(inner) => computes(inner),
+            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) | ast::Expr::Value(_) => {
+                false
+            }
+            expr => !is_of_many(expr),
+        }
+    }
+    let mut items = select.projection.iter();
+    items.any(|item| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            computes(expr)
+        }
+        _ => false,
+    })
+}
+
+/// Whether an expression is an aggregate or a window function.
+fn is_of_many(expr: &ast::Expr) -> bool {
+    matches!(expr, ast::Expr::Function(function) if function.over.is_some()
+        || is_aggregate_name(&function.name.to_string().to_ascii_lowercase()))
+}
+
 /// Whether the items, the WHERE or the HAVING of a SELECT have subqueries.
 pub(super) fn has_queries(select: &ast::Select) -> bool {
     let items = select.projection.iter().filter_map(|item| match item {
