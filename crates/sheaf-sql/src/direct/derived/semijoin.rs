@@ -16,7 +16,7 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sqlparser::ast;
 
 use super::shape::{is_plain, query_of};
-use crate::direct::subquery::computes_nothing;
+use crate::direct::subquery::{computes_nothing, is_constant};
 
 /// The query with one EXISTS or IN fewer, and one query more in its FROM; `None` if it has none of this form.
 pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Query> {
@@ -141,7 +141,8 @@ fn distinct_rows(conjunct: &ast::Expr, name: &str) -> Option<(ast::TableFactor, 
     Some((table, links))
 }
 
-/// What the values of a row are compared with, `(a, b) IN (SELECT x, y ..)`.
+/// What the values of a row are compared with, `(a, b) IN (SELECT x, y ..)`. A constant has the meaning of a literal
+/// there, as a number beside a date, and a column of a joined table does not.
 fn pairs_of_rows(row: &ast::Expr, select: &ast::Select) -> Option<Vec<(ast::Expr, ast::Expr)>> {
     let ast::Expr::Tuple(compared) = row else {
         return None;
@@ -153,7 +154,7 @@ fn pairs_of_rows(row: &ast::Expr, select: &ast::Select) -> Option<Vec<(ast::Expr
     let pairs = pairs.map(|(compared, item)| match item {
         ast::SelectItem::UnnamedExpr(value)
         | ast::SelectItem::ExprWithAlias { expr: value, .. } => {
-            Some((compared.clone(), value.clone()))
+            (!is_constant(value)).then(|| (compared.clone(), value.clone()))
         }
         _ => None,
     });

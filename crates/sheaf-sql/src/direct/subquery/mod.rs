@@ -40,7 +40,7 @@ use self::correlation::FromRow;
 use super::access::{MAX_LIST, list_in_place};
 use super::expression::{Evaluator, Expressions};
 use super::names::{Names, column_of};
-use super::select_list::Spelled;
+use super::select_list::{Spelled, is_aggregate_name};
 use super::{Action, DirectPlan, needs_of};
 use crate::change::assigned::last_part;
 use crate::error::{Result, SqlError};
@@ -226,6 +226,14 @@ impl ExpressionVisitor for Subqueries<'_> {
             self.is_refused = true;
             return ControlFlow::Break(());
         }
+        // Nor is it a constant, which is a date beside dates.
+        if self.depth == 0
+            && let ast::Expr::Subquery(query) = &*expression
+            && computes_a_constant(query)
+        {
+            self.is_refused = true;
+            return ControlFlow::Break(());
+        }
         // A column in its place is no value to compare with.
         if self.depth == 0
             && matches!(
@@ -288,6 +296,36 @@ fn computes(expression: &ast::Expr) -> bool {
         ),
         _ => true,
     }
+}
+
+/// Whether a query has no table, and computes its value of nothing that changes with rows. What is no more than a
+/// literal keeps its meaning.
+fn computes_a_constant(query: &ast::Query) -> bool {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return false;
+    };
+    let is_computed = |item: &ast::SelectItem| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            !matches!(expr, ast::Expr::Value(_)) && is_constant(expr)
+        }
+        _ => false,
+    };
+    select.from.is_empty() && select.projection.iter().all(is_computed)
+}
+
+/// Whether an expression has the same value in all rows: it names no column.
+pub(super) fn is_constant(expr: &ast::Expr) -> bool {
+    let names_column = ast::visit_expressions(expr, |part| match part {
+        ast::Expr::Identifier(name) if name.value.starts_with('@') => ControlFlow::Continue(()),
+        ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        ast::Expr::Function(function)
+            if is_aggregate_name(&last_part(&function.name).to_ascii_lowercase()) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    names_column.is_continue()
 }
 
 /// Whether the value of a query may be a quotient, which has more digits than are shown. A direct plan of a subquery
