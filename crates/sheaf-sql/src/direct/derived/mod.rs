@@ -179,6 +179,7 @@ impl Derived {
             true => Some(key_of(&definition, all())?),
             false => None,
         };
+        let shown = session.columns_of(&lowered);
         let (order, limit) = match is_union {
             true => (query.order_by.as_ref(), query.limit_clause.as_ref()),
             false => (None, None),
@@ -186,7 +187,7 @@ impl Derived {
         let order = match order {
             None => None,
             Some(order_by) => {
-                let columns = ordered(order_by, &definition)?;
+                let columns = ordered(order_by, &shown)?;
                 Some(key_of(&definition, columns.into_iter())?)
             }
         };
@@ -194,11 +195,11 @@ impl Derived {
             Some(clause) => limit_and_offset(clause)?,
             None => (None, None),
         };
-        let shown: Vec<_> = fields.iter().map(|field| field.as_ref().clone()).collect();
+        let held: Vec<_> = fields.iter().map(|field| field.as_ref().clone()).collect();
         Some(Derived {
             layout: RowLayout::new(&definition.columns),
-            columns: session.columns_of(&lowered),
-            schema: Arc::new(Schema::new(shown)),
+            columns: shown,
+            schema: Arc::new(Schema::new(held)),
             definition,
             parts: parts.parts,
             distinct,
@@ -652,8 +653,8 @@ fn key_of(
     SortKey::new(definition, items)
 }
 
-/// The columns of a UNION's ORDER BY: their names or numbers.
-fn ordered(order_by: &ast::OrderBy, definition: &TableDefinition) -> Option<Vec<(usize, bool)>> {
+/// The columns of a UNION's ORDER BY, which has names that one column each has.
+fn ordered(order_by: &ast::OrderBy, shown: &[ColumnMeta]) -> Option<Vec<(usize, bool)>> {
     let ast::OrderByKind::Expressions(items) = &order_by.kind else {
         return None;
     };
@@ -664,7 +665,12 @@ fn ordered(order_by: &ast::OrderBy, definition: &TableDefinition) -> Option<Vec<
         let ast::Expr::Identifier(name) = &item.expr else {
             return None;
         };
-        Some((definition.column_position(&name.value)?, descends(item)?))
+        let is_it = |meta: &ColumnMeta| meta.name.eq_ignore_ascii_case(&name.value);
+        let mut named = (0..shown.len()).filter(|column| is_it(&shown[*column]));
+        match (named.next(), named.next()) {
+            (Some(column), None) => Some((column, descends(item)?)),
+            _ => None,
+        }
     };
     items.iter().map(item).collect()
 }
