@@ -403,6 +403,11 @@ impl ExpressionVisitor for Collector<'_> {
                     self.free_compared(operand, &condition.condition);
                 }
             }
+            // Others may read the variable, row by row, and what is given to a run stays the same.
+            ast::Expr::BinaryOp {
+                op: ast::BinaryOperator::Assignment,
+                ..
+            } => self.is_refused = true,
             ast::Expr::BinaryOp { left, op, right } => {
                 use ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
                 if matches!(op, Plus | Minus | Multiply) {
