@@ -34,6 +34,9 @@ const MAX_STATEMENTS: usize = 64;
 /// The most memory that their plans may take, but for the last one.
 const MAX_PLANS_BYTES: usize = 4 << 20;
 
+/// A longer number stays in its text: it may have more digits than a value.
+const MAX_NUMBER_BYTES: usize = sheaf_types::number::MAX_DIGITS as usize;
+
 /// A statement that had no direct plan with its literals either is compiled with them again after so many runs.
 const RUNS_WITHOUT_TRYING: u32 = 32;
 
@@ -351,6 +354,10 @@ impl<'a> Pass<'a> {
         {
             return false;
         }
+        // No value has all digits of it. To the bounds of frames it has them.
+        if end - self.at > MAX_NUMBER_BYTES {
+            return false;
+        }
         if start == self.at && ends_in_type(&self.taken.text) {
             return self.copy(end - self.at);
         }
@@ -650,6 +657,7 @@ mod tests {
             "select 0x61",
             "select 1e5",
             "select .5",
+            "select count(*) over (order by k range 199999999999999999999999999999999999989 preceding) from t",
             "select 1 # comment",
             "select /*+ hint */ 1",
             "select /*!40001 sql_no_cache */ 1",
