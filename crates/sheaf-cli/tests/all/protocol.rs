@@ -252,7 +252,7 @@ fn malformed_commands_are_errors_and_the_connection_goes_on() {
     let server = TestServer::start();
     let mut client = RawClient::connect(server.address(), 0);
     for (command, body, code) in [
-        (COM_BINLOG_DUMP, &b"\0\0\0\0"[..], 1047),
+        (COM_BINLOG_DUMP, &b"\0\0\0\0"[..], 1835),
         (200, b"", 1047),
         (COM_SET_OPTION, b"\x07\x00", 1047),
         (COM_STMT_EXECUTE, b"\x01", 1835),

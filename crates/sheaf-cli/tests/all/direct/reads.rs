@@ -109,7 +109,8 @@ fn what_is_computed_from_a_row_is_direct() {
         "set @i1 = (select max(k) from t where id between 1 and 2)",
         "set @i2 = (select c from t where id = 77)",
         "set @i3 = ((select c from t where k = 6))",
-        "select @i1, @i2, @i3",
+        // NULL alone has a type that operators tell.
+        "select @i1, coalesce(@i2, 'none'), @i2 is null, @i3",
         "select (select max(k) from t where id = 2), 7 into @i1, @i2",
         "select @i1, @i2",
         "select id from t where id = 7 % 4",
