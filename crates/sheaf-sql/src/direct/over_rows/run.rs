@@ -162,7 +162,7 @@ impl Session {
         // Operators compute the list of all rows.
         if matches!(instance.work, Work::Operators(_))
             && query.computes_list
-            && rows.len() as u64 > limit
+            && (offset > 0 || rows.len() as u64 > limit)
         {
             return Ok(false);
         }
