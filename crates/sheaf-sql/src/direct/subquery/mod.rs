@@ -226,10 +226,9 @@ impl ExpressionVisitor for Subqueries<'_> {
             self.is_refused = true;
             return ControlFlow::Break(());
         }
-        // Nor is it a constant, which is a date beside dates.
         if self.depth == 0
             && let ast::Expr::Subquery(query) = &*expression
-            && computes_a_constant(query)
+            && is_a_constant(query)
         {
             self.is_refused = true;
             return ControlFlow::Break(());
@@ -298,19 +297,19 @@ fn computes(expression: &ast::Expr) -> bool {
     }
 }
 
-/// Whether a query has no table, and computes its value of nothing that changes with rows. What is no more than a
-/// literal keeps its meaning.
-fn computes_a_constant(query: &ast::Query) -> bool {
+/// Whether a query has no table, and its value is made of nothing that changes with rows. To others it is what it is
+/// made of, which may be a date beside dates, and is not NULL.
+fn is_a_constant(query: &ast::Query) -> bool {
     let ast::SetExpr::Select(select) = query.body.as_ref() else {
         return false;
     };
-    let is_computed = |item: &ast::SelectItem| match item {
+    let is_made_of_constants = |item: &ast::SelectItem| match item {
         ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-            !matches!(expr, ast::Expr::Value(_)) && is_constant(expr)
+            is_constant(expr)
         }
         _ => false,
     };
-    select.from.is_empty() && select.projection.iter().all(is_computed)
+    select.from.is_empty() && select.projection.iter().all(is_made_of_constants)
 }
 
 /// Whether an expression has the same value in all rows: it names no column.
