@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BooleanArray, Date32Array,
     Decimal128Array, DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray,
-    TimestampMicrosecondArray, UInt64Array,
+    StringViewBuilder, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type};
 use datafusion_common::{Result, ScalarValue};
@@ -105,6 +105,18 @@ impl Argument<TimestampMicrosecondArray> {
         self.get(row)
             .filter(|micros| *micros != temporal::ZERO_DATETIME)
     }
+}
+
+/// A value as an array of one. A builder of texts makes blocks of 16 KB, and a call may have thousands of constants:
+/// they take what they are long.
+fn array_of_one(value: &ScalarValue) -> Result<ArrayRef> {
+    let ScalarValue::Utf8View(Some(text)) = value else {
+        return value.to_array_of_size(1);
+    };
+    let block_bytes = u32::try_from(text.len().max(1)).unwrap_or(u32::MAX);
+    let mut texts = StringViewBuilder::with_capacity(1).with_fixed_block_size(block_bytes);
+    texts.try_append_value(text)?;
+    Ok(Arc::new(texts.finish()))
 }
 
 /// A function call on a batch.
@@ -271,7 +283,7 @@ impl<'a> Call<'a> {
             ColumnarValue::Array(array) => (Arc::clone(array), false),
             ColumnarValue::Scalar(value) => {
                 limits::ask_for(value.size())?;
-                (value.to_array_of_size(1)?, true)
+                (array_of_one(value)?, true)
             }
         })
     }
@@ -367,5 +379,25 @@ impl<'a> Call<'a> {
     /// As a condition: not zero.
     pub fn boolean(&self, argument: usize) -> Result<Argument<BooleanArray>> {
         self.converted(argument, to_boolean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_takes_what_it_is_long() {
+        for length in [0, 5, 40, 1000] {
+            let text = "x".repeat(length);
+            let array = array_of_one(&ScalarValue::Utf8View(Some(text.clone()))).unwrap();
+            assert_eq!(array.as_string_view().value(0), text);
+            assert!(array.get_array_memory_size() < length + 500, "{length}");
+        }
+        assert!(
+            array_of_one(&ScalarValue::Utf8View(None))
+                .unwrap()
+                .is_null(0)
+        );
     }
 }
