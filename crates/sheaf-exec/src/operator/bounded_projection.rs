@@ -13,12 +13,14 @@
 //! of many projections, such as the parts of a UNION, all of them may hand on something at the same time. Each hands on
 //! less then.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -43,7 +45,7 @@ use crate::operator::plan_members::{input_handed_on, with_input};
 /// So begin the names of columns that an aggregate alone keeps. Where memory is short, its rows are sorted before these
 /// are made, so the length of rows does not count them.
 pub const KEPT_TEXT: &str = "$kept_";
-/// What several rows that are handed on take at most.
+/// What several rows that are handed on take at most, if some of them may be long.
 const HANDED_ON_BYTES: usize = 1 << 20;
 /// As much as by so many projections may be handed on in a plan of more of them.
 const FULL_PROJECTIONS: usize = 4;
@@ -57,22 +59,27 @@ const SMALL_PART: usize = 4;
 const TOLERATED: usize = 4;
 
 /// Puts a [`BoundedProjectionExec`] above each projection that may need one. What they hand on takes up to so many
-/// bytes.
+/// bytes. Without `has_little_memory`, many short texts take all of these: batches of few rows cost time.
 pub fn bound_projections(
     plan: Arc<dyn ExecutionPlan>,
     limits: &ResultLimits,
     handed_on_bytes: usize,
+    has_little_memory: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let mut count = 0;
     plan.apply(|node| {
         count += usize::from(is_to_be_bounded(node));
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let most = handed_on_by_each(count).min(handed_on_bytes);
     let bounded = plan.transform_up(|node| {
         if !is_to_be_bounded(&node) {
             return Ok(Transformed::no(node));
         }
+        let full = match has_little_memory || makes_long(&node) {
+            true => HANDED_ON_BYTES,
+            false => HANDED_ON_BYTES.max(handed_on_bytes),
+        };
+        let most = handed_on_by_each(count, full).min(handed_on_bytes);
         Ok(Transformed::yes(Arc::new(BoundedProjectionExec {
             input: node,
             row_bytes: limits.batch_bytes.saturating_mul(PARTS_OF_ROW),
@@ -84,9 +91,15 @@ pub fn bound_projections(
 
 /// Whether it is a projection that makes long texts, or many.
 fn is_to_be_bounded(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let projection = node.downcast_ref::<ProjectionExec>();
+    makes_long(node) || projection.is_some_and(|node| copies_of(node) > MOST_COPIES)
+}
+
+/// Whether it is a projection that makes long texts.
+fn makes_long(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<ProjectionExec>().is_some_and(|node| {
         let mut list = node.expr().iter();
-        list.any(|item| may_be_long(&item.expr)) || copies_of(node) > MOST_COPIES
+        list.any(|item| may_be_long(&item.expr))
     })
 }
 
@@ -96,10 +109,10 @@ fn copies_of(node: &ProjectionExec) -> usize {
     copies_made(list, &node.input().schema())
 }
 
-/// What each of so many projections hands on at most.
-fn handed_on_by_each(count: usize) -> usize {
-    let each = HANDED_ON_BYTES * FULL_PROJECTIONS / count.max(1);
-    each.clamp(LEAST_HANDED_ON_BYTES, HANDED_ON_BYTES)
+/// What each of so many projections hands on at most, if one alone hands on up to `full`.
+fn handed_on_by_each(count: usize, full: usize) -> usize {
+    let each = full.saturating_mul(FULL_PROJECTIONS) / count.max(1);
+    each.min(full).max(LEAST_HANDED_ON_BYTES)
 }
 
 /// See the module's comment.
@@ -176,8 +189,32 @@ impl ExecutionPlan for BoundedProjectionExec {
                 false => self.batch_bytes.saturating_mul(TOLERATED),
             },
             left: None,
+            buffers: HashSet::new(),
         }))
     }
+}
+
+/// The buffers of texts and bytes of a column.
+fn buffers_of(column: &ArrayRef) -> &[Buffer] {
+    let texts = column
+        .as_string_view_opt()
+        .map(|texts| texts.data_buffers());
+    let bytes = || Some(column.as_binary_view_opt()?.data_buffers());
+    texts.or_else(bytes).unwrap_or_default()
+}
+
+/// Where a buffer is.
+fn address(buffer: &Buffer) -> usize {
+    buffer.data_ptr().as_ptr() as usize
+}
+
+/// What a column takes besides buffers that its rows have already: CASE makes no copies of the texts that it chooses,
+/// and its result has all that they stand in.
+fn made_bytes(column: &ArrayRef, of_rows: &HashSet<usize>) -> usize {
+    let shared = buffers_of(column).iter();
+    let shared = shared.filter(|buffer| of_rows.contains(&address(buffer)));
+    let shared_bytes: usize = shared.map(Buffer::capacity).sum();
+    column.get_array_memory_size().saturating_sub(shared_bytes)
 }
 
 /// Columns whose strings are looked at to know how long rows are.
@@ -207,6 +244,8 @@ struct BoundedStream {
     noted_columns: Vec<usize>,
     /// Rows that are still to be handed on.
     left: Option<RecordBatch>,
+    /// Where the buffers of these are, and of those before them in their batch.
+    buffers: HashSet<usize>,
 }
 
 impl BoundedStream {
@@ -255,7 +294,7 @@ impl BoundedStream {
             }
             let column = value.into_array(count)?;
             if item.may_be_long {
-                bytes = bytes.saturating_add(column.get_array_memory_size());
+                bytes = bytes.saturating_add(made_bytes(&column, &self.buffers));
             }
             if bytes > most {
                 return Err(too_large().into());
@@ -276,7 +315,11 @@ impl Stream for BoundedStream {
         let rows = match self.left.take() {
             Some(rows) => rows,
             None => match ready!(self.input.poll_next_unpin(context)) {
-                Some(Ok(rows)) => rows,
+                Some(Ok(rows)) => {
+                    let buffers = rows.columns().iter().flat_map(buffers_of);
+                    self.buffers = buffers.map(address).collect();
+                    rows
+                }
                 other => return Poll::Ready(other),
             },
         };
@@ -300,13 +343,37 @@ impl RecordBatchStream for BoundedStream {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{BooleanArray, StringViewArray};
+    use arrow::compute::kernels::zip::zip;
+
     use super::*;
 
     #[test]
     fn many_projections_hand_on_less_each() {
-        assert_eq!(handed_on_by_each(1), HANDED_ON_BYTES);
-        assert_eq!(handed_on_by_each(4), HANDED_ON_BYTES);
-        assert_eq!(handed_on_by_each(20), HANDED_ON_BYTES / 5);
-        assert_eq!(handed_on_by_each(1000), LEAST_HANDED_ON_BYTES);
+        let each = |count| handed_on_by_each(count, HANDED_ON_BYTES);
+        assert_eq!(each(1), HANDED_ON_BYTES);
+        assert_eq!(each(4), HANDED_ON_BYTES);
+        assert_eq!(each(20), HANDED_ON_BYTES / 5);
+        assert_eq!(each(1000), LEAST_HANDED_ON_BYTES);
+        assert_eq!(
+            handed_on_by_each(2, 8 * HANDED_ON_BYTES),
+            8 * HANDED_ON_BYTES
+        );
+    }
+
+    #[test]
+    fn texts_that_are_chosen_take_no_more_than_views() {
+        const ROWS: usize = 1000;
+        let texts = |first: &str| -> ArrayRef {
+            let texts = (0..ROWS).map(|row| format!("{first}{row:0>100}"));
+            Arc::new(StringViewArray::from_iter_values(texts))
+        };
+        let (a, b) = (texts("a"), texts("b"));
+        let of_rows = [&a, &b].into_iter().flat_map(buffers_of).map(address);
+        let of_rows: HashSet<usize> = of_rows.collect();
+        let mask: BooleanArray = (0..ROWS).map(|row| Some(row % 2 == 0)).collect();
+        let chosen = zip(&mask, &a, &b).unwrap();
+        assert!(made_bytes(&chosen, &of_rows) < 2 * ROWS * size_of::<u128>());
+        assert!(made_bytes(&chosen, &HashSet::new()) > ROWS * 100);
     }
 }

@@ -60,7 +60,9 @@ pub(super) fn finished(
         plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
     }
     if let Some(limits) = result_limits(context) {
-        plan = bound_projections(plan, limits, context.settings.batch_string_bytes)?;
+        let settings = &context.settings;
+        let (bytes, little) = (settings.batch_string_bytes, settings.has_little_memory());
+        plan = bound_projections(plan, limits, bytes, little)?;
     }
     if found.has_unions {
         plan = gather_unions_in_order(plan)?;
