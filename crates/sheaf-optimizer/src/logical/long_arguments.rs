@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Sixty arguments such as `concat(a, b)` are long together: an aggregate with groups has the values of all of them for
-//! a batch at the same time.
+//! a batch at the same time. They stay where they are while there is memory for them: eight of a short column took
+//! three times as long below.
 
 use std::sync::Arc;
 
@@ -25,8 +26,20 @@ use sheaf_exec::long_literal::{has_long_literal, literal_of};
 use sheaf_exec::operator::bounded_projection::{KEPT_TEXT, MOST_COPIES, is_counted, is_string};
 use sheaf_exec::typing::field_of;
 
+use crate::estimate::row_width::row_bytes;
+use crate::settings::PlannerSettings;
+
+/// The texts of a batch that are much, as a part of the query memory.
+const SHARE_OF_MANY_TEXTS: usize = 4;
+
 /// Puts projections below aggregates that need one.
-pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(crate) fn compute_long_arguments_below(
+    plan: LogicalPlan,
+    settings: &PlannerSettings,
+) -> Result<LogicalPlan> {
+    let has_long = |aggregate: &Aggregate| {
+        aggregate.aggr_expr.iter().any(lengthens) || makes_many_texts(aggregate, settings)
+    };
     let mut has_any = false;
     plan.apply_with_subqueries(|node| {
         has_any |= matches!(node, LogicalPlan::Aggregate(aggregate) if has_long(aggregate));
@@ -40,7 +53,7 @@ pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalP
     }
     let rewritten = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Aggregate(aggregate) if has_long(&aggregate) => Ok(Transformed::yes(
-            LogicalPlan::Aggregate(rewrite(aggregate)?),
+            LogicalPlan::Aggregate(rewrite(aggregate, settings)?),
         )),
         other => Ok(Transformed::no(other)),
     })?;
@@ -53,16 +66,28 @@ fn lengthens(expr: &Expr) -> bool {
     calls(expr, |function| function.growing) || has_long_literal(expr) && literal_of(expr).is_none()
 }
 
-fn has_long(aggregate: &Aggregate) -> bool {
-    aggregate.aggr_expr.iter().any(lengthens) || makes_many_texts(aggregate)
-}
-
-/// Whether the arguments are many texts that are made of the same columns or literals.
-fn makes_many_texts(aggregate: &Aggregate) -> bool {
+/// Whether the arguments are many texts that are made of the same columns or literals, and there is not memory enough
+/// for those of whole batches.
+fn makes_many_texts(aggregate: &Aggregate, settings: &PlannerSettings) -> bool {
     let rows = aggregate.input.schema();
     // The type of an expression takes longer.
-    copies_in(aggregate, &|arg| !is_there(arg)) > MOST_COPIES
-        && copies_in(aggregate, &|arg| makes_text(arg, rows)) > MOST_COPIES
+    if copies_in(aggregate, &|arg| !is_there(arg)) <= MOST_COPIES {
+        return false;
+    }
+    let copies = copies_in(aggregate, &|arg| makes_text(arg, rows));
+    copies > MOST_COPIES && (settings.has_little_memory() || take_much(aggregate, copies, settings))
+}
+
+/// Whether so many copies of the strings of a batch take much, in all workers together.
+fn take_much(aggregate: &Aggregate, copies: usize, settings: &PlannerSettings) -> bool {
+    let Ok(row_bytes) = row_bytes(&aggregate.input) else {
+        return true;
+    };
+    let batch_bytes = row_bytes.saturating_mul(settings.batch_rows);
+    let batch_bytes = batch_bytes.min(settings.batch_string_bytes);
+    let copied_bytes = batch_bytes.saturating_mul(copies);
+    copied_bytes.saturating_mul(settings.target_partitions)
+        > settings.query_memory_bytes / SHARE_OF_MANY_TEXTS
 }
 
 /// How often such arguments have the string of the same column or literal in them, at most.
@@ -112,8 +137,8 @@ fn keeps_text(function: &str) -> bool {
     matches!(function, "min" | "max" | "any_value" | GROUP_CONCAT)
 }
 
-fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
-    let has_many = makes_many_texts(&aggregate);
+fn rewrite(aggregate: Aggregate, settings: &PlannerSettings) -> Result<Aggregate> {
+    let has_many = makes_many_texts(&aggregate, settings);
     let Aggregate {
         input,
         group_expr,

@@ -105,7 +105,7 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     if !(main.is_settled && last.is_settled) {
         last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
     }
-    let plan = compute_long_arguments_below(last.plan)?;
+    let plan = compute_long_arguments_below(last.plan, &context.settings)?;
     put_back(plan, any)
 }
 

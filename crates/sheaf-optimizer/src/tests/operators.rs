@@ -308,6 +308,20 @@ fn texts_of_groups_are_the_same_where_memory_is_short() {
 }
 
 #[test]
+fn many_texts_are_made_below_an_aggregate_where_memory_is_short() {
+    let mut lab = lab();
+    lab.memory_table("g", "k, s", "(1, 'b'), (1, 'a'), (2, 'c')");
+    let texts: Vec<String> = (0..8).map(|n| format!("MAX(CONCAT(s, {n}))")).collect();
+    let sql = format!("SELECT k, {} FROM g GROUP BY k", texts.join(", "));
+    let expected = lab.run(&sql);
+    assert!(!expected.shown.contains("$kept_"), "{}", expected.shown);
+    lab.settings.query_memory_bytes = 1;
+    let found = lab.run(&sql);
+    assert!(found.shown.contains("$kept_"), "{}", found.shown);
+    assert_eq!(found.sorted(), expected.sorted());
+}
+
+#[test]
 fn merged_rows_meet_the_rest_of_their_condition() {
     let mut lab = lab();
     lab.settings.switch.apply("hash_join=off").unwrap();
