@@ -11,8 +11,11 @@ use arrow::datatypes::DataType;
 use datafusion_common::Result;
 use datafusion_expr::expr::GroupingSet;
 use datafusion_expr::{Expr, LogicalPlan, TableScan};
+use sheaf_exec::operator::bounded_projection::MOST_COPIES;
 use sheaf_exec::{SheafTableSource, for_each_node};
 use sheaf_types::ColumnType;
+
+use crate::settings::PlannerSettings;
 
 /// A view of a text or of bytes.
 const VIEW_BYTES: usize = 16;
@@ -27,6 +30,8 @@ const LONG_ROW_BYTES_OF_LARGE_BATCHES: u64 = 4 << 10;
 const LEAST_BATCH_ROWS: usize = 8;
 /// Nor are those of a table with less than this, whose few rows are no large batch.
 const LARGE_TABLE_BYTES: u64 = 1 << 20;
+/// Texts that are made of the strings of a batch may take this part of the query memory.
+const SHARE_OF_COPIES: usize = 4;
 
 /// How many rows a batch of a plan has, if it is to take no more than so many bytes. The widest node of the plan
 /// counts, those of its subqueries included, and the long values of two tables.
@@ -52,6 +57,22 @@ pub fn rows_of_batch(
 pub(crate) fn row_bytes(plan: &LogicalPlan) -> Result<usize> {
     let Widths { widest, long } = widths(plan, 0)?;
     Ok(widest + long)
+}
+
+/// How many copies of the strings of a batch all workers have room for, in texts that are made of them. With little
+/// memory that is not estimated.
+pub(crate) fn copies_with_room(plan: &LogicalPlan, settings: &PlannerSettings) -> usize {
+    if settings.has_little_memory() {
+        return MOST_COPIES;
+    }
+    let Ok(row_bytes) = row_bytes(plan) else {
+        return MOST_COPIES;
+    };
+    let batch_bytes = row_bytes.saturating_mul(settings.batch_rows);
+    let batch_bytes = batch_bytes.min(settings.batch_string_bytes);
+    let of_workers = batch_bytes.saturating_mul(settings.target_partitions);
+    let copies = settings.query_memory_bytes / SHARE_OF_COPIES / of_workers.max(1);
+    copies.max(MOST_COPIES)
 }
 
 /// What rows of a plan take.

@@ -26,11 +26,8 @@ use sheaf_exec::long_literal::{has_long_literal, literal_of};
 use sheaf_exec::operator::bounded_projection::{KEPT_TEXT, MOST_COPIES, is_counted, is_string};
 use sheaf_exec::typing::field_of;
 
-use crate::estimate::row_width::row_bytes;
+use crate::estimate::row_width::copies_with_room;
 use crate::settings::PlannerSettings;
-
-/// The texts of a batch that are much, as a part of the query memory.
-const SHARE_OF_MANY_TEXTS: usize = 4;
 
 /// Puts projections below aggregates that need one.
 pub(crate) fn compute_long_arguments_below(
@@ -75,19 +72,7 @@ fn makes_many_texts(aggregate: &Aggregate, settings: &PlannerSettings) -> bool {
         return false;
     }
     let copies = copies_in(aggregate, &|arg| makes_text(arg, rows));
-    copies > MOST_COPIES && (settings.has_little_memory() || take_much(aggregate, copies, settings))
-}
-
-/// Whether so many copies of the strings of a batch take much, in all workers together.
-fn take_much(aggregate: &Aggregate, copies: usize, settings: &PlannerSettings) -> bool {
-    let Ok(row_bytes) = row_bytes(&aggregate.input) else {
-        return true;
-    };
-    let batch_bytes = row_bytes.saturating_mul(settings.batch_rows);
-    let batch_bytes = batch_bytes.min(settings.batch_string_bytes);
-    let copied_bytes = batch_bytes.saturating_mul(copies);
-    copied_bytes.saturating_mul(settings.target_partitions)
-        > settings.query_memory_bytes / SHARE_OF_MANY_TEXTS
+    copies > MOST_COPIES && copies > copies_with_room(&aggregate.input, settings)
 }
 
 /// How often such arguments have the string of the same column or literal in them, at most.

@@ -38,7 +38,7 @@ use crate::adaptive::bounded_regret::Doubted;
 use crate::cost::grouping::grouping_us;
 use crate::estimate::group_rows::group_rows;
 use crate::estimate::risk::Expectation;
-use crate::estimate::row_width::{longest_row_bytes, row_bytes};
+use crate::estimate::row_width::{copies_with_room, longest_row_bytes, row_bytes};
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
@@ -112,7 +112,8 @@ fn plan_once(
 
     let mut physical_schema = physical_schema;
     let mut groups = groups;
-    if let Some((rows, keys)) = computed_below(&input.plan, &groups)? {
+    let most_copies = || copies_with_room(&aggregate.input, &planner.context.settings);
+    if let Some((rows, keys)) = computed_below(&input.plan, &groups, most_copies)? {
         (input.plan, groups) = (rows, keys);
         physical_schema = input.plan.schema();
     }

@@ -100,14 +100,16 @@ pub(crate) fn without_columns(
 }
 
 /// The rows with the keys behind their columns, and the keys in terms of these. `None`: no key is made by such a
-/// function, and the keys are not many texts.
+/// function, and the keys are not many texts: they have no string of a column more often than there is room for.
 pub(super) fn computed_below(
     plan: &Arc<dyn ExecutionPlan>,
     groups: &PhysicalGroupBy,
+    most_copies: impl FnOnce() -> usize,
 ) -> Result<Option<(Arc<dyn ExecutionPlan>, PhysicalGroupBy)>> {
     let rows = plan.schema();
     let keys = groups.expr().iter().map(|(key, _)| key);
-    let are_many = copies_made(keys, &rows) > MOST_COPIES;
+    let copies = copies_made(keys, &rows);
+    let are_many = copies > MOST_COPIES && copies > most_copies();
     let is_long = |key: &(Arc<dyn PhysicalExpr>, String)| {
         lengthens_much(&key.0) || are_many && makes_text(&key.0, &rows)
     };
