@@ -82,14 +82,16 @@ pub(crate) struct Binlogger {
 
 enum Work {
     Running(Box<Running>),
-    /// It has failed.
-    Failed {
-        since: Instant,
-        reason: Box<SqlError>,
-        /// Keeps the log until there is another feed.
-        _kept: Option<ChangeFeed>,
-    },
+    Failed(Box<Failure>),
     Closed,
+}
+
+/// What a binlogger that has failed remembers.
+struct Failure {
+    since: Instant,
+    reason: SqlError,
+    /// Keeps the log until there is another feed.
+    kept: Option<ChangeFeed>,
 }
 
 impl Binlogger {
@@ -151,9 +153,9 @@ impl Binlogger {
     fn with<T>(&self, work: impl FnOnce(&mut Running) -> Result<T>) -> Result<T> {
         let settings = *lock(&self.settings);
         let mut state = lock(&self.work);
-        if let Work::Failed { since, reason, .. } = &*state {
-            if since.elapsed() < RETRY_INTERVAL {
-                return Err(SqlError::clone(reason));
+        if let Work::Failed(failure) = &*state {
+            if failure.since.elapsed() < RETRY_INTERVAL {
+                return Err(failure.reason.clone());
             }
             match Running::open(&self.storage, &self.directory, self.server, settings) {
                 Ok(running) => {
@@ -235,14 +237,14 @@ fn fail(work: &mut Work, error: SqlError) -> SqlError {
     tracing::error!(%error, "the binary log cannot be written; the log is kept until it can");
     let kept = match std::mem::replace(work, Work::Closed) {
         Work::Running(running) => Some(running.into_feed()),
-        Work::Failed { _kept, .. } => _kept,
+        Work::Failed(failure) => failure.kept,
         Work::Closed => None,
     };
-    *work = Work::Failed {
+    *work = Work::Failed(Box::new(Failure {
         since: Instant::now(),
-        reason: Box::new(error.clone()),
-        _kept: kept,
-    };
+        reason: error.clone(),
+        kept,
+    }));
     error
 }
 

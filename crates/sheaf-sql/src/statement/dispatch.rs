@@ -116,7 +116,7 @@ impl Session {
         }
         let _timer = self.limit_time(properties.is_query);
         if let Some(kind) = properties.logged.filter(|_| self.is_replicated()) {
-            let logged = self.logged_definition(kind, text);
+            let logged = self.logged_definition(kind, &statement, text);
             let ast = Parsed::new(statement, text);
             return annotated(logged.to_bytes(), || self.run_ready_statement(ast, sink));
         }
@@ -295,7 +295,12 @@ impl Session {
     }
 
     /// A statement that changes definitions, as the binary log has it.
-    fn logged_definition(&self, kind: StatementKind, text: &str) -> LoggedStatement {
+    fn logged_definition(
+        &self,
+        kind: StatementKind,
+        statement: &Statement,
+        text: &str,
+    ) -> LoggedStatement {
         let database = self.database.as_deref().unwrap_or_default();
         let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
         let text = text.trim_end().trim_end_matches(';');
