@@ -156,7 +156,7 @@ impl PlanNode {
     fn print_at(&self, depth: usize, output: &mut String) {
         output.extend(std::iter::repeat_n("    ", depth));
         output.push_str("-> ");
-        output.push_str(&self.text);
+        push_line(&self.text, output);
         if let (Some(rows), Some(cost_us)) = (self.rows, self.cost_us) {
             output.push_str(&format!(
                 "  (cost={} rows={})",
@@ -184,6 +184,17 @@ impl PlanNode {
         output.push('\n');
         for child in &self.children {
             child.print_at(depth + 1, output);
+        }
+    }
+}
+
+/// Writes a text as part of one line: a literal with newlines in it does not look like other operators.
+fn push_line(text: &str, output: &mut String) {
+    for character in text.chars() {
+        match character {
+            '\n' => output.push_str("\\n"),
+            '\r' => output.push_str("\\r"),
+            _ => output.push(character),
         }
     }
 }
