@@ -2,7 +2,7 @@
 
 import { button, h, replace, resultTable, say, time } from "./elements.js";
 import { makePlan, openPlan, planView } from "./plan_view.js";
-import { Problem, quotedName, request, rows } from "./server.js";
+import { askNow, inTurn, quotedName, request, rows } from "./server.js";
 
 const WORDS = ("SELECT FROM WHERE GROUP BY ORDER BY HAVING LIMIT OFFSET JOIN LEFT JOIN INNER JOIN ON USING AND OR NOT IN EXISTS BETWEEN LIKE IS NULL "
   + "DISTINCT UNION ALL WITH RECURSIVE INSERT INTO VALUES UPDATE SET DELETE REPLACE CREATE TABLE INDEX ALTER DROP EXPLAIN ANALYZE SHOW USE BEGIN COMMIT "
@@ -62,18 +62,17 @@ export function editorView(page) {
     try {
       await task();
     } catch (problem) {
-      if (!(problem instanceof Problem) && !(problem instanceof SyntaxError)) throw problem;
       state.textContent = "";
       say(problem.status === 409 ? "A statement is still running; stop it first." : problem.message);
-      if (problem.results?.length) showResults(problem.results);
+      if (problem.results?.length) showResults(problem.results, problem.cut);
     }
     stop.disabled = true;
   }
 
   const ask = (sql) => request(sql, { desk: "editor", database: database.value });
 
-  function showResults(results) {
-    replace(output, results.map((result, at) => h("section", {}, result.columns
+  function showResults(results, isCut) {
+    replace(output, isCut ? h("p", { class: "error" }, "There were more results; they were left out.") : null, results.map((result, at) => h("section", {}, result.columns
       ? [resultTable(result, `Result${results.length > 1 ? ` ${at + 1}` : ""}: ${result.rows.length} rows${result.cut ? ", more were left out" : ""}${result.warnings ? `, ${result.warnings} warnings` : ""}`)]
       : h("p", {}, `Done: ${result.affected} rows changed${result.info ? `. ${result.info}` : ""}${result.warnings ? `, ${result.warnings} warnings` : ""}`))));
   }
@@ -84,10 +83,10 @@ export function editorView(page) {
     remember(sql);
     const answer = await ask(sql);
     database.value = answer.database;
-    state.textContent = `${time(answer.seconds * 1e6)}${answer.transaction ? ", a transaction is open" : ""}`;
+    state.textContent = time(answer.seconds * 1e6);
     plans.replaceChildren();
     shown = null;
-    showResults(answer.results);
+    showResults(answer.results, answer.cut);
     if (/\b(create|alter|drop|use)\b/i.test(sql)) names = null;
   });
 
@@ -101,24 +100,35 @@ export function editorView(page) {
     }
   };
 
+  /** The plan of a statement, by requests of one statement each: what stands behind a semicolon must not run. */
+  async function planOf(sql, isRun, one) {
+    let trace = null;
+    let json = null;
+    await one("SET @sheaf_console_trace = @@optimizer_trace, optimizer_trace = 'enabled=on'");
+    try {
+      json = parsed(cell(await one(`EXPLAIN FORMAT=JSON ${sql}`)));
+      trace = parsed(cell(await one("SELECT TRACE FROM information_schema.OPTIMIZER_TRACE")));
+    } finally {
+      await one("SET optimizer_trace = @sheaf_console_trace");
+    }
+    const answer = await one(isRun ? `EXPLAIN ANALYZE FORMAT=JSON ${sql}` : `EXPLAIN FORMAT=TREE ${sql}`);
+    state.textContent = time(answer.seconds * 1e6);
+    show(makePlan({ sql, database: database.value, text: cell(answer), json, trace }));
+  }
+
   /** The plan of a statement, with what the optimizer compared; measured by a run of it, if it is to be. */
   const explain = (isRun) => work(isRun ? "runs and measures…" : "plans…", async () => {
     const sql = asked();
     if (!sql) return;
     remember(sql);
-    let trace = null;
-    let json = null;
-    await ask("SET @sheaf_console_trace = @@optimizer_trace, optimizer_trace = 'enabled=on'");
-    try {
-      json = parsed(cell(await ask(`EXPLAIN FORMAT=JSON ${sql}`)));
-      trace = parsed(cell(await ask("SELECT TRACE FROM information_schema.OPTIMIZER_TRACE")));
-    } finally {
-      await ask("SET optimizer_trace = @sheaf_console_trace");
-    }
-    const answer = await ask(isRun ? `EXPLAIN ANALYZE FORMAT=JSON ${sql}` : `EXPLAIN FORMAT=TREE ${sql}`);
-    state.textContent = time(answer.seconds * 1e6);
-    show(makePlan({ sql, database: database.value, text: cell(answer), json, trace }));
+    await planOf(sql, isRun, (text) => request(text, { desk: "editor", database: database.value, single: true }));
   });
+
+  /** The plan of what somebody else has sent, in the other session: its sql_mode is the server's. */
+  const explainSample = (sql) => work("plans…", () => inTurn(async () => {
+    await askNow("SET sql_mode = DEFAULT");
+    await planOf(sql, false, (text) => askNow(text, { database: database.value }));
+  }));
 
   /** The plan of what another session runs. */
   const explainConnection = (id) => work("asks…", async () => {
@@ -233,7 +243,7 @@ export function editorView(page) {
       text.value = task.sql;
       if (task.database) database.value = task.database;
       text.focus();
-      return task.explain ? explain(false) : undefined;
+      return task.explain ? explainSample(task.sql) : undefined;
     },
   };
 }

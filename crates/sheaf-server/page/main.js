@@ -1,8 +1,8 @@
 // The page: login, views, and what is common to them.
 
-import { button, h, replace, say } from "./elements.js";
+import { ask, button, h, replace, say } from "./elements.js";
 import { editorView } from "./editor.js";
-import { logIn, logOut, who } from "./server.js";
+import { editor, forget, logIn, logOut, who } from "./server.js";
 import { advisorView, definitionsView, locksView, memoryView, nowView, statementsView } from "./views.js";
 
 const VIEWS = [
@@ -89,6 +89,7 @@ function enter(as) {
 }
 
 function leave(text = "") {
+  forget();
   clearTimeout(timer);
   login = null;
   made = {};
@@ -123,6 +124,7 @@ get("login").addEventListener("submit", async (event) => {
 });
 
 get("logout").addEventListener("click", async () => {
+  if (editor.transaction && !await ask("A transaction is open. Log out, and roll it back?")) return;
   try {
     await logOut();
   } catch {
@@ -132,6 +134,9 @@ get("logout").addEventListener("click", async () => {
 });
 
 document.addEventListener("logged-out", () => login && leave("The login has ended."));
+document.addEventListener("transaction", () => { get("transaction").hidden = !editor.transaction; });
+window.addEventListener("beforeunload", (event) => editor.transaction && event.preventDefault());
+window.addEventListener("unhandledrejection", (event) => say(String(event.reason?.message ?? event.reason)));
 document.addEventListener("visibilitychange", () => !document.hidden && refresh(true));
 
 // The theme is all that this browser remembers.

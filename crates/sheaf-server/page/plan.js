@@ -127,10 +127,10 @@ function misestimate(one) {
 
 /** What of each table is in memory, from EXPLAIN FORMAT=JSON, by alias. */
 export function residents(json) {
-  const found = {};
+  const found = new Map();
   const walk = (value) => {
     if (value === null || typeof value !== "object") return;
-    if (value.table_name && value.resident) found[value.table_name] = value.resident;
+    if (value.table_name && value.resident) found.set(value.table_name, value.resident);
     Object.values(value).forEach(walk);
   };
   walk(json);
@@ -139,11 +139,13 @@ export function residents(json) {
 
 /** What the optimizer compared: for each table the ways to read it, and the orders of joins. */
 export function alternatives(trace) {
-  const found = { tables: {}, joins: [], orders: [], regrets: [] };
+  const found = { tables: new Map(), joins: [], orders: [], regrets: [] };
   const walk = (value) => {
     if (value === null || typeof value !== "object") return;
     const one = value.rows_estimation;
-    if (one?.table) (found.tables[one.table] ??= []).push(...(one.considered_access_paths ?? []));
+    if (one?.table) {
+      found.tables.set(one.table, [...found.tables.get(one.table) ?? [], ...one.considered_access_paths ?? []]);
+    }
     const join = value.considered_execution_plans;
     if (join?.plan_prefix) found.joins.push(join);
     if (value.chosen_join_order) found.orders.push(value.chosen_join_order);

@@ -66,7 +66,7 @@ function tree(plan, resident, select) {
   const items = [];
   const make = (one, level) => {
     const item = h("li", { role: "treeitem", "aria-level": level, "aria-selected": "false", "aria-expanded": one.inputs.length ? "true" : null, tabindex: "-1" },
-      box(plan, one, resident[one.table], choose),
+      box(plan, one, resident.get(one.table), choose),
       one.inputs.length ? h("ul", { role: "group" }, one.inputs.map((input) => make(input, level + 1))) : null);
     items[one.id] = item;
     return item;
@@ -136,7 +136,7 @@ function details(one, resident, compared, advise) {
     "rows in memory": resident?.rows === undefined ? null : `${Math.round(resident.rows * 100)} %`,
   }).filter(([, value]) => value !== null && value !== undefined);
   const hints = advice(one, resident);
-  const single = compared.tables[one.table];
+  const single = compared.tables.get(one.table);
   const joins = compared.joins.filter((join) => join.table === one.table);
   return [
     h("h2", {}, "The selected operator"),
@@ -158,7 +158,7 @@ export function planView(source, { advise, keep, isKept }) {
   const compared = alternatives(source.trace);
   const below = h("section", { "aria-live": "polite" });
   const adviseButton = () => button("Advise indexes", () => advise(source));
-  const show = (one) => below.replaceChildren(...details(one, resident[one.table], compared, adviseButton).flat(Infinity).filter(Boolean));
+  const show = (one) => below.replaceChildren(...details(one, resident.get(one.table), compared, adviseButton).flat(Infinity).filter(Boolean));
   const drawn = tree(plan, resident, show);
   const what = plan.isMeasured ? `measured: ${time(plan.root.lastUs)}` : `estimated: ${time(plan.root.cost ?? plan.total)}`;
   const marks = [

@@ -1,7 +1,7 @@
 // What the server does and has. Each view is made once, and reads again what it shows.
 
 import { amount, ask, bar, button, bytes, empty, h, replace, say, spark, sql, svg, table, time } from "./elements.js";
-import { quotedName, quotedText, request, rows } from "./server.js";
+import { hasEscapes, quotedName, quotedText, request, rows } from "./server.js";
 
 const PS = 1e6; // Picoseconds of a microsecond.
 const KEPT = 60;
@@ -18,7 +18,7 @@ async function kill(kind, id, refresh) {
 
 /** Status variables as numbers, by their names. */
 async function status(names, poll) {
-  const list = names.map(quotedText).join(", ");
+  const list = names.map((name) => quotedText(name)).join(", ");
   const found = await rows(`SHOW GLOBAL STATUS WHERE Variable_name IN (${list})`, { poll });
   return Object.fromEntries(found.map((row) => [row.variable_name, Number(row.value)]));
 }
@@ -152,7 +152,7 @@ export function locksView() {
     const found = await rows("SELECT waiting_pid, waiting_query, waiting_lock_mode, wait_age_secs, locked_table, locked_index, blocking_pid, blocking_query, "
       + "blocking_trx_age FROM sys.innodb_lock_waits", { poll });
     const transactions = await rows("SELECT trx_mysql_thread_id AS id, trx_state, trx_started, TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age, "
-      + "trx_rows_locked, trx_rows_modified, trx_query FROM information_schema.INNODB_TRX ORDER BY trx_started", { poll });
+      + "trx_rows_locked, trx_query FROM information_schema.INNODB_TRX ORDER BY trx_started", { poll });
     const others = await rows("SELECT ID, USER, STATE, TIME, INFO FROM information_schema.PROCESSLIST WHERE STATE LIKE '%ait%' AND COMMAND <> 'Sleep'", { poll });
     const waiters = new Set(found.map((row) => row.waiting_pid));
     const blockers = new Map();
@@ -173,8 +173,8 @@ export function locksView() {
       ], others) : null);
     replace(list, h("h2", {}, "Transactions"), table(`${transactions.length} are open`, [
       ["session", (row) => row.id, { number: true }], ["state", (row) => row.trx_state], ["seconds", (row) => row.age, { number: true }],
-      ["rows locked", (row) => row.trx_rows_locked, { number: true }],
-      ["rows changed", (row) => row.trx_rows_modified, { number: true }], ["statement", (row) => sql(row.trx_query)],
+      ["row locks", (row) => row.trx_rows_locked, { number: true }],
+      ["statement", (row) => sql(row.trx_query)],
       ["", (row) => end(row.id)],
     ], transactions, "No transaction is open."));
   }
@@ -293,11 +293,12 @@ export function advisorView(page) {
 
   async function advise() {
     const size = Number(limit.value.replaceAll("_", "")) || 0;
-    const about = text.value.trim() ? ` FOR ${quotedText(text.value.trim().replace(/;\s*$/, ""))}` : schema.value ? ` FOR SCHEMA ${quotedName(schema.value)}` : "";
+    const asked = text.value.trim().replace(/;\s*$/, "");
+    const about = (escapes) => (asked ? ` FOR ${quotedText(asked, escapes)}` : schema.value ? ` FOR SCHEMA ${quotedName(schema.value)}` : "");
     go.disabled = true;
     say("The advisor plans the statements again and again, 20 seconds at most.", false);
     try {
-      const advised = await rows(`ADVISE INDEXES${about}${size ? ` LIMIT ${size}` : ""}`, { desk: "editor", database: text.value.trim() ? schema.value : "" });
+      const advised = await rows(`ADVISE INDEXES${about(await hasEscapes())}${size ? ` LIMIT ${size}` : ""}`, { desk: "editor", single: true, database: asked ? schema.value : "" });
       const notes = await rows("SHOW WARNINGS", { desk: "editor" });
       say("");
       found.hidden = false;

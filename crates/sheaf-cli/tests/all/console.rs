@@ -97,8 +97,9 @@ impl Browser {
     }
 
     fn get(&self, path: &str) -> Answer {
-        let host = format!("Host: localhost:{}\r\n", self.address.port());
-        self.send(&format!("GET {path}"), &host, "")
+        let (port, token) = (self.address.port(), &self.token);
+        let headers = format!("Host: localhost:{port}\r\nX-CSRF-Token: {token}\r\n");
+        self.send(&format!("GET {path}"), &headers, "")
     }
 
     fn log_in(&self, user: &str, password: &str) -> Answer {
@@ -118,6 +119,12 @@ impl Browser {
 
     fn editor(&self, sql: &str) -> Answer {
         self.statement("editor", sql)
+    }
+
+    /// A request that is to have one statement, as those of *Explain*.
+    fn single(&self, sql: &str) -> Answer {
+        let body = format!("{{\"desk\": \"editor\", \"sql\": \"{sql}\", \"single\": true}}");
+        Answer::read(&mut self.post("/api/statement", &body))
     }
 
     fn is_logged_in(&self) -> bool {
@@ -177,6 +184,67 @@ fn statements_run_in_sessions_of_the_account() {
          SELECT r.i FROM r, (SELECT 1 UNION ALL SELECT 2) s",
     );
     assert!(long.body.contains("\"cut\":true"), "rows are left out");
+}
+
+#[test]
+fn what_stands_behind_a_semicolon_does_not_run() {
+    let (_server, console, mut root) = server();
+    let browser = Browser::of(&console, "root", "");
+    let update = "UPDATE shop.t SET name = 'changed' WHERE id = 1";
+    let several = format!("EXPLAIN FORMAT=TREE SELECT * FROM shop.t; {update}");
+    for answer in [
+        browser.single(&several),
+        browser.single(&several.replace("EXPLAIN", "EXPLAIN ANALYZE")),
+        browser.single(&format!("SELECT 1; {update}")),
+        browser.single(&format!("SELECT 1 /*! ; {update} */")),
+        browser.statement("watcher", &several),
+    ] {
+        assert_eq!(answer.member("code"), "1064", "{answer:?}");
+        assert!(answer.body.starts_with("{\"results\":[]"), "{answer:?}");
+    }
+    let name = "SELECT name FROM shop.t WHERE id = 1";
+    assert_eq!(query_text(&mut root, name), ["a\"b"]);
+    let answer = browser.single("EXPLAIN FORMAT=TREE SELECT * FROM shop.t;");
+    assert_eq!(answer.member("error"), "null");
+    // The next request may have several again.
+    assert_eq!(browser.editor("SELECT 1; SELECT 2").member("error"), "null");
+}
+
+#[test]
+fn a_literal_is_no_operator_of_a_plan() {
+    let (_server, console, _root) = server();
+    let browser = Browser::of(&console, "root", "");
+    let sql =
+        r"EXPLAIN FORMAT=TREE SELECT * FROM shop.t WHERE name LIKE '%x\n-> Table scan on forged'";
+    let answer = browser.editor(sql);
+    // Behind the x stands a backslash in the text, not a newline.
+    assert!(
+        answer.body.contains(r"x\\n-> Table scan on forged"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn settings_of_all_sessions_do_not_change_the_watcher() {
+    let (_server, console, mut root) = server();
+    run(
+        &mut root,
+        &[
+            "SET GLOBAL autocommit = 0",
+            "SET GLOBAL sql_select_limit = 1",
+        ],
+    );
+    let browser = Browser::of(&console, "root", "");
+    let answer = browser.statement("watcher", "SELECT id FROM shop.t ORDER BY id");
+    assert!(answer.body.contains("[[\"1\"],[\"2\"]]"), "{answer:?}");
+    assert_eq!(answer.member("transaction"), "false");
+    assert_eq!(browser.get("/api/login").member("transaction"), "false");
+    let answer = browser.editor("UPDATE shop.t SET name = 'x'");
+    assert_eq!(answer.member("transaction"), "true");
+    // The page knows it when it is loaded again.
+    assert_eq!(browser.get("/api/login").member("transaction"), "true");
+    browser.editor("ROLLBACK");
+    assert_eq!(browser.get("/api/login").member("transaction"), "false");
 }
 
 #[test]
@@ -247,6 +315,9 @@ fn only_the_page_is_answered() {
     liar.cookie.push('0');
     assert!(!liar.is_logged_in());
     assert!(browser.is_logged_in());
+    // The cookie does not lead to the token.
+    assert_eq!(browser.send("GET /api/login", &own, "").status, 403);
+    assert!(!browser.get("/api/login").body.contains(&browser.token));
     // Browsers keep it apart.
     let page = browser.get("/");
     assert_eq!(page.status, 200);
@@ -304,6 +375,10 @@ fn passwords_are_asked_for_and_not_often() {
     assert_eq!(browser.log_in("root", "").status, 200);
     let wrong = Answer::read(&mut browser.post("/api/login", "[]"));
     assert_eq!(wrong.status, 400);
+    let name = "ä".repeat(32);
+    assert_eq!(browser.log_in(&name, "").status, 401);
+    assert_eq!(browser.log_in(&format!("{name}x"), "").status, 400);
+    assert_eq!(browser.log_in("app", &"x".repeat(4096)).status, 413);
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Attempts to log in that have failed. After some of them, each next one has to wait longer.
 //!
-//! They are counted by user and address, so that guesses of one user's password keep no other user out. Few passwords
-//! are checked at the same time, because that is made to take long.
+//! They are counted by user and address, so that nobody who guesses the password of one user keeps the others out. Few
+//! passwords are checked at the same time, because that is made to take long.
+//!
+//! What is known is bounded, also for an address, so that others are not forgotten for it. Beyond the bounds the least
+//! is forgotten: the fewest failures, and the oldest of these. So many names keep nobody out, and a user whose password
+//! is guessed is still known. All loopback addresses are one, because a client on this machine may choose among them.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,9 +18,10 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Failures are forgotten after this.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// Users and addresses whose failures are known. Beyond that, a login that fails and is not among them is
-/// refused for as long as they are.
+/// Users and addresses whose failures are known.
 const MAX_KNOWN: usize = 1024;
+/// Users of one address whose failures are known.
+const MAX_KNOWN_OF_ADDRESS: usize = 256;
 /// Passwords that are checked at the same time.
 const MAX_CHECKS: usize = 4;
 
@@ -44,6 +49,25 @@ struct State {
     checks: usize,
 }
 
+impl State {
+    /// Forgets the least, if another user of an address would be too many.
+    fn make_room(&mut self, address: IpAddr) {
+        let is_of = |key: &&(IpAddr, String)| key.0 == address;
+        let is_address_full = self.failures.keys().filter(is_of).count() >= MAX_KNOWN_OF_ADDRESS;
+        if !is_address_full && self.failures.len() < MAX_KNOWN {
+            return;
+        }
+        let all = self.failures.iter();
+        let least = all
+            .filter(|((other, _), _)| !is_address_full || *other == address)
+            .min_by_key(|(_, failures)| (failures.count, failures.last))
+            .map(|(key, _)| key.clone());
+        if let Some(least) = least {
+            self.failures.remove(&least);
+        }
+    }
+}
+
 /// See the module's comment.
 #[derive(Default)]
 pub(super) struct Attempts(Mutex<State>);
@@ -60,6 +84,10 @@ impl Attempts {
         now: Instant,
         check: impl FnOnce() -> Result<T, E>,
     ) -> Result<Result<T, E>, Duration> {
+        let address = match address.is_loopback() {
+            true => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            false => address,
+        };
         let key = (address, user.to_string());
         {
             let mut state = self.lock();
@@ -70,9 +98,12 @@ impl Attempts {
             if let Some(wait) = known.and_then(|failures| failures.wait(now)) {
                 return Err(wait);
             }
-            let is_full = known.is_none() && state.failures.len() >= MAX_KNOWN;
-            if is_full || state.checks >= MAX_CHECKS {
+            let is_new = known.is_none();
+            if state.checks >= MAX_CHECKS {
                 return Err(FIRST_WAIT);
+            }
+            if is_new {
+                state.make_room(address);
             }
             // It counts as a failure until it is none, so that many at the same time are no way around.
             let failures = state.failures.entry(key.clone()).or_insert(Failures {
@@ -103,8 +134,6 @@ impl Drop for Checked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -134,16 +163,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_bounded() {
+    fn what_is_known_is_bounded_and_keeps_nobody_out() {
         let attempts = Attempts::default();
         let began = Instant::now();
-        let fail =
-            |user: usize, at| attempts.check((HERE, &user.to_string()), at, || Err::<(), ()>(()));
-        for user in 0..MAX_KNOWN {
-            assert_eq!(fail(user, began), Ok(Err(())));
+        let fail = |address: IpAddr, user: &str, at| {
+            attempts.check((address, user), at, || Err::<(), ()>(()))
+        };
+        for _ in 0..=FREE_ATTEMPTS {
+            let _ = fail(HERE, "guessed", began);
         }
-        assert_eq!(fail(MAX_KNOWN, began), Err(FIRST_WAIT));
-        assert_eq!(fail(MAX_KNOWN, began + FORGOTTEN_AFTER), Ok(Err(())));
+        assert_eq!(fail(HERE, "guessed", began), Err(FIRST_WAIT));
+        // The other address of this machine is the same one.
+        let there = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+        for user in 0..2 * MAX_KNOWN {
+            assert_eq!(fail(there, &user.to_string(), began), Ok(Err(())));
+        }
+        assert_eq!(attempts.lock().failures.len(), MAX_KNOWN_OF_ADDRESS);
+        assert_eq!(fail(HERE, "guessed", began), Err(FIRST_WAIT));
+        let pass = attempts.check((HERE, "new"), began, || Ok::<(), ()>(()));
+        assert_eq!(pass, Ok(Ok(())));
+        for host in 0..2 * MAX_KNOWN as u32 {
+            let address = IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + host));
+            assert_eq!(fail(address, "a", began), Ok(Err(())));
+        }
+        assert_eq!(attempts.lock().failures.len(), MAX_KNOWN);
+        assert_eq!(fail(HERE, "guessed", began), Err(FIRST_WAIT));
+        assert_eq!(fail(HERE, "b", began + FORGOTTEN_AFTER), Ok(Err(())));
         assert_eq!(attempts.lock().failures.len(), 1);
     }
 }

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -28,10 +29,12 @@ use socket2::SockRef;
 use super::result::{Results, error_text};
 use crate::authentication::Origin;
 
-/// A login that nobody uses ends after this. What the page asks by itself is no use.
+/// A login that nobody uses ends after this. What the page asks by itself is no use, a statement that runs is.
 const IDLE_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// A login ends after this.
 const AGE_LIMIT: Duration = Duration::from_secs(12 * 60 * 60);
+/// Views of the page are right under all global settings: its session holds no transactions, and reads all rows.
+const WATCHER_SETTINGS: &str = "SET autocommit = 1, sql_select_limit = 18446744073709551615";
 /// Logins at the same time.
 const MAX_LOGINS: usize = 32;
 const SECRET_BYTES: usize = 32;
@@ -54,6 +57,9 @@ struct Place {
     /// `None`: it has ended.
     session: Mutex<Option<Session>>,
     client: Arc<Mutex<Option<TcpStream>>>,
+    is_running: AtomicBool,
+    /// The last statement has left a transaction open.
+    has_transaction: AtomicBool,
 }
 
 impl Place {
@@ -68,7 +74,19 @@ impl Place {
             handle,
             session: Mutex::new(Some(session)),
             client,
+            is_running: AtomicBool::new(false),
+            has_transaction: AtomicBool::new(false),
         })
+    }
+}
+
+impl Place {
+    /// Runs a statement before the first one of a client.
+    fn set_up(&self, sql: &str) -> Result<(), SqlError> {
+        match &mut *lock(&self.session) {
+            Some(session) => session.execute(sql, &mut Results::default()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -91,6 +109,8 @@ pub(super) struct Asked<'a> {
     pub(super) sql: &'a str,
     /// To run it in; empty: where the session is.
     pub(super) database: &'a str,
+    /// Several statements are an error, and none of them runs.
+    pub(super) is_single: bool,
 }
 
 /// Why a request was not run.
@@ -125,6 +145,11 @@ impl Login {
         (self.editor.handle.id(), self.watcher.handle.id())
     }
 
+    /// Whether the editor's session has a transaction open, or had one when its running statement began.
+    pub(super) fn has_transaction(&self) -> bool {
+        self.editor.has_transaction.load(Ordering::Acquire)
+    }
+
     /// Whether another text is the token, in a time that does not depend on where they differ.
     pub(super) fn is_token(&self, other: &str) -> bool {
         let pairs = self.token.bytes().zip(other.bytes());
@@ -154,7 +179,8 @@ impl Login {
             || is_killed
             || engine.requires_secure_transport()
             || now.saturating_duration_since(self.began) > AGE_LIMIT
-            || now.saturating_duration_since(*lock(&self.used)) > IDLE_LIMIT
+            || !self.editor.is_running.load(Ordering::Acquire)
+                && now.saturating_duration_since(*lock(&self.used)) > IDLE_LIMIT
     }
 
     /// Runs statements. The answer is an object in JSON.
@@ -171,6 +197,8 @@ impl Login {
         // Without it, that the client hangs up is not noticed.
         *lock(&place.client) = client.try_clone().ok();
         let began = Instant::now();
+        place.is_running.store(true, Ordering::Release);
+        running.set_multi_statements(asked.desk == Desk::Editor && !asked.is_single);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut results = Results::default();
             let mut ran = match asked.database {
@@ -183,6 +211,11 @@ impl Login {
             (results, ran)
         }));
         *lock(&place.client) = None;
+        if asked.desk == Desk::Editor {
+            // The end of a long statement is a use, too.
+            self.note_use(Instant::now());
+        }
+        place.is_running.store(false, Ordering::Release);
         let seconds = began.elapsed().as_secs_f64();
         let Ok((results, ran)) = outcome else {
             // What the panic left in the session is not known.
@@ -201,6 +234,7 @@ impl Login {
         );
         sheaf_types::json::text::push_quoted(running.database().unwrap_or_default(), &mut answer);
         let is_open = running.status_flags() & sheaf_sql::status_flags::IN_TRANSACTION != 0;
+        place.has_transaction.store(is_open, Ordering::Release);
         answer.push_str(&format!(",\"transaction\":{is_open}}}"));
         running.count_traffic(asked.sql.len() as u64, answer.len() as u64);
         running.rest();
@@ -250,7 +284,8 @@ impl Logins {
             user: user.to_string(),
             host: origin.host.clone(),
             account: Some(account.name.clone()),
-            multi_statements: true,
+            // Each request says whether it may have several.
+            multi_statements: false,
             local_infile: false,
             ..SessionInfo::default()
         };
@@ -258,6 +293,8 @@ impl Logins {
         if lock(&self.by_cookie).len() >= MAX_LOGINS {
             return Err(SqlError::too_many_connections());
         }
+        let watcher = Place::new(&self.engine, info())?;
+        watcher.set_up(WATCHER_SETTINGS)?;
         let login = Arc::new(Login {
             token: secret()?,
             user: user.to_string(),
@@ -266,7 +303,7 @@ impl Logins {
             began: now,
             used: Mutex::new(now),
             editor: Place::new(&self.engine, info())?,
-            watcher: Place::new(&self.engine, info())?,
+            watcher,
         });
         let cookie = secret()?;
         let mut all = lock(&self.by_cookie);
@@ -333,4 +370,35 @@ fn secret() -> Result<String, SqlError> {
         SqlError::unknown(format!("the system gives no random numbers: {error}"))
     })?;
     Ok(digits_of(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use sheaf_sql::EngineOptions;
+
+    use super::*;
+    use crate::authentication::authenticate_by_password;
+
+    #[test]
+    fn a_statement_that_runs_is_a_use() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let engine = Engine::open(directory.path(), EngineOptions::default());
+        let engine = engine.expect("an empty database");
+        let origin = Origin::network(IpAddr::from([127, 0, 0, 1]));
+        let account = authenticate_by_password(&engine, ("root", ""), &origin);
+        let account = account.expect("an account");
+        let (logins, now) = (Logins::new(&engine), Instant::now());
+        let begun = logins.begin((&account, "root"), &origin, now);
+        let (cookie, login) = begun.expect("a login");
+        let later = now + IDLE_LIMIT + Duration::from_secs(1);
+        login.editor.is_running.store(true, Ordering::Release);
+        logins.end_those_that_are_over(later);
+        assert!(logins.find(&cookie, later).is_some());
+        assert!(logins.find(&cookie, now + 2 * AGE_LIMIT).is_none());
+        let begun = logins.begin((&account, "root"), &origin, now);
+        let (cookie, _) = begun.expect("a login");
+        assert!(logins.find(&cookie, later).is_none());
+    }
 }

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   GET  /                the page           POST /api/login      {"user", "password"} -> cookie, token
-//!   GET  /metrics ...     as for monitoring  GET  /api/login      who is logged in, and the token
+//!   GET  /metrics ...     as for monitoring  GET  /api/login      who is logged in
 //!                                            POST /api/logout
-//!                                            POST /api/statement  {"sql", "desk", "database", "poll"} -> results
+//!                                            POST /api/statement  {"sql", "desk", "database", "poll", "single"}
+//!                                                                 -> results
 //! ```
 //!
 //! All that the page shows comes from SQL statements, in sessions of the account that has logged in. So privileges hold
@@ -43,18 +44,25 @@ use crate::metrics;
 
 const LIMITS: Limits = Limits {
     name: "console",
-    clients: 32,
-    body_bytes: 1 << 20,
+    clients: 40,
+    long_clients: 32,
+    body_bytes: |path| match path {
+        STATEMENT_PATH => 1 << 20,
+        // They are read from clients that are not logged in.
+        _ => 4 << 10,
+    },
     request_time: Duration::from_secs(5),
     answer_time: Duration::from_secs(10),
     // As that of other connections: deep expressions touch a lot.
     stack_bytes: 8 << 20,
-    holds_places: true,
 };
 /// How often connections that have ended, and logins that are over, are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Time for statements to end when the server does.
 const END_TIME: Duration = Duration::from_secs(5);
+const STATEMENT_PATH: &str = "/api/statement";
+/// No account has a longer name, as in MySQL.
+const MAX_USER_CHARACTERS: usize = 32;
 const JSON: &str = "application/json";
 const TOKEN_HEADER: &str = "x-csrf-token";
 
@@ -155,6 +163,10 @@ impl Handler for Console {
         let answer = origin_check::check(request).map(|()| self.route(request, client));
         page::guarded(answer.unwrap_or_else(|refusal| refusal))
     }
+
+    fn may_take_long(&self, request: &Request) -> bool {
+        request.path.starts_with("/api/")
+    }
 }
 
 impl Console {
@@ -166,7 +178,7 @@ impl Console {
             (Method::Get, "/api/login") => self.who(request),
             (Method::Post, "/api/login") => self.log_in(request, client),
             (Method::Post, "/api/logout") => self.log_out(request),
-            (Method::Post, "/api/statement") => self.statement(request, client),
+            (Method::Post, STATEMENT_PATH) => self.statement(request, client),
             (Method::Get | Method::Head, path) => {
                 return page::file(path)
                     .unwrap_or_else(|| Answer::plain("404 Not Found", "there is no such page\n"));
@@ -184,29 +196,33 @@ impl Console {
             .map(|(_, value)| value)
     }
 
-    /// The login of a request. What changes something has to bring the token.
+    /// The login of a request, which has to bring the token.
     fn login(&self, request: &Request) -> Result<Arc<Login>, Answer> {
         let cookie = self.cookie(request);
         let login = cookie.and_then(|cookie| self.logins.find(cookie, Instant::now()));
         let login = login.ok_or_else(not_logged_in)?;
         let token = request.header(TOKEN_HEADER).unwrap_or_default();
-        match request.method == Method::Post && !login.is_token(token) {
-            true => Err(Answer::plain(
+        match login.is_token(token) {
+            true => Ok(login),
+            false => Err(Answer::plain(
                 "403 Forbidden",
                 "the request has not the token of its login\n",
             )),
-            false => Ok(login),
         }
     }
 
     fn who(&self, request: &Request) -> Result<Answer, Answer> {
         let login = self.login(request)?;
-        Ok(welcome(&login))
+        Ok(welcome(&login, None))
     }
 
     fn log_in(&self, request: &Request, client: &TcpStream) -> Result<Answer, Answer> {
         let message = Message::read(&request.body)?;
         let (user, password) = (message.text("user"), message.text("password"));
+        // Before it is counted or logged: names that have failed are kept for a while.
+        if user.chars().count() > MAX_USER_CHARACTERS {
+            return Err(Answer::bad_request("no account has so long a name\n"));
+        }
         let address = client
             .peer_addr()
             .map(|address| address.ip().to_canonical());
@@ -241,7 +257,7 @@ impl Console {
             "{}={cookie}; Path=/; HttpOnly; SameSite=Strict",
             self.cookie_name
         );
-        Ok(welcome(&login).with("Set-Cookie", cookie))
+        Ok(welcome(&login, Some(&login.token)).with("Set-Cookie", cookie))
     }
 
     fn account_logs_in(
@@ -290,6 +306,7 @@ impl Console {
             desk,
             sql: &message.text("sql"),
             database: &message.text("database"),
+            is_single: message.is("single"),
         };
         match login.run(&asked, client) {
             Ok(answer) => Ok(json("200 OK", answer)),
@@ -333,15 +350,20 @@ fn not_logged_in() -> Answer {
     )
 }
 
-/// What the page is told of its login.
-fn welcome(login: &Login) -> Answer {
+/// What the page is told of its login. The token is told once: the cookie alone does not lead to it.
+fn welcome(login: &Login, token: Option<&str>) -> Answer {
     let (editor, watcher) = login.ids();
     let mut text = String::from("{\"user\":");
     push_quoted(&login.user, &mut text);
     text.push_str(",\"account\":");
     push_quoted(&login.account().to_string(), &mut text);
-    text.push_str(",\"token\":");
-    push_quoted(&login.token, &mut text);
-    text.push_str(&format!(",\"editor\":{editor},\"watcher\":{watcher}}}"));
+    if let Some(token) = token {
+        text.push_str(",\"token\":");
+        push_quoted(token, &mut text);
+    }
+    let is_open = login.has_transaction();
+    text.push_str(&format!(
+        ",\"editor\":{editor},\"watcher\":{watcher},\"transaction\":{is_open}}}"
+    ));
     json("200 OK", text)
 }

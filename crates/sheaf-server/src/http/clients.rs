@@ -12,6 +12,8 @@ const ROOM_WAIT: Duration = Duration::from_millis(200);
 pub(super) struct Clients {
     /// Clients at the same time. One that comes when there are so many takes the place of the oldest that may lose it.
     limit: usize,
+    /// Of them those that hold their places.
+    max_held: usize,
     state: Mutex<State>,
     thread_ended: Condvar,
 }
@@ -32,9 +34,10 @@ struct Taken {
 }
 
 impl Clients {
-    pub(super) fn new(limit: usize) -> Clients {
+    pub(super) fn new(limit: usize, max_held: usize) -> Clients {
         Clients {
             limit,
+            max_held,
             state: Mutex::default(),
             thread_ended: Condvar::new(),
         }
@@ -110,16 +113,21 @@ impl Place {
 }
 
 impl Place {
-    /// Keeps the place while `work` runs.
-    pub(super) fn hold<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.set_held(true);
+    /// Keeps the place while `work` runs. `None`: it did not run, because too many hold theirs.
+    pub(super) fn hold<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        {
+            let mut state = self.clients.lock();
+            if state.places.iter().filter(|place| place.is_held).count() >= self.clients.max_held {
+                return None;
+            }
+            self.set_held(&mut state, true);
+        }
         let outcome = work();
-        self.set_held(false);
-        outcome
+        self.set_held(&mut self.clients.lock(), false);
+        Some(outcome)
     }
 
-    fn set_held(&self, is_held: bool) {
-        let mut state = self.clients.lock();
+    fn set_held(&self, state: &mut State, is_held: bool) {
         let own = |place: &&mut Taken| place.number == self.number;
         if let Some(place) = state.places.iter_mut().find(own) {
             place.is_held = is_held;
@@ -156,7 +164,7 @@ mod tests {
     #[test]
     fn the_oldest_makes_room_and_threads_are_bounded() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let clients = Arc::new(Clients::new(LIMIT));
+        let clients = Arc::new(Clients::new(LIMIT, LIMIT));
         let mut kept: Vec<_> = (0..=LIMIT)
             .map(|_| {
                 let (client, server) = connect(&listener);
@@ -184,11 +192,30 @@ mod tests {
     #[test]
     fn those_that_are_answered_keep_their_places() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let clients = Arc::new(Clients::new(1));
+        let clients = Arc::new(Clients::new(1, 1));
         let (_client, server) = connect(&listener);
         let place = Place::take(&clients, &server).expect("a place");
         let (_other, other) = connect(&listener);
-        place.hold(|| assert!(Place::take(&clients, &other).is_none()));
+        let held = place.hold(|| assert!(Place::take(&clients, &other).is_none()));
+        assert_eq!(held, Some(()));
         assert!(Place::take(&clients, &other).is_some());
+    }
+
+    #[test]
+    fn some_places_are_for_short_requests() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let clients = Arc::new(Clients::new(2, 1));
+        let (_client, server) = connect(&listener);
+        let place = Place::take(&clients, &server).expect("a place");
+        let (_second, second) = connect(&listener);
+        let other = Place::take(&clients, &second).expect("a place");
+        let held = place.hold(|| {
+            assert_eq!(other.hold(|| ()), None);
+            let (_third, third) = connect(&listener);
+            assert!(Place::take(&clients, &third).is_some());
+        });
+        assert_eq!(held, Some(()));
+        drop(other);
+        assert_eq!(place.hold(|| ()), Some(()));
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! Everything is bounded: clients, bytes of a request, and the time that one takes. A client that comes when all places
 //! are taken gets the place of the one that has been there for longest. So clients that connect and say nothing do not
-//! keep out one that asks: it sends its request at once. Where a handler may take long, a client whose request is
-//! complete keeps its place until it has its answer.
+//! keep out one that asks: it sends its request at once. A client whose request may take long keeps its place until it
+//! has its answer. These do not have all places, so the others are answered meanwhile.
 //!
 //! Reference: RFC 9112.
 
@@ -40,6 +40,11 @@ const READ_BYTES: usize = 4 << 10;
 pub(crate) trait Handler: Send + Sync + 'static {
     /// `client` is for what it wants to know of the connection; the answer is written by the server.
     fn answer(&self, request: &Request, client: &TcpStream) -> Answer;
+
+    /// Whether the client keeps its place while its request is answered.
+    fn may_take_long(&self, _request: &Request) -> bool {
+        false
+    }
 }
 
 /// How much a server takes.
@@ -49,16 +54,16 @@ pub(crate) struct Limits {
     pub(crate) name: &'static str,
     /// Clients at the same time.
     pub(crate) clients: usize,
-    /// 0: it takes no POST.
-    pub(crate) body_bytes: usize,
+    /// Of them those whose requests may take long.
+    pub(crate) long_clients: usize,
+    /// By the path. 0: it takes no POST.
+    pub(crate) body_bytes: fn(&str) -> usize,
     /// The time that a client has for its request.
     pub(crate) request_time: Duration,
     /// The time that it has for reading the answer.
     pub(crate) answer_time: Duration,
     /// Address space of a client's thread.
     pub(crate) stack_bytes: usize,
-    /// A client keeps its place while its request is answered.
-    pub(crate) holds_places: bool,
 }
 
 /// A server. It ends when it is dropped, without waiting for its clients.
@@ -87,7 +92,7 @@ impl HttpServer {
     ) -> io::Result<HttpServer> {
         let address = listener.local_addr()?;
         let stopping = Arc::new(AtomicBool::new(false));
-        let clients = Arc::new(Clients::new(limits.clients));
+        let clients = Arc::new(Clients::new(limits.clients, limits.long_clients));
         let (is_over, known) = (Arc::clone(&stopping), Arc::clone(&clients));
         let acceptor = thread::Builder::new()
             .name(limits.name.into())
@@ -187,8 +192,10 @@ fn serve(
         None => return Ok(()),
         Some(Err(answer)) => answer,
         Some(Ok(request)) => {
-            let mut answer = match limits.holds_places {
-                true => place.hold(|| handler.answer(&request, client)),
+            let mut answer = match handler.may_take_long(&request) {
+                true => place
+                    .hold(|| handler.answer(&request, client))
+                    .unwrap_or_else(Answer::busy),
                 false => handler.answer(&request, client),
             };
             answer.has_body = request.method != Method::Head;

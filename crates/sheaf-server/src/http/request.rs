@@ -81,14 +81,14 @@ pub(super) enum Progress {
 
 /// A request on its way in.
 pub(super) struct Incoming {
-    max_body_bytes: usize,
+    max_body_bytes: fn(&str) -> usize,
     bytes: Vec<u8>,
     /// The request without its body, where that begins, and where it ends.
     head: Option<(Request, usize, usize)>,
 }
 
 impl Incoming {
-    pub(super) fn new(max_body_bytes: usize) -> Incoming {
+    pub(super) fn new(max_body_bytes: fn(&str) -> usize) -> Incoming {
         Incoming {
             max_body_bytes,
             bytes: Vec::new(),
@@ -134,14 +134,15 @@ impl Incoming {
             Err(httparse::Error::TooManyHeaders) => return Err(Answer::long_head()),
             Err(_) => return Err(Answer::bad_request("this is no HTTP/1.1\n")),
         };
+        let path = parsed.path.unwrap_or_default();
+        let path = path.split('?').next().unwrap_or_default().to_string();
+        let max_body_bytes = (self.max_body_bytes)(&path);
         let method = match parsed.method {
             Some("GET") => Method::Get,
             Some("HEAD") => Method::Head,
-            Some("POST") if self.max_body_bytes > 0 => Method::Post,
+            Some("POST") if max_body_bytes > 0 => Method::Post,
             _ => return Err(Answer::not_allowed()),
         };
-        let path = parsed.path.unwrap_or_default();
-        let path = path.split('?').next().unwrap_or_default().to_string();
         let headers = parsed.headers.iter().map(|header| {
             let value = String::from_utf8_lossy(header.value).trim().to_string();
             (header.name.to_ascii_lowercase(), value)
@@ -152,7 +153,7 @@ impl Incoming {
             headers: headers.collect(),
             body: Vec::new(),
         };
-        let end = start + request.body_bytes(self.max_body_bytes)?;
+        let end = start + request.body_bytes(max_body_bytes)?;
         self.head = Some((request, start, end));
         Ok(true)
     }
@@ -165,7 +166,7 @@ mod tests {
     const MAX_BODY_BYTES: usize = 16;
 
     fn read(bytes: &[u8]) -> Progress {
-        Incoming::new(MAX_BODY_BYTES).push(bytes)
+        Incoming::new(|_| MAX_BODY_BYTES).push(bytes)
     }
 
     #[test]
@@ -174,7 +175,7 @@ mod tests {
         for end in 0..whole.len() {
             assert_eq!(read(&whole[..end]), Progress::Incomplete, "{end}");
         }
-        let mut incoming = Incoming::new(MAX_BODY_BYTES);
+        let mut incoming = Incoming::new(|_| MAX_BODY_BYTES);
         let (last, others) = whole.split_last().expect("some bytes");
         for byte in others {
             assert_eq!(incoming.push(&[*byte]), Progress::Incomplete);
@@ -227,7 +228,14 @@ mod tests {
             };
             assert!(answer.status.starts_with(status), "{bytes}: {answer:?}");
         }
-        let without_bodies = Incoming::new(0).push(b"POST / HTTP/1.1\r\n\r\n");
+        let without_bodies = Incoming::new(|_| 0).push(b"POST / HTTP/1.1\r\n\r\n");
         assert_eq!(without_bodies, Progress::Wrong(Answer::not_allowed()));
+        let by_path = |path: &str| {
+            let limit = |path: &str| if path == "/long" { 3 } else { 2 };
+            let head = format!("POST {path} HTTP/1.1\r\nContent-Length: 3\r\n\r\n");
+            Incoming::new(limit).push(head.as_bytes())
+        };
+        assert_eq!(by_path("/long?a"), Progress::Incomplete);
+        assert_eq!(by_path("/short"), Progress::Wrong(Answer::long_body()));
     }
 }

@@ -22,11 +22,11 @@ use crate::http::{Handler, HttpServer, Limits};
 const LIMITS: Limits = Limits {
     name: "metrics",
     clients: 16,
-    body_bytes: 0,
+    long_clients: 0,
+    body_bytes: |_| 0,
     request_time: Duration::from_secs(2),
     answer_time: Duration::from_secs(5),
     stack_bytes: 2 << 20,
-    holds_places: false,
 };
 
 /// A server of metrics. It ends when it is dropped.
