@@ -113,18 +113,16 @@ export function say(text, isError = true) {
 /** Puts new content in the place of old, and leaves the focus where it was if something of the same name is there. */
 export function replace(parent, ...children) {
   const focused = parent.contains(document.activeElement) ? document.activeElement : null;
-  const focusables = () => [...parent.querySelectorAll("[tabindex], a[href], button, input, select, textarea, summary")];
-  const place = focusables().indexOf(focused);
+  const alike = () => [...parent.querySelectorAll(focused.localName)].filter((one) => one.className === focused.className);
+  const place = focused ? alike().indexOf(focused) : -1;
   const scrolled = [...parent.querySelectorAll(".scroll")].map((one) => [one.scrollTop, one.scrollLeft]);
   parent.replaceChildren(...children.flat(Infinity).filter(Boolean));
   [...parent.querySelectorAll(".scroll")].forEach((one, at) => {
     if (scrolled[at]) [one.scrollTop, one.scrollLeft] = scrolled[at];
   });
   if (!focused) return;
-  // What has no name of its own is found by its place.
+  // What has no name of its own is found by its place among its like.
   const key = focused.dataset.key;
-  const after = parent.contains(focused) ? focused
-    : key ? parent.querySelector(`[data-key="${CSS.escape(key)}"]`)
-      : focusables()[place]?.tagName === focused.tagName ? focusables()[place] : null;
+  const after = parent.contains(focused) ? focused : key ? parent.querySelector(`[data-key="${CSS.escape(key)}"]`) : alike()[place];
   after?.focus({ preventScroll: true });
 }

@@ -26,10 +26,12 @@ async function status(names, poll) {
 /** Sessions, their statements, and some numbers of the last minutes. */
 export function nowView(page) {
   const cards = h("div", { class: "cards" });
-  const list = h("section");
+  const list = h("div");
   const history = {};
   let before = null;
   const all = h("input", { type: "checkbox", onchange: () => refresh(false) });
+  // What keeps its state is not drawn again, and so keeps the focus.
+  const head = h("div", { class: "buttons" }, h("h2", {}, "Statements now"), h("label", {}, all, " and sessions that wait for their clients"));
   const rates = ["Questions", "Innodb_rows_read", "Innodb_buffer_pool_reads", "Statement_errors", "Slow_queries"];
   const gauges = ["Threads_running", "Threads_connected", "Process_memory_bytes", "Innodb_row_lock_current_waits"];
 
@@ -61,8 +63,7 @@ export function nowView(page) {
     const found = await rows("SELECT ID, USER, HOST, DB, COMMAND, TIME, STATE, INFO FROM information_schema.PROCESSLIST ORDER BY COMMAND = 'Sleep', TIME DESC", { poll });
     const own = [String(page.login.editor), String(page.login.watcher)];
     const shown = found.filter((row) => row.id !== own[1] && (all.checked || row.command !== "Sleep"));
-    replace(list, h("div", { class: "buttons" }, h("h2", {}, "Statements now"), h("label", {}, all, " and sessions that wait for their clients")),
-      table(`${shown.length} of ${found.length} sessions`, [
+    replace(list, table(`${shown.length} of ${found.length} sessions`, [
         ["id", (row) => row.id, { number: true }],
         ["account", (row) => `${row.user}@${row.host}`],
         ["database", (row) => row.db],
@@ -75,7 +76,7 @@ export function nowView(page) {
           row.id === own[0] ? "this page" : button("Kill", () => kill("CONNECTION", row.id, refresh), { class: "small danger", "data-key": `kill${row.id}`, "aria-label": `Kill session ${row.id}` }))],
       ], shown, "No statement runs, or none that this account may see."));
   }
-  return { elements: [h("section", {}, h("h2", {}, "The server"), cards), list], refresh };
+  return { elements: [h("section", {}, h("h2", {}, "The server"), cards), h("section", {}, head, list)], refresh };
 }
 
 /** What EXPLAIN and the advisor take. */
@@ -83,7 +84,7 @@ const PLANNED = /^\s*\(*\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH)\b/i;
 
 /** Statements without their literals, by the time that they take. */
 export function statementsView(page) {
-  const list = h("section");
+  const list = h("div");
   let base = null;
   let last = [];
   /** What each took between the last readings. */
@@ -92,6 +93,11 @@ export function statementsView(page) {
   const order = h("select", { onchange: () => draw() },
     [["sum_timer_wait", "time"], ["count_star", "executions"], ["avg", "time of one"], ["sum_rows_examined", "rows examined"], ["sum_errors", "errors"]]
       .map(([value, title]) => h("option", { value }, title)));
+  const count = button("Count from now on", () => {
+    base = base ? null : new Map(last.map((row) => [key(row), row]));
+    draw();
+  });
+  const head = h("div", { class: "buttons" }, h("h2", {}, "Statements by digest"), h("label", {}, "by ", order), count);
 
   function draw() {
     const shown = last.map((row) => {
@@ -105,13 +111,8 @@ export function statementsView(page) {
     }).filter((row) => row.count_star > 0);
     const total = shown.reduce((sum, row) => sum + row.sum_timer_wait, 0) || 1;
     shown.sort((a, b) => b[order.value] - a[order.value]);
-    replace(list, h("div", { class: "buttons" }, h("h2", {}, "Statements by digest"),
-      h("label", {}, "by ", order),
-      button(base ? "Since the start of the server" : "Count from now on", () => {
-        base = base ? null : new Map(last.map((row) => [key(row), row]));
-        draw();
-      }, { "data-key": "base" })),
-    table(base ? "Since the button was pressed" : "Since the server started", [
+    count.textContent = base ? "Since the start of the server" : "Count from now on";
+    replace(list, table(base ? "Since the button was pressed" : "Since the server started", [
       ["share", (row) => bar(row.sum_timer_wait / total)],
       ["lately", (row) => spark(history.get(key(row)) ?? [], `time of the last readings, ${time((history.get(key(row)) ?? [0]).at(-1) / PS)} in the last one`)],
       ["time", (row) => time(row.sum_timer_wait / PS), { number: true }],
@@ -140,7 +141,7 @@ export function statementsView(page) {
     }
     draw();
   }
-  return { elements: [list], refresh };
+  return { elements: [h("section", {}, head, list)], refresh };
 }
 
 /** Who waits for whom, and what transactions hold. */

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use sheaf_server::ConsoleServer;
 
 use crate::clients::installed;
-use crate::harness::{TestServer, code, run, wait_until};
+use crate::harness::{TestServer, code, query_text, run, wait_until};
 
 /// A browser that hangs does not keep the tests for ever.
 const BROWSER_SECONDS: &str = "180";
@@ -292,6 +292,31 @@ fn the_page_works_in_a_browser() {
     browser.click("Keep for comparison");
     browser.click("Explain");
     browser.wait_for("document.querySelectorAll('.one-plan').length === 2");
+
+    // Names of tables are no names of the script.
+    browser.value(
+        "document.querySelector('textarea').value = 'SELECT * FROM shop.digit AS constructor'",
+    );
+    browser.click("Explain");
+    browser.wait_for("/constructor/.test(document.querySelector('.plans').textContent)");
+    // What stands behind the statement does not run.
+    browser.value(
+        "document.querySelector('textarea').value = 'SELECT 1; UPDATE shop.customer SET nation = 99'",
+    );
+    browser.click("Explain");
+    browser.wait_for("document.getElementById('message').textContent.includes('1064')");
+    let changed = "SELECT COUNT(*) FROM customer WHERE nation = 99";
+    assert_eq!(query_text(&mut root, changed), ["0"]);
+    // An open transaction is shown.
+    for (statement, is_hidden) in [("BEGIN", "false"), ("ROLLBACK", "true")] {
+        browser.value(&format!(
+            "document.querySelector('textarea').value = '{statement}'"
+        ));
+        browser.click("Run");
+        browser.wait_for(&format!(
+            "document.getElementById('transaction').hidden === {is_hidden}"
+        ));
+    }
 
     // A screen reader has a name for everything that can be used.
     let nameless = "[...document.querySelectorAll('button, input:not([hidden]), select, textarea')].filter((one) => \
