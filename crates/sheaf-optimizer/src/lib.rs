@@ -9,6 +9,7 @@
 //!                                                     |- cost/      what reading and computing costs
 //!                                                     |- adaptive/  what if an estimate was wrong
 //!                                                     |- hints.rs   what the statement says about all of this
+//!                                                     |- row_width.rs  how wide its rows are in a batch
 //!                                                     |- advisor/   which index a statement could use
 //!                                                     |- trace/     what was considered, and why it lost
 //!                                                     '- explain/   MySQL's table, JSON and tree
@@ -27,6 +28,7 @@ mod join;
 pub mod json;
 mod logical;
 mod physical;
+mod row_width;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -51,7 +53,6 @@ pub use access::bound_scan::Places;
 pub use access::ranges::disjoint;
 pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
-pub use estimate::row_width::{longest_row_bytes, rows_of_batch};
 pub use explain::explanation::Explanation;
 pub use explain::reads::Reads;
 pub use explain::tree::PlanNode;
@@ -59,6 +60,7 @@ pub use explain::{ExplainRow, ExtraNote, NodeId, access_words};
 pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
 pub use physical::planner::plan_physical;
+pub use row_width::{longest_row_bytes, rows_of_batch};
 pub use settings::{NOT_IN_DIRECT_PLANS, OptimizerSwitch, PlannerSettings};
 pub use trace::{OpenStep, RecordedTrace, Trace};
 

@@ -214,8 +214,20 @@ const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-optimizer",
         &[
-            "cost", "settings", "hints", "logical", "estimate", "json", "trace", "explain",
-            "access", "adaptive", "physical", "join", "advisor",
+            "cost",
+            "settings",
+            "hints",
+            "row_width",
+            "logical",
+            "estimate",
+            "json",
+            "trace",
+            "explain",
+            "access",
+            "adaptive",
+            "physical",
+            "join",
+            "advisor",
         ],
     ),
     (

@@ -8,7 +8,6 @@
 //! | [`joint_selectivity`] | what several conditions accept together |
 //! | [`statistics`] | what the trees know: entries, distinct keys, pages in memory |
 //! | [`group_rows`] | how many groups a grouping makes |
-//! | [`row_width`] | how wide rows are in a batch |
 //! | [`risk`] | what a plan may cost if an estimate is wrong |
 
 pub(crate) mod column_set;
@@ -16,6 +15,5 @@ pub(crate) mod condition;
 pub(crate) mod group_rows;
 pub(crate) mod joint_selectivity;
 pub(crate) mod risk;
-pub(crate) mod row_width;
 pub(crate) mod selectivity;
 pub(crate) mod statistics;

@@ -26,7 +26,7 @@ use sheaf_exec::long_literal::{has_long_literal, literal_of};
 use sheaf_exec::operator::bounded_projection::{KEPT_TEXT, MOST_COPIES, is_counted, is_string};
 use sheaf_exec::typing::field_of;
 
-use crate::estimate::row_width::copies_with_room;
+use crate::row_width::copies_with_room;
 use crate::settings::PlannerSettings;
 
 /// Puts projections below aggregates that need one.

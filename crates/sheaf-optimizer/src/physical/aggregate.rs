@@ -38,7 +38,6 @@ use crate::adaptive::bounded_regret::Doubted;
 use crate::cost::grouping::grouping_us;
 use crate::estimate::group_rows::group_rows;
 use crate::estimate::risk::Expectation;
-use crate::estimate::row_width::{copies_with_room, longest_row_bytes, row_bytes};
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
@@ -49,6 +48,7 @@ use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{
     by_texts, in_order_of_groups, in_order_of_texts, keep_values, texts_kept,
 };
+use crate::row_width::{copies_with_room, longest_row_bytes, row_bytes};
 
 pub(crate) fn plan_aggregate(
     planner: &mut Planner<'_>,

@@ -24,10 +24,10 @@ use sheaf_exec::operator::window::bound_windows;
 
 use crate::PlannerContext;
 use crate::adaptive::shared_subplans;
-use crate::estimate::row_width::row_bytes;
 use crate::explain::outline::PlanOutline;
 use crate::physical::rules::{Found, one_stream, result_limits};
 use crate::physical::{late_columns, plan_check, rules};
+use crate::row_width::row_bytes;
 
 /// What is done to a plan whose operators have what they require. Each step is about few kinds of operators, and walks
 /// over the plan only if it has them.

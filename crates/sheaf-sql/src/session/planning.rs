@@ -352,7 +352,8 @@ mod tests {
             .expect("a session");
         // A window has no direct plan.
         let list = list("a + 1", 800);
-        let large = format!("SELECT {list}, RANK() OVER (ORDER BY a) FROM test.t");
+        let large =
+            format!("SELECT {list}, RANK() OVER (ORDER BY a) FROM test.t USE INDEX (PRIMARY)");
         let waiting = format!("{large} {clause}");
         run(&mut other, "BEGIN").expect("a transaction");
         let is_answered = AtomicBool::new(false);

@@ -81,8 +81,8 @@ fn any_item(select: &ast::Select, holds: impl Fn(&OfMany) -> bool) -> bool {
     })
 }
 
-/// Whether the list of a SELECT computes with what rows, groups and windows give. It may fail for rows that LIMIT leaves
-/// out, and is not to.
+/// Whether the list of a SELECT computes with what rows, groups and windows give. It may fail for rows that LIMIT
+/// leaves out, and is not to.
 pub(super) fn computes_list(select: &ast::Select) -> bool {
     fn computes(expr: &ast::Expr) -> bool {
         match expr {
