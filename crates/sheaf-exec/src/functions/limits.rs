@@ -24,7 +24,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion_common::{DataFusionError, Result};
 use memchr::memmem;
-use sheaf_access::{AccessError, CancelFlag};
+use sheaf_access::{AccessError, CancelFlag, cancel};
 use sheaf_types::Collation;
 
 use super::EvaluationError;
@@ -399,6 +399,15 @@ impl<'l> Turns<'l> {
             0 => self.is_over_now(),
             _ => self.is_over.get(),
         }
+    }
+
+    /// As [`is_over_now`](Self::is_over_now), for calls of constants, too: these have no flag of their own where they
+    /// are folded, but the thread knows the one of the statement that it plans.
+    pub(super) fn is_over_in_any_plan(&self) -> bool {
+        if cancel::is_statement_cancelled() {
+            self.is_over.set(true);
+        }
+        self.is_over_now()
     }
 
     /// For turns that take microseconds.

@@ -235,7 +235,7 @@ fn regexp_replace(call: &Call<'_>) -> Result<ArrayRef> {
             false => Some(nth_match(&pattern, text, (start, occurrence), &turns)),
         };
         if let Err(error) = pattern.check() {
-            wrong.set(Some(error.into()));
+            wrong.set(Some(error));
             return None;
         }
         let places = match only {
@@ -251,7 +251,7 @@ fn regexp_replace(call: &Call<'_>) -> Result<ArrayRef> {
         match replace(&pattern, text, places, replacement, out, &turns) {
             Ok(()) => Some(()),
             Err(error) => {
-                wrong.set(Some(error.into()));
+                wrong.set(Some(error));
                 None
             }
         }
@@ -318,7 +318,7 @@ fn replace(
     replacement: &str,
     out: &mut TextWriter,
     turns: &Turns<'_>,
-) -> Result<(), EvaluationError> {
+) -> Result<()> {
     let is_plain = !replacement.contains(['$', '\\']);
     let mut parsed = None;
     let (mut done, mut at) = (0, from);
@@ -359,10 +359,11 @@ fn replace(
 }
 
 /// The patterns of a call. Those that are compiled are kept for other rows, as far as they are not too large.
-struct Patterns {
+struct Patterns<'a> {
     patterns: Argument<StringViewArray>,
     modes: Option<Argument<StringViewArray>>,
     insensitive: bool,
+    turns: Turns<'a>,
     /// Of the function.
     name: &'static str,
     /// That of all rows, if it is a constant.
@@ -377,8 +378,8 @@ struct Kept {
     bytes: usize,
 }
 
-impl Patterns {
-    fn new(call: &Call<'_>, modes: Option<Argument<StringViewArray>>) -> Result<Patterns> {
+impl<'a> Patterns<'a> {
+    fn new(call: &Call<'a>, modes: Option<Argument<StringViewArray>>) -> Result<Patterns<'a>> {
         let (text, pattern) = (&call.args.arg_fields[0], &call.args.arg_fields[1]);
         let collation = matching_collation(text, pattern, "regexp")?;
         let insensitive = collation.ignores_case();
@@ -386,6 +387,7 @@ impl Patterns {
             patterns: call.text(1)?,
             modes,
             insensitive,
+            turns: call.turns(),
             name: call.name(),
             constant: OnceCell::new(),
             kept: RefCell::default(),
@@ -435,7 +437,7 @@ impl Patterns {
                 _ => return Err(EvaluationError::wrong_arguments(self.name).into()),
             }
         }
-        let make = || Pattern::new(pattern, modes);
+        let make = || Pattern::new(pattern, modes, &self.turns);
         let (compiled, bytes) = sheaf_memory::kept_by(make);
         let compiled = Rc::new(compiled?);
         let bytes = bytes.saturating_mul(GROWTH);

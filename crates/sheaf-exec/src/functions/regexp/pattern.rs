@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 
+use datafusion_common::Result as PlanResult;
 use sheaf_types::error::codes;
 
 use super::backtrack::{Backtracking, Problem, Stopped, parse};
 use super::search::{Groups, Linear, Modes};
 use crate::functions::EvaluationError;
-use crate::functions::limits::Turns;
+use crate::functions::limits::{Turns, stopped};
 
 /// A compiled pattern. It belongs to one call of a kernel.
 pub(super) struct Pattern {
@@ -25,27 +26,34 @@ enum Search {
 
 impl Pattern {
     /// # Errors
-    /// ICU's, by their numbers.
-    pub(super) fn new(text: &str, modes: Modes) -> Result<Pattern, EvaluationError> {
-        let search = search_for(text, modes).map_err(|problem| problem.error(text))?;
+    /// ICU's, by their numbers, and that the statement has been told to stop.
+    pub(super) fn new(text: &str, modes: Modes, turns: &Turns<'_>) -> PlanResult<Pattern> {
+        let search = search_for(text, modes, turns).map_err(|problem| match problem {
+            Problem::Told => stopped(),
+            other => other.error(text).into(),
+        })?;
         Ok(Pattern {
             search,
             stopped: Cell::new(None),
         })
     }
 
-    /// Error 3699 or 3698 if a search has taken too much.
-    pub(super) fn check(&self) -> Result<(), EvaluationError> {
+    /// Error 3699 or 3698 if a search has taken too much, and that of a statement that has been told to stop: its answer
+    /// would be one of a constant that is folded.
+    pub(super) fn check(&self) -> PlanResult<()> {
         match self.stopped.take() {
-            None | Some(Stopped::Told) => Ok(()),
+            None => Ok(()),
+            Some(Stopped::Told) => Err(stopped()),
             Some(Stopped::Steps) => Err(EvaluationError::new(
                 codes::REGEXP_TIME_OUT,
                 "Timeout exceeded in regular expression match.",
-            )),
+            )
+            .into()),
             Some(Stopped::Stack) => Err(EvaluationError::new(
                 codes::REGEXP_STACK_OVERFLOW,
                 "Overflow in the regular expression backtrack stack.",
-            )),
+            )
+            .into()),
         }
     }
 
@@ -114,8 +122,8 @@ impl Pattern {
     }
 }
 
-fn search_for(text: &str, modes: Modes) -> Result<Search, Problem> {
-    let syntax = parse(text, modes)?;
+fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Problem> {
+    let syntax = parse(text, modes, turns)?;
     if !syntax.needs_backtracking {
         match Linear::new(&with_unicode_classes(text), modes) {
             Ok(linear) => return Ok(Search::Linear(Box::new(linear))),
@@ -124,7 +132,9 @@ fn search_for(text: &str, modes: Modes) -> Result<Search, Problem> {
             Err(_) => {}
         }
     }
-    Ok(Search::Backtracking(Box::new(Backtracking::new(&syntax)?)))
+    Ok(Search::Backtracking(Box::new(Backtracking::new(
+        &syntax, turns,
+    )?)))
 }
 
 /// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.

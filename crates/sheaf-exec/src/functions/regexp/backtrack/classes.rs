@@ -106,9 +106,10 @@ impl Set {
     pub(super) fn new(class: &ClassUnicode) -> Set {
         let ranges = class.ranges().iter();
         let ranges: Vec<(char, char)> = ranges.map(|range| (range.start(), range.end())).collect();
+        let of_ascii = ranges.partition_point(|(first, _)| first.is_ascii());
         let has = |code: u8| {
             let character = char::from(code);
-            let mut ranges = ranges.iter();
+            let mut ranges = ranges[..of_ascii].iter();
             ranges.any(|(first, last)| (*first..=*last).contains(&character))
         };
         let ascii = (0..128u8)

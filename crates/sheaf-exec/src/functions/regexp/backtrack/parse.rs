@@ -1,98 +1,26 @@
 //! Reads a pattern, with the errors that ICU tells of.
 
+use std::collections::HashMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
 use regex_syntax::hir::ClassUnicode;
-use sheaf_types::error::codes::{self, ErrorCode};
 
 use super::classes::{class, in_any_case, negated, of_letter, of_posix, written};
-use crate::functions::EvaluationError;
+use super::problem::Problem;
+use crate::functions::limits::Turns;
 use crate::functions::regexp::search::Modes;
 
 /// The deepest nesting of groups and sets.
 const MAX_DEPTH: usize = 200;
 /// The largest number in braces.
 const MAX_COUNT: u32 = 1_000_000;
-
-/// What is wrong with a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::functions::regexp) enum Problem {
-    Argument,
-    /// By its place.
-    Rule(usize),
-    Escape,
-    Unimplemented,
-    Parenthesis,
-    Interval,
-    MaximumBelowMinimum,
-    BackReference,
-    LookBehind,
-    Bracket,
-    Range,
-    TooBig,
-    GroupName,
-}
-
-impl Problem {
-    fn code(self) -> ErrorCode {
-        match self {
-            Problem::Argument => codes::REGEXP_ILLEGAL_ARGUMENT,
-            Problem::Rule(_) => codes::REGEXP_RULE_SYNTAX,
-            Problem::Escape => codes::REGEXP_BAD_ESCAPE_SEQUENCE,
-            Problem::Unimplemented => codes::REGEXP_UNIMPLEMENTED,
-            Problem::Parenthesis => codes::REGEXP_MISMATCHED_PAREN,
-            Problem::Interval => codes::REGEXP_BAD_INTERVAL,
-            Problem::MaximumBelowMinimum => codes::REGEXP_MAX_LT_MIN,
-            Problem::BackReference => codes::REGEXP_INVALID_BACK_REF,
-            Problem::LookBehind => codes::REGEXP_LOOK_BEHIND_LIMIT,
-            Problem::Bracket => codes::REGEXP_MISSING_CLOSE_BRACKET,
-            Problem::Range => codes::REGEXP_INVALID_RANGE,
-            Problem::TooBig => codes::REGEXP_PATTERN_TOO_BIG,
-            Problem::GroupName => codes::REGEXP_INVALID_CAPTURE_GROUP_NAME,
-        }
-    }
-
-    pub(in crate::functions::regexp) fn error(self, pattern: &str) -> EvaluationError {
-        let message = match self {
-            Problem::Argument => "Illegal argument to a regular expression.".to_string(),
-            Problem::Rule(at) => {
-                let before: Vec<&str> = pattern.get(..at).unwrap_or(pattern).split('\n').collect();
-                let character = before.last().map_or(0, |line| line.chars().count()) + 1;
-                let line = before.len();
-                format!(
-                    "Syntax error in regular expression on line {line}, character {character}."
-                )
-            }
-            Problem::Escape => "Unrecognized escape sequence in regular expression.".to_string(),
-            Problem::Unimplemented => {
-                "The regular expression contains a feature that is not implemented in this library version."
-                    .to_string()
-            }
-            Problem::Parenthesis => "Mismatched parenthesis in regular expression.".to_string(),
-            Problem::Interval => "Incorrect description of a {min,max} interval.".to_string(),
-            Problem::MaximumBelowMinimum => {
-                "The maximum is less than the minumum in a {min,max} interval.".to_string()
-            }
-            Problem::BackReference => "Invalid back-reference in regular expression.".to_string(),
-            Problem::LookBehind => {
-                "The look-behind assertion exceeds the limit in regular expression.".to_string()
-            }
-            Problem::Bracket => {
-                "The regular expression contains an unclosed bracket expression.".to_string()
-            }
-            Problem::Range => {
-                "The regular expression contains an [x-y] character range where x comes after y."
-                    .to_string()
-            }
-            Problem::TooBig => {
-                "The regular expression pattern exceeds limits on size or complexity.".to_string()
-            }
-            Problem::GroupName => "A capture group has an invalid name.".to_string(),
-        };
-        EvaluationError::new(self.code(), message)
-    }
-}
+/// What the tree of a pattern may take, in bytes. Each `\w` takes some thousands.
+const MAX_BYTES: usize = 16 << 20;
+/// Parts of a pattern between two looks at whether to go on.
+const STRETCH_PARTS: u32 = 256;
+/// Ranges of a set that are put in order at once.
+const RANGES_AT_ONCE: usize = 4096;
 
 /// A pattern that was read.
 pub(in crate::functions::regexp) struct Syntax {
@@ -157,13 +85,20 @@ pub(super) enum Node {
 }
 
 /// Reads a pattern.
-pub(in crate::functions::regexp) fn parse(pattern: &str, modes: Modes) -> Result<Syntax, Problem> {
+pub(in crate::functions::regexp) fn parse(
+    pattern: &str,
+    modes: Modes,
+    turns: &Turns<'_>,
+) -> Result<Syntax, Problem> {
     let mut parser = Parser {
         pattern,
         rest: pattern.chars().peekable(),
         at: 0,
         groups: Vec::new(),
-        names: Vec::new(),
+        names: HashMap::new(),
+        bytes: 0,
+        parts: 0,
+        turns,
         most_referred: 0,
         needs_backtracking: false,
         flags: Flags {
@@ -202,7 +137,12 @@ struct Parser<'a> {
     /// Bytes that were read.
     at: usize,
     groups: Vec<Option<String>>,
-    names: Vec<String>,
+    /// The numbers of groups.
+    names: HashMap<String, usize>,
+    /// What the tree takes so far.
+    bytes: usize,
+    parts: u32,
+    turns: &'a Turns<'a>,
     most_referred: usize,
     needs_backtracking: bool,
     flags: Flags,
@@ -258,6 +198,28 @@ impl Parser<'_> {
         is_there
     }
 
+    /// Counts a part of the pattern, and the bytes of it that are kept.
+    fn take(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.parts = self.parts.wrapping_add(1);
+        if self.parts.is_multiple_of(STRETCH_PARTS) && self.turns.is_over_in_any_plan() {
+            return Err(Problem::Told);
+        }
+        self.bytes += bytes;
+        match self.bytes > MAX_BYTES {
+            true => Err(Problem::TooBig),
+            false => Ok(()),
+        }
+    }
+
+    fn take_node(&mut self) -> Result<(), Problem> {
+        self.take(size_of::<Node>())
+    }
+
+    fn set_node(&mut self, set: ClassUnicode) -> Result<Node, Problem> {
+        self.take(size_of_val(set.ranges()))?;
+        Ok(Node::Set(set))
+    }
+
     fn wrong(&self) -> Problem {
         Problem::Rule(self.at)
     }
@@ -269,6 +231,7 @@ impl Parser<'_> {
         }
         let mut choices = vec![self.sequence()?];
         while self.accept('|') {
+            self.take_node()?;
             choices.push(self.sequence()?);
         }
         self.depth -= 1;
@@ -286,6 +249,7 @@ impl Parser<'_> {
                 None | Some('|' | ')') => break,
                 _ => {}
             }
+            self.take_node()?;
             let Some(atom) = self.atom()? else {
                 continue;
             };
@@ -393,7 +357,8 @@ impl Parser<'_> {
             '(' => return self.group(),
             '[' => {
                 let set = self.set(0)?;
-                repeated(Node::Set(self.folded(set)?))
+                let set = self.folded(set)?;
+                repeated(self.set_node(set)?)
             }
             '.' => repeated(Node::Any {
                 ends_lines: self.flags.dot_all,
@@ -408,18 +373,18 @@ impl Parser<'_> {
             })),
             '\\' => return self.escaped(),
             '*' | '+' | '?' | '{' | '}' => return Err(Problem::Rule(start)),
-            other => repeated(self.literal(other)),
+            other => repeated(self.literal(other)?),
         }))
     }
 
-    fn literal(&self, character: char) -> Node {
+    fn literal(&mut self, character: char) -> Result<Node, Problem> {
         let folded = match self.flags.in_any_case {
             true => in_any_case(character),
             false => None,
         };
         match folded {
-            Some(all) => Node::Set(all),
-            None => Node::Char(character),
+            Some(all) => self.set_node(all),
+            None => Ok(Node::Char(character)),
         }
     }
 
@@ -476,11 +441,13 @@ impl Parser<'_> {
 
     fn captured(&mut self, name: Option<String>) -> Result<Atom, Problem> {
         if let Some(name) = &name {
-            if self.names.contains(name) {
+            self.take(2 * name.len())?;
+            let number = self.groups.len() + 1;
+            if self.names.insert(name.clone(), number).is_some() {
                 return Err(Problem::GroupName);
             }
-            self.names.push(name.clone());
         }
+        self.take(size_of::<Option<String>>())?;
         self.groups.push(name);
         let number = self.groups.len();
         let node = self.grouped()?;
@@ -543,7 +510,7 @@ impl Parser<'_> {
         let letter = self.next().ok_or(Problem::Escape)?;
         if let Some(set) = of_letter(letter) {
             self.needs_backtracking |= matches!(letter, 'h' | 'H' | 'v' | 'V');
-            return Ok(Some(repeated(Node::Set(set))));
+            return Ok(Some(repeated(self.set_node(set)?)));
         }
         let assertion = match letter {
             'A' => Some(Assertion::TextStart),
@@ -561,14 +528,18 @@ impl Parser<'_> {
         Ok(Some(match letter {
             'p' | 'P' => {
                 let set = self.property(letter)?;
-                repeated(Node::Set(self.folded(set)?))
+                let set = self.folded(set)?;
+                repeated(self.set_node(set)?)
             }
             'Q' => {
                 self.needs_backtracking = true;
                 let mut quoted = Vec::new();
                 while !self.accept_word("\\E") {
                     match self.next() {
-                        Some(next) => quoted.push(self.literal(next)),
+                        Some(next) => {
+                            self.take_node()?;
+                            quoted.push(self.literal(next)?);
+                        }
                         None => break,
                     }
                 }
@@ -587,7 +558,7 @@ impl Parser<'_> {
                 self.needs_backtracking = true;
                 let pair = vec![Node::Char('\r'), Node::Char('\n')];
                 let one = of_letter('v').ok_or(Problem::Argument)?;
-                let ends = vec![Node::Sequence(pair), Node::Set(one)];
+                let ends = vec![Node::Sequence(pair), self.set_node(one)?];
                 repeated(Node::Atomic(Box::new(Node::Choice(ends))))
             }
             // A letter with its marks.
@@ -595,7 +566,7 @@ impl Parser<'_> {
                 self.needs_backtracking = true;
                 let marks = written(r"\p{M}").ok_or(Problem::Argument)?;
                 let marks = Node::Repeat {
-                    node: Box::new(Node::Set(marks)),
+                    node: Box::new(self.set_node(marks)?),
                     least: 0,
                     most: None,
                     kind: Kind::Possessive,
@@ -608,9 +579,8 @@ impl Parser<'_> {
                     return Err(Problem::GroupName);
                 }
                 let name = self.name('>')?;
-                let mut groups = self.groups.iter();
-                let found = groups.position(|group| group.as_ref() == Some(&name));
-                let group = found.ok_or(Problem::GroupName)? + 1;
+                let group = self.names.get(&name).copied();
+                let group = group.ok_or(Problem::GroupName)?;
                 repeated(self.back_reference(group))
             }
             '1'..='9' => {
@@ -627,7 +597,7 @@ impl Parser<'_> {
             }
             _ => {
                 let character = self.character(letter)?;
-                repeated(self.literal(character))
+                repeated(self.literal(character)?)
             }
         }))
     }
@@ -733,24 +703,28 @@ impl Parser<'_> {
         }
         // A name of POSIX with brackets of its own.
         if depth == 0 && self.peek() == Some(':') {
-            let name = self.pattern[self.at + 1..].split_once(":]");
-            if let Some((name, _)) = name
-                && name
-                    .chars()
-                    .all(|letter| letter.is_ascii_alphabetic() || letter == '^')
-            {
+            let rest = &self.pattern[self.at + 1..];
+            let rest = rest
+                .trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '^');
+            if rest.starts_with(":]") {
                 return self.posix();
             }
         }
         let is_negated = self.accept('^');
         let mut all = class(&[]);
+        let mut ranges = Vec::new();
         // What the set is cut with, or what is taken out of it: the operation, and what stood in front of it.
         let mut before: Option<(ClassUnicode, bool)> = None;
         let mut is_first = true;
         loop {
+            self.take(0)?;
+            if ranges.len() >= RANGES_AT_ONCE {
+                add_ranges(&mut all, &mut ranges);
+            }
             if self.pattern[self.at..].starts_with("&&")
                 || self.pattern[self.at..].starts_with("--")
             {
+                add_ranges(&mut all, &mut ranges);
                 let is_cut = self.next() == Some('&');
                 self.next();
                 let left = combined(before.take(), std::mem::replace(&mut all, class(&[])));
@@ -774,16 +748,17 @@ impl Parser<'_> {
                         all.union(&self.property(letter)?);
                     } else {
                         let first = self.character_of_set(next)?;
-                        self.range(first, &mut all)?;
+                        ranges.push(self.range(first)?);
                     }
                 }
                 other => {
                     let first = self.character_of_set(other)?;
-                    self.range(first, &mut all)?;
+                    ranges.push(self.range(first)?);
                 }
             }
             is_first = false;
         }
+        add_ranges(&mut all, &mut ranges);
         let all = combined(before, all);
         // What is left out is left out in any case.
         let all = self.folded(all)?;
@@ -832,7 +807,7 @@ impl Parser<'_> {
     }
 
     /// A character of a set, and those up to another one.
-    fn range(&mut self, first: char, all: &mut ClassUnicode) -> Result<(), Problem> {
+    fn range(&mut self, first: char) -> Result<(char, char), Problem> {
         let rest = &self.pattern[self.at..];
         let is_range = rest.starts_with('-')
             && !rest.starts_with("--")
@@ -854,9 +829,13 @@ impl Parser<'_> {
         if last < first {
             return Err(Problem::Range);
         }
-        all.union(&class(&[(first, last)]));
-        Ok(())
+        Ok((first, last))
     }
+}
+
+fn add_ranges(all: &mut ClassUnicode, ranges: &mut Vec<(char, char)>) {
+    all.union(&class(ranges));
+    ranges.clear();
 }
 
 /// What stood in front of an operation, and what stands behind it.

@@ -17,6 +17,8 @@ const MAX_STEPS: u64 = 20_000_000;
 const MAX_REMEMBERED: usize = 400_000;
 /// Steps between two looks at whether to go on.
 const STRETCH_STEPS: u64 = 4096;
+/// Bytes that are compared, or places that are made, in the time of a step.
+const BYTES_OF_STEP: usize = 64;
 /// A place that is not known (yet). No text is as long.
 const NOWHERE: usize = usize::MAX;
 
@@ -49,6 +51,8 @@ struct Search<'a, 't> {
     marks: Vec<usize>,
     memory: Vec<Memory>,
     steps: u64,
+    /// At so many steps it looks again whether to go on.
+    next_look: u64,
     turns: &'a Turns<'t>,
 }
 
@@ -63,20 +67,20 @@ pub(super) fn find(
         program,
         text,
         start: at,
-        slots: Vec::new(),
+        slots: vec![NOWHERE; program.slots],
         marks: vec![NOWHERE; program.marks],
         memory: Vec::new(),
         steps: 0,
+        next_look: 0,
         turns,
     };
+    search.count(1 + program.slots / BYTES_OF_STEP)?;
     let starts = text[at..].char_indices().map(|(place, _)| at + place);
     for start in starts.chain([text.len()]) {
         if program.is_anchored && start > 0 {
             break;
         }
-        search.slots.clear();
-        search.slots.resize(program.slots, NOWHERE);
-        search.memory.clear();
+        // What has failed has put back all places.
         if let Some(end) = search.run(0, start, None)? {
             search.slots[0] = start;
             search.slots[1] = end;
@@ -104,7 +108,7 @@ impl Search<'_, '_> {
         let (program, base) = (self.program, self.memory.len());
         let (mut instruction, mut at) = (first, at);
         loop {
-            self.count()?;
+            self.count(1)?;
             let next = match &program.instructions[instruction] {
                 Instruction::Char(wanted) => {
                     let found = self.character(at).filter(|found| found == wanted);
@@ -151,7 +155,7 @@ impl Search<'_, '_> {
                     false => Some((instruction + 1, at)),
                 },
                 Instruction::BackReference { group, in_any_case } => self
-                    .taken_again(*group, *in_any_case, at)
+                    .taken_again(*group, *in_any_case, at)?
                     .map(|end| (instruction + 1, end)),
                 Instruction::Atomic { end } => {
                     let end = *end;
@@ -173,7 +177,7 @@ impl Search<'_, '_> {
                 Instruction::Done => match target {
                     Some(target) if target != at => None,
                     _ => {
-                        self.keep_places(base);
+                        self.keep_places(base)?;
                         return Ok(Some(at));
                     }
                 },
@@ -185,15 +189,20 @@ impl Search<'_, '_> {
         }
     }
 
-    fn count(&mut self) -> Result<(), Stopped> {
-        self.steps += 1;
-        match self.steps {
-            steps if steps > MAX_STEPS => Err(Stopped::Steps),
-            steps if steps.is_multiple_of(STRETCH_STEPS) && self.turns.is_over_now() => {
-                Err(Stopped::Told)
-            }
-            _ => Ok(()),
+    /// Counts what takes as long as so many steps.
+    fn count(&mut self, steps: usize) -> Result<(), Stopped> {
+        self.steps += steps as u64;
+        if self.steps < self.next_look {
+            return Ok(());
         }
+        if self.turns.is_over_in_any_plan() {
+            return Err(Stopped::Told);
+        }
+        if self.steps > MAX_STEPS {
+            return Err(Stopped::Steps);
+        }
+        self.next_look = (self.steps + STRETCH_STEPS).min(MAX_STEPS + 1);
+        Ok(())
     }
 
     fn remember(&mut self, memory: Memory) -> Result<(), Stopped> {
@@ -223,7 +232,8 @@ impl Search<'_, '_> {
     }
 
     /// Forgets the ways behind `base`, but not what places were before.
-    fn keep_places(&mut self, base: usize) {
+    fn keep_places(&mut self, base: usize) -> Result<(), Stopped> {
+        self.count(self.memory.len() - base)?;
         let mut kept = base;
         for at in base..self.memory.len() {
             if !matches!(self.memory[at], Memory::Way(..)) {
@@ -232,6 +242,7 @@ impl Search<'_, '_> {
             }
         }
         self.memory.truncate(kept);
+        Ok(())
     }
 
     /// Makes all places what they were before what is remembered behind `base`.
@@ -249,13 +260,11 @@ impl Search<'_, '_> {
         let Some((least, most)) = behind else {
             return Ok(self.run(first, at, None)?.is_some());
         };
-        let before = self.text[..at].char_indices().rev().map(|(place, _)| place);
-        let starts: Vec<usize> = std::iter::once(at)
-            .chain(before)
-            .take(most + 1)
-            .skip(least)
-            .collect();
-        for start in starts {
+        self.count(least)?;
+        let text = self.text;
+        let before = text[..at].char_indices().rev().map(|(place, _)| place);
+        let starts = std::iter::once(at).chain(before);
+        for start in starts.take(most + 1).skip(least) {
             if self.run(first, start, Some(at))?.is_some() {
                 return Ok(true);
             }
@@ -297,24 +306,34 @@ impl Search<'_, '_> {
     }
 
     /// The end of a group's text that stands here again.
-    fn taken_again(&self, group: usize, in_any_case: bool, at: usize) -> Option<usize> {
+    fn taken_again(
+        &mut self,
+        group: usize,
+        in_any_case: bool,
+        at: usize,
+    ) -> Result<Option<usize>, Stopped> {
         let (start, end) = (self.slots[2 * group], self.slots[2 * group + 1]);
         if start == NOWHERE || end == NOWHERE || start > end {
-            return None;
+            return Ok(None);
         }
-        let (taken, rest) = (&self.text[start..end], &self.text[at..]);
+        let text = self.text;
+        let (taken, rest) = (&text[start..end], &text[at..]);
         if !in_any_case {
-            return rest.starts_with(taken).then_some(at + taken.len());
+            self.count(taken.len() / BYTES_OF_STEP)?;
+            return Ok(rest.starts_with(taken).then_some(at + taken.len()));
         }
         let mut characters = rest.chars();
         let mut length = 0;
         for wanted in taken.chars() {
-            let found = characters.next()?;
+            self.count(1)?;
+            let Some(found) = characters.next() else {
+                return Ok(None);
+            };
             if wanted != found && !wanted.to_lowercase().eq(found.to_lowercase()) {
-                return None;
+                return Ok(None);
             }
             length += found.len_utf8();
         }
-        Some(at + length)
+        Ok(Some(at + length))
     }
 }
