@@ -7,7 +7,7 @@ use std::ops::Range;
 use datafusion_common::Result as PlanResult;
 use sheaf_types::error::codes;
 
-use super::backtrack::{Backtracking, Problem, Stopped, parse};
+use super::backtrack::{Backtracking, Problem, Stopped, WITHIN_LINE, parse};
 use super::search::{Groups, Linear, Modes};
 use crate::functions::EvaluationError;
 use crate::functions::limits::{Turns, stopped};
@@ -125,7 +125,10 @@ impl Pattern {
 fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Problem> {
     let syntax = parse(text, modes, turns)?;
     if !syntax.needs_backtracking {
-        match Linear::new(&with_unicode_classes(text), modes) {
+        match Linear::new(
+            &with_unicode_classes(&within_lines(text, &syntax.dots)),
+            modes,
+        ) {
             Ok(linear) => return Ok(Search::Linear(Box::new(linear))),
             Err(regex::Error::CompiledTooBig(_)) => return Err(Problem::TooBig),
             // What the crate writes otherwise.
@@ -135,6 +138,22 @@ fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Pro
     Ok(Search::Backtracking(Box::new(Backtracking::new(
         &syntax, turns,
     )?)))
+}
+
+/// The pattern with what each `.` at these places stands for.
+fn within_lines<'p>(pattern: &'p str, dots: &[usize]) -> Cow<'p, str> {
+    if dots.is_empty() {
+        return Cow::Borrowed(pattern);
+    }
+    let mut written = String::with_capacity(pattern.len() + dots.len() * WITHIN_LINE.len());
+    let mut done = 0;
+    for dot in dots {
+        written.push_str(&pattern[done..*dot]);
+        written.push_str(WITHIN_LINE);
+        done = dot + 1;
+    }
+    written.push_str(&pattern[done..]);
+    Cow::Owned(written)
 }
 
 /// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
@@ -171,6 +190,36 @@ mod tests {
     use regex::Regex;
 
     use super::*;
+
+    #[test]
+    fn lines_end_as_in_icu() {
+        let cancel = sheaf_access::CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        let modes = Modes {
+            insensitive: true,
+            lines: false,
+            dot_all: false,
+        };
+        for (text, pattern, expected) in [
+            ("a\r\n", "a$", Some(0..1)),
+            ("a\r\n", r"a\r$", None),
+            ("a\r", "a$", Some(0..1)),
+            ("a\u{2028}", "a$", Some(0..1)),
+            ("a\n\r", "a$", None),
+            ("a\r\n", r"a\s+$", Some(0..3)),
+            ("a\rb", "a.b", None),
+            ("a\u{85}b", "a.b", None),
+            ("a\rb", "(?s)a.b", Some(0..3)),
+            ("a\rb", "(?s:a.b)|.", Some(0..3)),
+            ("a.b\u{b}c", r"[.]\.?.*", Some(1..3)),
+            ("xäy", "x.y", Some(0..4)),
+        ] {
+            let compiled = Pattern::new(pattern, modes, &turns).unwrap();
+            assert!(matches!(compiled.search, Search::Linear(_)));
+            let found = compiled.find(text, 0, &turns);
+            assert_eq!(found, expected, "{text:?} {pattern}");
+        }
+    }
 
     #[test]
     fn posix_classes_know_letters_beyond_ascii() {

@@ -25,6 +25,7 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchError};
 
+use super::backtrack::ends_line;
 use super::threads::Threads;
 use super::{MAX_PATTERN_BYTES, shared};
 use crate::functions::limits::Turns;
@@ -55,8 +56,8 @@ pub(super) struct Linear {
     pub regex: Regex,
     text: String,
     modes: Modes,
-    /// Whether it may have a `$` that is the end of the text. It is also the place in front of a last line feed, as in
-    /// Perl, which the crate does not know.
+    /// Whether it may have a `$` that is the end of the text. It is also the place in front of the end of the last
+    /// line, which the crate does not know.
     has_end: bool,
     /// Made when the first text comes that is not short. `None` if they are too large, which the pattern is then, too.
     steps: OnceCell<Option<RefCell<Steps>>>,
@@ -112,16 +113,18 @@ impl Linear {
         match self.steps_for(text.len()) {
             Some(_) => self.find(text, 0, turns).is_some(),
             None => {
-                let line = self.without_line_feed(text);
+                let line = self.without_line_end(text);
                 self.regex.is_match(text) || line.is_some_and(|line| self.regex.is_match(line))
             }
         }
     }
 
-    /// The text without a last line feed, if there is one and `$` stands in front of it, too.
-    fn without_line_feed<'t>(&self, text: &'t str) -> Option<&'t str> {
+    /// The text without the end of its last line, if there is one and `$` stands in front of it, too.
+    fn without_line_end<'t>(&self, text: &'t str) -> Option<&'t str> {
         match self.has_end {
-            true => text.strip_suffix('\n'),
+            true => text
+                .strip_suffix("\r\n")
+                .or_else(|| text.strip_suffix(ends_line)),
             false => None,
         }
     }
@@ -129,7 +132,7 @@ impl Linear {
     /// The first match at or behind a byte of the text. `None` as well if the search is told to stop.
     pub(super) fn find(&self, text: &str, at: usize, turns: &Turns<'_>) -> Option<Range<usize>> {
         let found = self.find_in(text, at, turns);
-        let line = self.without_line_feed(text);
+        let line = self.without_line_end(text);
         let Some(line) = line.filter(|line| at <= line.len()) else {
             return found;
         };
@@ -164,7 +167,7 @@ impl Linear {
         found: &Range<usize>,
         turns: &Turns<'_>,
     ) -> Option<Groups<'t>> {
-        let text = match self.without_line_feed(text) {
+        let text = match self.without_line_end(text) {
             Some(line)
                 if found.end <= line.len()
                     && self.find_in(text, found.start, turns).as_ref() != Some(found) =>

@@ -2,8 +2,11 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
+/// Any character that does not end a line, as the `regex` crate writes it.
+pub(in crate::functions::regexp) const WITHIN_LINE: &str = r"[^\n-\r\x{85}\x{2028}\x{2029}]";
+
 /// The characters that end a line: from a line feed to a carriage return, and three of Unicode.
-pub(super) fn ends_line(character: char) -> bool {
+pub(in crate::functions::regexp) fn ends_line(character: char) -> bool {
     matches!(character, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 

@@ -22,6 +22,7 @@ mod run;
 
 use std::ops::Range;
 
+pub(super) use classes::{WITHIN_LINE, ends_line};
 pub(super) use parse::{Syntax, parse};
 pub(super) use problem::Problem;
 use program::Program;

@@ -29,6 +29,8 @@ pub(in crate::functions::regexp) struct Syntax {
     pub(super) groups: Vec<Option<String>>,
     /// Automata do not know it, or read it otherwise.
     pub(in crate::functions::regexp) needs_backtracking: bool,
+    /// Where in the pattern a `.` stands that is no end of a line. Automata know one such end only.
+    pub(in crate::functions::regexp) dots: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,7 @@ pub(in crate::functions::regexp) fn parse(
         turns,
         most_referred: 0,
         needs_backtracking: false,
+        dots: Vec::new(),
         flags: Flags {
             in_any_case: modes.insensitive,
             lines: modes.lines,
@@ -120,6 +123,7 @@ pub(in crate::functions::regexp) fn parse(
         node,
         groups: parser.groups,
         needs_backtracking: parser.needs_backtracking,
+        dots: parser.dots,
     })
 }
 
@@ -145,6 +149,7 @@ struct Parser<'a> {
     turns: &'a Turns<'a>,
     most_referred: usize,
     needs_backtracking: bool,
+    dots: Vec<usize>,
     flags: Flags,
     depth: usize,
 }
@@ -360,9 +365,13 @@ impl Parser<'_> {
                 let set = self.folded(set)?;
                 repeated(self.set_node(set)?)
             }
-            '.' => repeated(Node::Any {
-                ends_lines: self.flags.dot_all,
-            }),
+            '.' => {
+                let ends_lines = self.flags.dot_all;
+                if !ends_lines {
+                    self.dots.push(start);
+                }
+                repeated(Node::Any { ends_lines })
+            }
             '^' => once(Node::Assert(match self.flags.lines {
                 true => Assertion::LineStart,
                 false => Assertion::TextStart,
