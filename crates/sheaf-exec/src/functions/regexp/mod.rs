@@ -184,16 +184,11 @@ fn nth_match(
     (start, occurrence): (usize, i64),
     turns: &Turns<'_>,
 ) -> Option<Range<usize>> {
-    let mut at = start;
-    let mut left = occurrence.max(1);
-    loop {
-        let found = pattern.find(text, at, turns)?;
-        left -= 1;
-        if left == 0 {
-            return Some(found);
-        }
-        at = behind(text, &found)?;
+    let mut found = pattern.find_first(text, start, turns)?;
+    for _ in 1..occurrence {
+        found = pattern.find(text, behind(text, &found)?, turns)?;
     }
+    Some(found)
 }
 
 /// Where the next match is looked for. An empty match is not found again.
@@ -322,8 +317,15 @@ fn replace(
     let is_plain = !replacement.contains(['$', '\\']);
     let mut parsed = None;
     let (mut done, mut at) = (0, from);
+    // The only one has been found before.
+    let mut is_first = count > 1;
     for _ in 0..count {
-        let Some(whole) = pattern.find(text, at, turns) else {
+        let whole = match is_first {
+            true => pattern.find_first(text, at, turns),
+            false => pattern.find(text, at, turns),
+        };
+        is_first = false;
+        let Some(whole) = whole else {
             break;
         };
         out.push_str(&text[done..whole.start]);

@@ -61,16 +61,36 @@ impl Pattern {
     pub(super) fn is_match(&self, text: &str, turns: &Turns<'_>) -> bool {
         match &self.search {
             Search::Linear(linear) => linear.is_match(text, turns),
-            Search::Backtracking(_) => self.find(text, 0, turns).is_some(),
+            Search::Backtracking(_) => self.find_first(text, 0, turns).is_some(),
         }
     }
 
-    /// The first match at or behind a byte of the text. `None` as well if the search was stopped.
+    /// The first match at or behind a byte of the text, where others have come before. `None` as well if the search was
+    /// stopped.
     pub(super) fn find(&self, text: &str, at: usize, turns: &Turns<'_>) -> Option<Range<usize>> {
+        self.find_at(text, (at, at), turns)
+    }
+
+    /// As [`Self::find`], where none has come before: `\G` is the start of the text, wherever the search begins.
+    pub(super) fn find_first(
+        &self,
+        text: &str,
+        at: usize,
+        turns: &Turns<'_>,
+    ) -> Option<Range<usize>> {
+        self.find_at(text, (at, 0), turns)
+    }
+
+    fn find_at(
+        &self,
+        text: &str,
+        (at, start): (usize, usize),
+        turns: &Turns<'_>,
+    ) -> Option<Range<usize>> {
         match &self.search {
             Search::Linear(linear) => linear.find(text, at, turns),
             Search::Backtracking(tried) => {
-                let groups = self.noted(tried.find(text, at, turns))?;
+                let groups = self.noted(tried.find(text, (at, start), turns))?;
                 groups.into_iter().next().flatten()
             }
         }
@@ -86,7 +106,7 @@ impl Pattern {
         match &self.search {
             Search::Linear(linear) => linear.groups(text, found, turns),
             Search::Backtracking(tried) => {
-                let groups = self.noted(tried.find(text, found.start, turns))?;
+                let groups = self.noted(tried.find(text, (found.start, found.start), turns))?;
                 Some(Groups::Stepped(groups))
             }
         }

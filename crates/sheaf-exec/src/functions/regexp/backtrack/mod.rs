@@ -59,14 +59,15 @@ impl Backtracking {
         found.map(|position| position + 1)
     }
 
-    /// The first match at or behind a byte of the text, with its groups. The first of them is the match.
+    /// The first match at or behind a byte of the text, with its groups. The first of them is the match. `start` is where
+    /// `\G` stands.
     pub(super) fn find(
         &self,
         text: &str,
-        at: usize,
+        (at, start): (usize, usize),
         turns: &Turns<'_>,
     ) -> Result<Option<Vec<Option<Range<usize>>>>, Stopped> {
-        run::find(&self.program, text, at, turns)
+        run::find(&self.program, text, (at, start), turns)
     }
 }
 
@@ -95,7 +96,7 @@ mod tests {
     fn found(pattern: &str, text: &str) -> Option<Range<usize>> {
         let cancel = CancelFlag::new();
         let compiled = compiled(pattern, &cancel).unwrap();
-        let found = compiled.find(text, 0, &Turns::new(&cancel)).unwrap();
+        let found = compiled.find(text, (0, 0), &Turns::new(&cancel)).unwrap();
         found.and_then(|groups| groups[0].clone())
     }
 
@@ -154,7 +155,7 @@ mod tests {
             (r"(a*)*\1d", "a".repeat(20_000)),
         ] {
             let compiled = compiled(pattern, &cancel).unwrap();
-            let found = compiled.find(&text, 0, &Turns::new(&cancel));
+            let found = compiled.find(&text, (0, 0), &Turns::new(&cancel));
             assert_eq!(found, Err(Stopped::Steps), "{pattern}");
         }
     }
@@ -165,12 +166,12 @@ mod tests {
         let tried = compiled("(?=a)a", &cancel).unwrap();
         cancel.cancel();
         let turns = Turns::new(&cancel);
-        assert_eq!(tried.find("a", 0, &turns), Err(Stopped::Told));
+        assert_eq!(tried.find("a", (0, 0), &turns), Err(Stopped::Told));
         let long = compiled(&"a".repeat(1000), &cancel).err();
         assert_eq!(long, Some(Problem::Told));
         // A constant that is folded has no flag of its own.
         let none = CancelFlag::new();
-        let found = cancel.during(|| tried.find("a", 0, &Turns::new(&none)));
+        let found = cancel.during(|| tried.find("a", (0, 0), &Turns::new(&none)));
         assert_eq!(found, Err(Stopped::Told));
     }
 }

@@ -45,7 +45,7 @@ enum Memory {
 struct Search<'a, 't> {
     program: &'a Program,
     text: &'a str,
-    /// Where the search began.
+    /// Where `\G` stands.
     start: usize,
     slots: Vec<usize>,
     marks: Vec<usize>,
@@ -56,17 +56,17 @@ struct Search<'a, 't> {
     turns: &'a Turns<'t>,
 }
 
-/// The first match at or behind a byte of the text.
+/// The first match at or behind a byte of the text; `start`: where `\G` stands.
 pub(super) fn find(
     program: &Program,
     text: &str,
-    at: usize,
+    (at, start): (usize, usize),
     turns: &Turns<'_>,
 ) -> Result<Option<Vec<Option<Range<usize>>>>, Stopped> {
     let mut search = Search {
         program,
         text,
-        start: at,
+        start,
         slots: vec![NOWHERE; program.slots],
         marks: vec![NOWHERE; program.marks],
         memory: Vec::new(),
