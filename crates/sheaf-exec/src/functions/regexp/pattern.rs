@@ -38,8 +38,8 @@ impl Pattern {
         })
     }
 
-    /// Error 3699 or 3698 if a search has taken too much, and that of a statement that has been told to stop: its answer
-    /// would be one of a constant that is folded.
+    /// Error 3699 or 3698 if a search has taken too much. If it was told to stop that is an error, too: a constant
+    /// would be folded to a wrong answer.
     pub(super) fn check(&self) -> PlanResult<()> {
         match self.stopped.take() {
             None => Ok(()),

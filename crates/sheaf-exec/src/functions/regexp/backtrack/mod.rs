@@ -59,7 +59,7 @@ impl Backtracking {
         found.map(|position| position + 1)
     }
 
-    /// The first match at or behind a byte of the text, with its groups. The first of them is the match. `start` is where
+    /// The first match at or behind a byte of the text, with its groups. The first of them is the match. `start`: where
     /// `\G` stands.
     pub(super) fn find(
         &self,
