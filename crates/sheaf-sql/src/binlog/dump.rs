@@ -221,6 +221,10 @@ impl BinlogDump {
             let numbers = running.files.numbers();
             let next = numbers.iter().find(|number| **number > file);
             let next = next.ok_or_else(|| fatal(format!("there is no file behind '{file}'")))?;
+            // What is gone has not been sent.
+            if *next != file.next() {
+                return Err(fatal(format!("the file behind '{file}' was removed")));
+            }
             Ok((*next, running.files.path(*next)))
         })?;
         self.reader = open(next, path)?;
