@@ -12,6 +12,8 @@ const MAX_QUERIES: usize = 32;
 /// that is long, what stands in the items counts, too: CONCAT may have tens of thousands of calls.
 pub(super) const MAX_ITEMS: usize = 4096;
 pub(super) const LONG_TEXT_BYTES: usize = 16 << 10;
+/// An UPDATE or DELETE whose text is longer, without the values that were taken out of it, has no direct plan.
+pub(super) const LONG_CHANGE_BYTES: usize = 4 << 10;
 
 /// Operands of operators and members of lists that a WHERE may have. Longer ones are for a plan of operators, which has
 /// packed lists, and are not copied to find that out.

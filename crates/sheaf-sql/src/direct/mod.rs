@@ -135,7 +135,9 @@ use crate::session::status::Command;
 
 use given::Given;
 use into_variables::{IntoVariables, SetVariable};
-use limits::{LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of};
+use limits::{
+    LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of,
+};
 
 pub(crate) use change::sum;
 use expression::Expressions;
@@ -456,11 +458,9 @@ impl Session {
             Statement::Query(query) => {
                 items_of(&query.body, text.len() > LONG_TEXT_BYTES) <= MAX_ITEMS
             }
-            Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Insert(_)
-            | Statement::SelectInto { .. }
-            | Statement::Set(_) => true,
+            // The tree of a change stays while its direct plan runs.
+            Statement::Update(_) | Statement::Delete(_) => text.len() <= LONG_CHANGE_BYTES,
+            Statement::Insert(_) | Statement::SelectInto { .. } | Statement::Set(_) => true,
             _ => false,
         };
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {

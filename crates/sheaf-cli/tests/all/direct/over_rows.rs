@@ -525,7 +525,7 @@ const STATEMENTS: [(&str, &[&str]); 140] = [
         &["1", "2"],
     ),
     (
-        "select * from tag where (post, tag) in (select id, 7 from post where author = $) order by post, tag",
+        "select * from tag where (post, tag) in (select id, author from post where author = $) order by post, tag",
         &["1"],
     ),
     (

@@ -105,7 +105,7 @@ fn what_is_computed_from_a_row_is_direct() {
         "select row_count(), found_rows(), @i1, @i2",
         "select at, c into @i1, @i2 from t where id = 77",
         "select concat(c, '/', k), now(), d * 2 into @i1, @i2, @i3 from t where id = @n for update",
-        "select @i1, @i2, @i3",
+        "select coalesce(@i1, 'none'), @i2, @i3",
         "set @i1 = (select max(k) from t where id between 1 and 2)",
         "set @i2 = (select c from t where id = 77)",
         "set @i3 = ((select c from t where k = 6))",
