@@ -194,6 +194,7 @@ impl LockFound {
         if !is_plain_plan(&find)
             || !find.action.finds_by_keys()
             || matches!(&find.action, Action::Read(read, _) if read.reads_whole)
+            || matches!(&find.action, Action::OverRows(query) if query.rows.reads_small_whole())
         {
             return None;
         }

@@ -674,7 +674,6 @@ mod tests {
     #[test]
     fn mistakes_are_shown_with_what_stands_there() {
         for (text, expected) in [
-            ("/<a>", "<a>"),
             ("//b!", "!"),
             ("/e/", ""),
             ("1/a", "/a"),
@@ -687,6 +686,8 @@ mod tests {
         }
         let compared = Path::parse("/a[b=c]").unwrap_err();
         assert!(matches!(compared, WrongPath::TwoSets(_)));
+        let compared = Path::parse("/<a>").unwrap_err();
+        assert_eq!(compared, WrongPath::TwoSets("<a>".to_string()));
         assert_eq!(Path::parse("/a[$@x]").unwrap_err(), WrongPath::Variable);
         let deep = "(".repeat(1000) + "1" + &")".repeat(1000);
         assert_eq!(Path::parse(&deep).unwrap_err(), WrongPath::TooDeep);

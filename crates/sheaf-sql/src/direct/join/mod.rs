@@ -328,6 +328,12 @@ impl Join {
         self.is_walk() && !self.is_keyed_walk()
     }
 
+    /// Whether its first table is small, and read from end to end.
+    pub(super) fn reads_small_whole(&self) -> bool {
+        let first = self.tables.first().map(|first| &first.way);
+        matches!(first, Some(JoinedWay::Small(_, access)) if access.is_whole())
+    }
+
     /// Whether its first table is walked along in the order of an index.
     pub(super) fn is_walk(&self) -> bool {
         let first = self.tables.first();
