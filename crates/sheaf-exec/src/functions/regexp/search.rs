@@ -53,7 +53,7 @@ pub(super) struct Modes {
 
 /// A pattern that automata know. It belongs to one call of a kernel.
 pub(super) struct Linear {
-    pub regex: Regex,
+    pub regex: Arc<Regex>,
     text: String,
     modes: Modes,
     /// Whether it may have a `$` that is the end of the text. It is also the place in front of the end of the last
@@ -93,12 +93,24 @@ impl Groups<'_> {
 
 impl Linear {
     pub(super) fn new(text: &str, modes: Modes) -> Result<Linear, regex::Error> {
-        let regex = regex::RegexBuilder::new(text)
-            .case_insensitive(modes.insensitive)
-            .multi_line(modes.lines)
-            .dot_matches_new_line(modes.dot_all)
-            .size_limit(MAX_PATTERN_BYTES)
-            .build()?;
+        let regex = match shared::find(text, modes) {
+            Some(known) => known,
+            None => {
+                let make = || {
+                    regex::RegexBuilder::new(text)
+                        .case_insensitive(modes.insensitive)
+                        .multi_line(modes.lines)
+                        .dot_matches_new_line(modes.dot_all)
+                        .size_limit(MAX_PATTERN_BYTES)
+                        .build()
+                        .map(Arc::new)
+                };
+                let (made, bytes) = sheaf_memory::kept_by(make);
+                let made = made?;
+                shared::keep(text, modes, (&made, bytes));
+                made
+            }
+        };
         Ok(Linear {
             regex,
             text: text.to_string(),
