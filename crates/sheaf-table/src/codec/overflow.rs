@@ -162,6 +162,43 @@ pub(crate) fn append(
     }
 }
 
+/// Gives the chunks of a value to `each`, in their order.
+fn each_chunk(
+    tree: &Arc<Tree>,
+    view: &ReadView,
+    reference: OverflowReference,
+    mut each: impl FnMut(&[u8]),
+) -> Result<()> {
+    let missing = || TableError::corrupt("?", "a part of a long value is missing");
+    let chunks = reference.chunks();
+    let mut key = Vec::new();
+    if chunks <= CHUNKS_OF_LOOKUPS {
+        let mut chunk = key;
+        for number in 0..chunks {
+            if !tree.get_at(view, &reference.key(number), &mut chunk)? {
+                return Err(missing());
+            }
+            each(&chunk);
+        }
+        return Ok(());
+    }
+    let range = KeyRange::prefix(&reference.number.to_be_bytes());
+    let mut cursor = tree.scan_at(view.clone(), range, Direction::Forward, READ_AHEAD);
+    let mut next = 0;
+    while next < chunks {
+        let leaf = cursor.next_leaf()?.ok_or_else(missing)?;
+        for entry in 0..leaf.len() {
+            leaf.key_into(entry, &mut key);
+            if key != reference.key(next) {
+                return Err(missing());
+            }
+            each(leaf.value(entry));
+            next += 1;
+        }
+    }
+    Ok(())
+}
+
 /// The number and the length in bytes of the value that is referred to.
 pub(crate) fn number_and_length(reference: &[u8]) -> Result<(u64, u64)> {
     let reference = OverflowReference::from_bytes(reference)?;
