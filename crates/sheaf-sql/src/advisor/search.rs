@@ -57,6 +57,11 @@ impl<'s> Search<'s> {
             .iter()
             .map(|table| table.clustered.statistics().bytes);
         let bytes: u64 = bytes.sum();
+        // One statement is asked about for its own sake.
+        let byte_us = match statements.len() {
+            0 | 1 => 0.0,
+            _ => PRICE_OF_BYTES * cost_us / (bytes as f64).max(1.0),
+        };
         let serves = candidates.all().map(|candidate| {
             let of_each = statements.iter();
             of_each
@@ -69,7 +74,7 @@ impl<'s> Search<'s> {
             candidates,
             study,
             limit_bytes,
-            byte_us: PRICE_OF_BYTES * cost_us / (bytes as f64).max(1.0),
+            byte_us,
         }
     }
 
