@@ -65,6 +65,7 @@
 //! | [`dual`] | queries without the FROM DUAL |
 //! | [`into_variables`] | SELECT … INTO of user variables, and SET of one |
 //! | [`modifiers`] | queries without SQL_NO_CACHE and its like |
+//! | [`reads`] | how plans read the tables that they begin with |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
@@ -120,6 +121,7 @@ mod waiting_rows;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_table::Table;
 use sheaf_types::Value;
 
@@ -322,68 +324,6 @@ impl DirectPlan {
     }
 }
 
-/// Whether a clause may divide. Where that is an error, operators watch which divisions rows come to.
-fn may_divide(clause: &impl Display) -> bool {
-    let written = clause.to_string().to_ascii_lowercase();
-    let divisions = ["/", "%", " div ", "mod"];
-    divisions.iter().any(|division| written.contains(division))
-}
-
-/// What a plan's statement needs of its tables.
-fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
-    let need = |table: &Table, privileges: Privileges| TableNeed::new(table, privileges, None);
-    let changing = |privilege: Privileges, reads: bool| match reads {
-        true => privilege | Privileges::SELECT,
-        false => privilege,
-    };
-    match (action, statement) {
-        (Action::Read(read, table), _) => {
-            let locks = read.locking.map(|locking| locking.mode());
-            vec![TableNeed::new(table, Privileges::SELECT, locks)]
-        }
-        (Action::Join(join), _) => {
-            let tables = join.tables();
-            let own = tables.map(|table| need(table, Privileges::SELECT));
-            let derived = join.derived().flat_map(Derived::needs).cloned();
-            own.chain(derived).collect()
-        }
-        (Action::OverRows(query), _) => {
-            let tables = query.rows.tables();
-            let own = tables.map(|table| need(table, Privileges::SELECT));
-            let derived = query.rows.derived().flat_map(Derived::needs).cloned();
-            let queries = derived.chain(query.needs_of_subqueries());
-            own.chain(queries).collect()
-        }
-        (Action::Union(union), _) => union.derived.needs().to_vec(),
-        (Action::Constants(_), _) => Vec::new(),
-        (Action::Update(_, table), Statement::Update(update)) => {
-            vec![need(
-                table,
-                changing(Privileges::UPDATE, update_reads(update)),
-            )]
-        }
-        (Action::Delete(_, table), Statement::Delete(delete)) => {
-            vec![need(
-                table,
-                changing(Privileges::DELETE, delete_reads(delete)),
-            )]
-        }
-        // Not made of such statements, but then all is asked for.
-        (Action::Update(_, table) | Action::Delete(_, table), _) => {
-            vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
-        }
-        (Action::ChangeFound(change), Statement::Update(update)) => {
-            change.needs(update_reads(update))
-        }
-        (Action::ChangeFound(change), Statement::Delete(delete)) => {
-            change.needs(delete_reads(delete))
-        }
-        (Action::ChangeFound(change), _) => change.needs(true),
-        (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
-        (Action::InsertSelect(insert), _) => insert.needs.clone(),
-    }
-}
-
 fn has_tables(query: &ast::Query) -> bool {
     match query.body.as_ref() {
         ast::SetExpr::Select(select) => !select.from.is_empty(),
@@ -414,8 +354,11 @@ impl Session {
         }
         self.handle.commands.count(Command::StatementCacheMisses);
         self.admit(text)?;
+        // What is kept with the plans of all is not the statement's.
+        let mut bytes = self.workers.planning().begin_plan();
         let measured = || self.measured_plan(text);
         let plan = self.workers.planning().during(measured);
+        bytes.is_made();
         self.handle.cancel_flag().check()?;
         let known = match plan {
             Some(plan) if plan.bytes <= MAX_PLAN_BYTES => Known::Direct(Arc::new(plan)),

@@ -350,7 +350,7 @@ mod tests {
             .engine
             .session(SessionInfo::default())
             .expect("a session");
-        // A window has no direct plan.
+        // Where an index is named there is no direct plan.
         let list = list("a + 1", 800);
         let large =
             format!("SELECT {list}, RANK() OVER (ORDER BY a) FROM test.t USE INDEX (PRIMARY)");
@@ -381,7 +381,7 @@ mod tests {
         let budget = bench.engine.kept_by_sessions().limit_bytes();
         for statement in 0..200 {
             let sql = format!(
-                "SELECT {statement}, SUM(a) OVER (), {} FROM t",
+                "SELECT {statement}, SUM(a) OVER (), {} FROM t USE INDEX (PRIMARY)",
                 list("a+1", 300)
             );
             let prepared = bench.session.prepare(&sql).expect("a statement");

@@ -1,7 +1,9 @@
 //! From a parsed statement to the code that runs it.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
+use sheaf_frontend::walk::walk_outside_queries;
 use sheaf_table::annotated;
 use sheaf_types::error::codes;
 use sqlparser::ast;
@@ -312,7 +314,7 @@ impl Session {
         let began = began.unwrap_or(self.statement.start_micros);
         let began = u64::try_from(began).unwrap_or(0);
         self.variables
-            .logged_statement((database, text), (id, began), kind)
+            .logged_statement((database, &text), (id, began), kind)
     }
 
     /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).
