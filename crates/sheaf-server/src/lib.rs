@@ -17,6 +17,7 @@
 //!   deferred_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
+//!   binlog_dump  clients that follow the binary log
 //!   http, metrics, console  other doors: counters for monitoring, and a page for people, over HTTP
 //! ```
 //!

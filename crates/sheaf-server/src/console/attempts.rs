@@ -1,7 +1,7 @@
 //! Attempts to log in that have failed. After some of them, each next one has to wait longer.
 //!
-//! They are counted by user and address, so that nobody who guesses the password of one user keeps the others out. Few
-//! passwords are checked at the same time, because that is made to take long.
+//! They are counted by user and address, so that guesses of one user's password keep no other user out. Few passwords
+//! are checked at the same time, because that is made to take long.
 //!
 //! What is known is bounded, also for an address, so that others are not forgotten for it. Beyond the bounds the least
 //! is forgotten: the fewest failures, and the oldest of these. So many names keep nobody out, and a user whose password
