@@ -136,7 +136,11 @@ get("logout").addEventListener("click", async () => {
 document.addEventListener("logged-out", () => login && leave("The login has ended."));
 document.addEventListener("transaction", () => { get("transaction").hidden = !editor.transaction; });
 window.addEventListener("beforeunload", (event) => editor.transaction && event.preventDefault());
-window.addEventListener("unhandledrejection", (event) => say(String(event.reason?.message ?? event.reason)));
+window.addEventListener("unhandledrejection", (event) => {
+  // It is said on the page. What logging out has interrupted is nobody's concern.
+  event.preventDefault();
+  if (login) say(String(event.reason?.message ?? event.reason));
+});
 document.addEventListener("visibilitychange", () => !document.hidden && refresh(true));
 
 // The theme is all that this browser remembers.
