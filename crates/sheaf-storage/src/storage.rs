@@ -96,7 +96,7 @@ pub struct StorageOptions {
     /// Changes are [followed](Storage::follow_changes): the log has whole values of them, numbers of commits, and what
     /// the floors above say about them. It is kept until it was followed, so somebody has to.
     pub follow_changes: bool,
-    /// Bytes of log that may wait for those who follow; beyond it changes get [`StorageError::FollowersBehind`].
+    /// Bytes of log that may wait for followers; beyond it changes get [`StorageError::FollowersBehind`].
     pub follow_lag_limit_bytes: u64,
     /// Bytes of log that may wait for the archive; beyond it changes get [`StorageError::ArchiveBehind`].
     pub archive_lag_limit_bytes: u64,

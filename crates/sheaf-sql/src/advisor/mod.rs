@@ -113,7 +113,7 @@ impl Limits {
 
 impl Session {
     pub(crate) fn advise(&mut self, advise: Advise, sink: &mut dyn ResultSink) -> Result<()> {
-        // What views are made of is shown to those who may see it.
+        // What views are made of needs privileges to be shown.
         self.statement.is_explained = true;
         let advised = self.proposals(&advise);
         self.statement.hypothesis = Hypothesis::default();

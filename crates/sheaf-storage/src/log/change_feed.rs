@@ -1,4 +1,4 @@
-//! What transactions have changed, in the order of their commits: for those who follow a database.
+//! What transactions have changed, in the order of their commits: for followers of a database.
 //!
 //! The log has the changes of all transactions between each other, and some are taken back. A [`ChangeFeed`] reads the
 //! log while it is written, and puts the changes of each transaction aside until its end:

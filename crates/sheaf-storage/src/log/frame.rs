@@ -18,7 +18,7 @@
 //!
 //! Where changes are followed ([`crate::log::change_feed`]), the note of a change in a followed tree has the whole
 //! value after it as well. A transaction that has made such changes gets the next number when it commits. Annotations
-//! are what the floors above say about a transaction to those who follow. Without followers nothing of this is written.
+//! are what the floors above say about a transaction to followers. Without followers nothing of this is written.
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
 use crate::log::change::{Change, TransactionId};

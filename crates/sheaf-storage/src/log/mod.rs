@@ -40,7 +40,7 @@
 //! | [`change`] | which transaction did what to a key |
 //! | [`redo`] | every change of a page, by name, and the function that applies it |
 //! | [`unlogged`] | pages that a bulk build writes past the log |
-//! | [`change_feed`] | what transactions have changed, for those who follow |
+//! | [`change_feed`] | what transactions have changed, for followers |
 
 pub(crate) mod bytes;
 pub(crate) mod change;

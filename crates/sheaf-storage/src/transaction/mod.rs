@@ -83,7 +83,7 @@ pub struct Transaction {
     followed: usize,
     /// Something was said that belongs to the transaction.
     is_annotated: bool,
-    /// Those who follow changes do not learn of it.
+    /// Followers of changes do not learn of it.
     is_hidden: bool,
     undo: UndoStack,
     /// Where it was last in the trees that it visits.
@@ -434,12 +434,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Those who [follow changes](crate::ChangeFeed) do not learn of the transaction: its commit gets no number.
+    /// Followers of [changes](crate::ChangeFeed) do not learn of the transaction: its commit gets no number.
     pub fn hide_from_followers(&mut self) {
         self.is_hidden = true;
     }
 
-    /// Says something to those who [follow changes](crate::ChangeFeed), at this place of the log; nothing where changes
+    /// Says something to followers of [changes](crate::ChangeFeed), at this place of the log; nothing where changes
     /// are not followed. `of_transaction`: it belongs to what the transaction does, which gets a number if it has
     /// changed anything at all. Savepoints do not take it back. Otherwise it is true whatever becomes of the
     /// transaction.

@@ -241,7 +241,7 @@ impl Tree {
         &self.counts
     }
 
-    /// The log has whole values of all changes from now on, for those who [follow](crate::ChangeFeed) them. Nothing
+    /// The log has whole values of all changes from now on, for [followers](crate::ChangeFeed). Nothing
     /// where the storage was opened without followers. To be said when no transaction changes the tree.
     pub fn follow(&self) {
         let is_followed = self.store.follows_changes();

@@ -188,7 +188,7 @@ impl Analysis {
                 self.note_end(transaction);
             }
             Frame::EndOfRollback(id) => self.note_end(id),
-            // So that those who follow learn of its end.
+            // So that followers learn of its end.
             Frame::Annotation { transaction, .. } => drop(self.loser(lsn, transaction)),
             Frame::MiniTransaction { note, mut changes } => {
                 self.note_transaction(lsn, note, spill)?;
