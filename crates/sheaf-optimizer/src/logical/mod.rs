@@ -12,7 +12,8 @@
 //! - CommonSubexprEliminate puts projections between operators, which would hide the join graph from
 //!   [`crate::logical::join_graph`]; it runs last, when all filters have been pushed down.
 //! - SimplifyExpressions and CommonSubexprEliminate leave out what has a long literal in it. The one would put its
-//!   bytes into the plan, and the other into a column for each row.
+//!   bytes into the plan, and the other into a column for each row. So do they leave out a CASE of many branches, of
+//!   which they would make conditions of conditions.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -67,6 +68,7 @@ use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::row_by_row::RowByRow;
 use sheaf_exec::runtime::planning_options;
+use sheaf_exec::typing::has_many_branches;
 
 use crate::PlannerContext;
 use crate::logical::apply::with_applies;
@@ -137,7 +139,7 @@ static PROJECTION_RULES: LazyLock<Vec<Rule>> =
     LazyLock::new(|| vec![Rule::on(|_| true, OptimizeProjections::new())]);
 
 /// Whether it has expressions that are more than columns, or groups, whose functions rules look at as a whole.
-/// Those with long literals are left alone.
+/// Those with long literals, or a long CASE, are left alone.
 fn computes(node: &LogicalPlan) -> bool {
     let mut computes = matches!(node, LogicalPlan::Aggregate(_));
     let mut has_long = false;
@@ -145,7 +147,7 @@ fn computes(node: &LogicalPlan) -> bool {
     let _ = node.apply_expressions(|expr| {
         let is_column = matches!(expr, Expr::Column(_));
         computes |= !is_column;
-        has_long = has_long || !is_column && has_long_literal(expr);
+        has_long = has_long || !is_column && (has_long_literal(expr) || has_many_branches(expr));
         Ok(match has_long {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
