@@ -207,6 +207,18 @@ pub(crate) fn will_take(bytes: usize) -> bool {
     has_room
 }
 
+/// Whether caches could make room for so many bytes if what they have were on the disk.
+pub(crate) fn will_have_room(bytes: usize) -> bool {
+    let Some(limit) = limit() else {
+        return true;
+    };
+    let wanted = look(LOOK_MICROS)
+        .saturating_add(bytes)
+        .saturating_add(AHEAD.load(Ordering::Relaxed));
+    let missing = wanted.saturating_sub(limit + bearable(limit));
+    coming() >= missing
+}
+
 /// So many bytes that a thread was about to take are taken.
 pub(crate) fn has_taken(bytes: usize) {
     AHEAD.fetch_sub(bytes, Ordering::Relaxed);

@@ -52,6 +52,9 @@ const LETTING_GO: Duration = Duration::from_millis(100);
 /// The same where that does no harm: what waits for it takes nothing meanwhile, or the process has little too much. On
 /// a busy machine it takes a while until a stopped statement gets a processor at all.
 const MOST_LETTING_GO: Duration = Duration::from_secs(1);
+/// So long a statement waits for the room that caches give when a busy disk has what they write. It takes nothing
+/// meanwhile.
+const MOST_WRITING: Duration = Duration::from_secs(2);
 /// Little too much is this part of the tolerance.
 const LITTLE_SHARE: usize = 8;
 
@@ -421,6 +424,7 @@ pub fn has_room_for(bytes: usize) -> bool {
         let Some(_next) = await_turn(account) else {
             return false;
         };
+        let began = Instant::now();
         loop {
             // What has let go before this look is part of the room that is asked for behind it.
             let others_let_go = are_letting_go();
@@ -428,7 +432,8 @@ pub fn has_room_for(bytes: usize) -> bool {
                 AHEAD.set(bytes);
                 return !account.shall_stop();
             }
-            if account.shall_stop() || !others_let_go {
+            let is_coming = || began.elapsed() < MOST_WRITING && process::will_have_room(bytes);
+            if account.shall_stop() || !(others_let_go || is_coming()) {
                 break;
             }
             std::thread::sleep(BLOCK_LOOK);
