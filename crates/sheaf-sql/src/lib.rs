@@ -18,6 +18,7 @@ mod isolation;
 mod query;
 mod resource_groups;
 pub mod session;
+mod session_parts;
 mod statement;
 #[cfg(test)]
 mod tests;

@@ -267,6 +267,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "events",
             "binlog",
             "variables",
+            "session_parts",
             "session",
             "query",
             "definition",

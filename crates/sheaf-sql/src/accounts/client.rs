@@ -12,7 +12,8 @@ use sheaf_types::error::codes;
 use crate::accounts::{Rights, TableNeed};
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
-use crate::session::{SessionHandle, SessionInfo};
+use crate::session_parts::handle::SessionHandle;
+use crate::session_parts::info::SessionInfo;
 use crate::virtual_database::{is_for_everybody, is_information_schema};
 
 /// One of these is needed to lock rows that are read exclusively.

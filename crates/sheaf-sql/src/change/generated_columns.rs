@@ -10,9 +10,9 @@
 //! UPDATE, and ALTER TABLE, where it copies rows.
 //!
 //! Each column is a list of one expression over the columns that it names (`query/row_evaluator.rs`), planned once per
-//! session and version of the table (`session/table_expressions.rs`). They are computed from left to right, each for
-//! many rows at once where a statement brings many: a column may name generated columns in front of it. A value goes
-//! into its column as INSERT would put it there.
+//! session and version of the table (`session_parts/table_expressions.rs`). They are computed from left to right, each
+//! for many rows at once where a statement brings many: a column may name generated columns in front of it. A value
+//! goes into its column as INSERT would put it there.
 //!
 //! The expression means the same in every session and on every day: it is kept without any `sql_mode`, and its literals
 //! compare by the default collation. What is of a time zone or of the present day is refused. How a value goes into its

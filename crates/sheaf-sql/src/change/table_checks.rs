@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The list is planned over the columns that it names (see `query/row_evaluator.rs`), so that a CHECK means what it
-//! would mean in a WHERE, and kept by the session (`session/table_expressions.rs`). A row breaks a CHECK that is false;
-//! NULL does not. INSERT, REPLACE, LOAD DATA, UPDATE and ON DUPLICATE KEY UPDATE evaluate it here. Foreign keys do not
-//! change columns that a CHECK names (error 3823).
+//! would mean in a WHERE, and kept by the session (`session_parts/table_expressions.rs`). A row breaks a CHECK that is
+//! false; NULL does not. INSERT, REPLACE, LOAD DATA, UPDATE and ON DUPLICATE KEY UPDATE evaluate it here. Foreign keys
+//! do not change columns that a CHECK names (error 3823).
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

@@ -10,7 +10,7 @@ use sheaf_types::error::codes;
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
-use crate::session::result::ResultSink;
+use crate::session_parts::result::ResultSink;
 use crate::variables::persisted;
 
 impl Session {

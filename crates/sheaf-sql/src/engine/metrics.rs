@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Engine;
-use crate::session::status;
-use crate::session::status_meanings::MEANINGS;
+use crate::session_parts::status;
+use crate::session_parts::status_meanings::MEANINGS;
 
 /// A status variable of the server that is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::COUNTERS;
-    use crate::session::status_meanings::MEANINGS;
+    use crate::session_parts::status_meanings::MEANINGS;
 
     #[test]
     fn counters_are_variables() {

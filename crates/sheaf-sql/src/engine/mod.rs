@@ -59,10 +59,11 @@ use crate::error::{Result, SqlError};
 use crate::events::digest_table::DigestTable;
 use crate::events::slow_log::SlowLog;
 use crate::resource_groups::ActiveGroups;
-use crate::session::handle::SessionHandle;
-use crate::session::statement_timer::StatementTimer;
-use crate::session::status::{Command, CommandCounters, ServerGauges};
-use crate::session::{Session, SessionInfo};
+use crate::session_parts::handle::SessionHandle;
+use crate::session_parts::statement_timer::StatementTimer;
+use crate::session_parts::status::{Command, CommandCounters, ServerGauges};
+use crate::session::Session;
+use crate::session_parts::info::SessionInfo;
 use crate::variables::persisted::{self, PersistedVariables};
 use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
 

@@ -7,7 +7,7 @@ use sheaf_types::text::quoting::quoted_string;
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::session::SessionInfo;
+use crate::session_parts::info::SessionInfo;
 
 impl Engine {
     /// The accounts that administer the server and have no password.

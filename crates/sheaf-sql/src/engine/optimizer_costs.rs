@@ -23,7 +23,8 @@ use sheaf_types::Value;
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::session::{Session, SessionInfo};
+use crate::session::Session;
+use crate::session_parts::info::SessionInfo;
 
 const DATABASE: &str = "mysql";
 

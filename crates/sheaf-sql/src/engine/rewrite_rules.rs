@@ -18,7 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::rewrite::RewriteRules;
 use crate::parser::{self, Parsed, Statement};
 use crate::query::rows::value_at;
-use crate::session::result::ResultSink;
+use crate::session_parts::result::ResultSink;
 use crate::session::{IgnoredResult, Session};
 
 const DATABASE: &str = "query_rewrite";

@@ -11,7 +11,7 @@ use sheaf_types::error::codes;
 
 use super::Engine;
 use crate::error::{Result, SqlError};
-use crate::session::SessionInfo;
+use crate::session_parts::info::SessionInfo;
 use crate::variables::persisted::{self, Persisted, PersistedVariables};
 use crate::variables::{self, Variables, known_name, said_of};
 

@@ -35,40 +35,20 @@
 //! that statements wait for, and `statement_stack` the stack that they get.
 
 mod admission;
-pub(crate) mod circumstances;
 mod diagnostics;
-pub(crate) mod findings;
-pub(crate) mod handle;
-pub(crate) mod hypothesis;
-pub(crate) mod ignored_result;
-pub(crate) mod info;
-pub(crate) mod measured;
-pub(crate) mod outcome;
-pub(crate) mod planning;
-pub(crate) mod prepared;
 pub(crate) mod present_circumstances;
-pub(crate) mod progress;
-pub(crate) mod request_memory;
 mod request_text;
-pub mod result;
-pub(crate) mod running;
-pub(crate) mod searched;
 pub(crate) mod set;
-pub(crate) mod slow_client;
 pub(crate) mod statement_events;
-mod statement_stack;
-pub(crate) mod statement_timer;
-pub(crate) mod status;
-pub(crate) mod status_meanings;
-#[cfg(test)]
-pub(crate) mod status_reference;
-pub(crate) mod table_expressions;
-pub(crate) mod temporary_tables;
-pub(crate) mod traces;
-pub(crate) mod unrelated_tables;
-pub(crate) mod user_variables;
-pub(crate) mod warnings;
-pub(crate) mod workers;
+
+// Whatever knows a session names its parts by it; the floors below name `session_parts`.
+pub use crate::session_parts::result;
+pub(crate) use crate::session_parts::{
+    circumstances, findings, handle, hypothesis, ignored_result, info, measured, outcome, planning,
+    prepared, progress, request_memory, running, searched, slow_client, statement_timer, status,
+    table_expressions, temporary_tables, traces, unrelated_tables, user_variables, warnings,
+    workers,
+};
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -95,29 +75,29 @@ use crate::isolation::locked_tables::TableLocks;
 use crate::isolation::transaction::Transactions;
 pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::parser::{self, ParsedStatement, Statement, scan};
-use crate::session::findings::Findings;
-pub use crate::session::handle::SessionHandle;
-pub(crate) use crate::session::ignored_result::IgnoredResult;
-pub use crate::session::info::{Encryption, SessionInfo};
-use crate::session::measured::{DigestCircumstances, KnownBy, Sent};
-use crate::session::outcome::Outcome;
-use crate::session::prepared::{PreparedStatements, Reading};
-use crate::session::request_memory::RequestMemory;
-use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
-use crate::session::running::{Definitions, RunningRequest, RunningStatement};
-use crate::session::slow_client::SlowClient;
-use crate::session::statement_stack::{
+use crate::session_parts::findings::Findings;
+pub use crate::session_parts::handle::SessionHandle;
+pub(crate) use crate::session_parts::ignored_result::IgnoredResult;
+pub use crate::session_parts::info::{Encryption, SessionInfo};
+use crate::session_parts::measured::{DigestCircumstances, KnownBy, Sent};
+use crate::session_parts::outcome::Outcome;
+use crate::session_parts::prepared::{PreparedStatements, Reading};
+use crate::session_parts::request_memory::RequestMemory;
+use crate::session_parts::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::session_parts::running::{Definitions, RunningRequest, RunningStatement};
+use crate::session_parts::slow_client::SlowClient;
+use crate::session_parts::statement_stack::{
     DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES, STACK_RED_ZONE_BYTES, STATEMENT_STACK_BYTES,
     may_nest_deeply,
 };
-use crate::session::status::Command;
-use crate::session::table_expressions::TableExpressions;
-use crate::session::temporary_tables::TemporaryTables;
-use crate::session::traces::OptimizerTraces;
-use crate::session::unrelated_tables::UnrelatedTables;
-use crate::session::user_variables::{UserVariables, sessions_keep_too_much};
-use crate::session::warnings::{Level, Warnings};
-use crate::session::workers::Workers;
+use crate::session_parts::status::Command;
+use crate::session_parts::table_expressions::TableExpressions;
+use crate::session_parts::temporary_tables::TemporaryTables;
+use crate::session_parts::traces::OptimizerTraces;
+use crate::session_parts::unrelated_tables::UnrelatedTables;
+use crate::session_parts::user_variables::{UserVariables, sessions_keep_too_much};
+use crate::session_parts::warnings::{Level, Warnings};
+use crate::session_parts::workers::Workers;
 use crate::variables::{self, NextTransaction, VariableValue, Variables};
 
 /// Bits of the status word that goes with every OK and EOF, as the protocol numbers them.

@@ -7,7 +7,7 @@
 use sheaf_exec::functions::limits::OversizedResults;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 
-use crate::session::warnings::Warnings;
+use crate::session_parts::warnings::Warnings;
 use crate::variables::SqlMode;
 
 /// See the module's comment.

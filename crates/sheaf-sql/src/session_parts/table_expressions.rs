@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sheaf_table::Table;
 
-use crate::session::circumstances::Circumstances;
+use crate::session_parts::circumstances::Circumstances;
 
 /// Lists of expressions that a session keeps; the one that was used longest ago makes room.
 const MAX_KEPT: usize = 16;

@@ -9,7 +9,7 @@ use sheaf_types::Collation;
 use crate::dialect::SheafDialect;
 use crate::direct::DirectPlan;
 use crate::parser::statement::Statement;
-use crate::session::circumstances::Circumstances;
+use crate::session_parts::circumstances::Circumstances;
 
 /// A session's prepared statements.
 #[derive(Default)]

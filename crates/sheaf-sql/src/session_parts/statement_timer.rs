@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sheaf_exec::runtime::thread_placement;
 
-use crate::session::handle::SessionHandle;
+use crate::session_parts::handle::SessionHandle;
 
 /// See the module's comment.
 #[derive(Default)]

@@ -23,8 +23,8 @@ use sheaf_table::AccountName;
 
 use crate::error::Result;
 use crate::events::local_sums::LocalSums;
-use crate::session::status::CommandCounters;
-use crate::session::workers::ActiveGroup;
+use crate::session_parts::status::CommandCounters;
+use crate::session_parts::workers::ActiveGroup;
 
 /// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
 const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;

@@ -1,4 +1,4 @@
-//! What is known of a statement that is measured ([`statement_events`](super::statement_events)).
+//! What is known of a statement that is measured (`session/statement_events.rs`).
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::variables::SqlMode;
 /// What the digest of a text depends on besides the text.
 #[derive(PartialEq)]
 pub(crate) struct DigestCircumstances {
-    pub(super) database: Option<String>,
-    pub(super) sql_mode: SqlMode,
+    pub(crate) database: Option<String>,
+    pub(crate) sql_mode: SqlMode,
 }
 
 /// Which text a statement is known by when it comes again.
@@ -37,7 +37,7 @@ pub(crate) struct Sent<'t> {
 }
 
 impl<'t> Sent<'t> {
-    pub(super) fn text(text: &'t str, known_by: KnownBy<'t>) -> Sent<'t> {
+    pub(crate) fn text(text: &'t str, known_by: KnownBy<'t>) -> Sent<'t> {
         Sent {
             text,
             parameters: &[],
@@ -55,6 +55,6 @@ pub(crate) struct NamedStatement {
 
 /// A statement whose commit has not come to its end.
 pub(crate) struct Unfinished {
-    pub(super) slot: Option<usize>,
-    pub(super) event: StatementEvent,
+    pub(crate) slot: Option<usize>,
+    pub(crate) event: StatementEvent,
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sheaf_exec::QueryRuntime;
 use sheaf_memory::{Budget, Share};
 
-use crate::session::handle::SessionHandle;
+use crate::session_parts::handle::SessionHandle;
 
 /// Requests up to this long take no share: so much of each connection is nothing beside its other memory.
 const SHORT_REQUEST_BYTES: usize = 16 << 10;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use sheaf_storage::ReadView;
 use sheaf_table::{Catalog, DatabaseSnapshot};
 
-use crate::session::hypothesis::Hypothesis;
-use crate::session::measured::{NamedStatement, Unfinished};
-use crate::session::prepared::Reading;
-use crate::session::searched::Searched;
+use crate::session_parts::hypothesis::Hypothesis;
+use crate::session_parts::measured::{NamedStatement, Unfinished};
+use crate::session_parts::prepared::Reading;
+use crate::session_parts::searched::Searched;
 use crate::variables::{VariableValue, Variables};
 
 /// A request: one statement, or several.

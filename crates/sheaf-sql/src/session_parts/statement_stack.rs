@@ -3,17 +3,17 @@
 /// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see
 /// [`crate::parser::scan`]). A statement whose thread has less stack than the red zone left runs on a stack of its own,
 /// which is address space until it is used.
-pub(super) const STACK_RED_ZONE_BYTES: usize = 1 << 20;
-pub(super) const STATEMENT_STACK_BYTES: usize = 16 << 20;
+pub(crate) const STACK_RED_ZONE_BYTES: usize = 1 << 20;
+pub(crate) const STATEMENT_STACK_BYTES: usize = 16 << 20;
 /// The same for statements that may nest deeper: by more bytes of text than this, or more parentheses inside of each
 /// other.
 const DEEP_STATEMENT_BYTES: usize = 1 << 10;
 const DEEP_PARENTHESES: usize = 8;
-pub(super) const DEEP_RED_ZONE_BYTES: usize = 48 << 20;
-pub(super) const DEEP_STACK_BYTES: usize = 64 << 20;
+pub(crate) const DEEP_RED_ZONE_BYTES: usize = 48 << 20;
+pub(crate) const DEEP_STACK_BYTES: usize = 64 << 20;
 
 /// Whether parsing and planning the text may take more stack than a thread has.
-pub(super) fn may_nest_deeply(text: &str) -> bool {
+pub(crate) fn may_nest_deeply(text: &str) -> bool {
     if text.len() > DEEP_STATEMENT_BYTES {
         return true;
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use sheaf_access::CancelFlag;
 use sheaf_table::Progress;
 
-use crate::session::handle::SessionHandle;
+use crate::session_parts::handle::SessionHandle;
 
 /// Shows the progress of long work in SHOW PROCESSLIST, and stops it when the statement is killed.
 pub(crate) struct SessionProgress {

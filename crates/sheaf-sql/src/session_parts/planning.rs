@@ -14,7 +14,7 @@ use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
 use crate::parser::hint::{Hint, hints_of};
 use crate::parser::parsed_at_once;
 use crate::parser::text_size::{TextSize, at_first_word};
-use crate::session::handle::SessionHandle;
+use crate::session_parts::handle::SessionHandle;
 
 /// Statements of so much text are not looked at: what they take is measured only.
 pub(crate) const SMALL_TEXT_BYTES: usize = 256;
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
     use crate::error::Result;
-    use crate::session::status::Command;
+    use crate::session_parts::status::Command;
     use crate::tests::{Bench, Collected, run};
     use crate::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, SessionInfo};
 

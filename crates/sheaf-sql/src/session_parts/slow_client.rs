@@ -22,7 +22,7 @@ use sheaf_memory::process;
 use sheaf_storage::{TempFile, TempSpace};
 
 use crate::error::SqlError;
-use crate::session::handle::SessionHandle;
+use crate::session_parts::handle::SessionHandle;
 
 /// A client that has taken nothing for so long does not read.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use sheaf_access::SessionCounters;
 use sheaf_storage::PoolCounters;
 
-use crate::session::status::{CommandCounters, ServerGauges, entries};
-use crate::session::status_meanings::MEANINGS;
+use crate::session_parts::status::{CommandCounters, ServerGauges, entries};
+use crate::session_parts::status_meanings::MEANINGS;
 use crate::tests::check_document;
 
 const OPENING: &str = "\
