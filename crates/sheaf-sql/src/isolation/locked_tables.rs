@@ -6,7 +6,7 @@
 //!   FLUSH TABLES WITH READ LOCK others may read; statements that change something, and commits, wait
 //! ```
 //!
-//! The locks are those of the tables ([`SessionLock`]) and that of the catalog (`GlobalReadLocked`). A session that
+//! The locks are those of the tables (`SessionLock`) and that of the catalog (`GlobalReadLocked`). A session that
 //! has locked tables may use no others, and those under the names only that it has locked them by, each once in a
 //! statement: MySQL opens a table for each, and statements that do it otherwise fail there. `information_schema` and
 //! `mysql.user` need no lock, nor do temporary tables. FOR UPDATE writes a table, and ANALYZE changes something, for
@@ -27,10 +27,7 @@ use std::time::Duration;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query, walk_tables};
 use sheaf_table::global_read_lock::CommitTicket;
-use sheaf_table::{
-    Catalog, ChangeTicket, GlobalReadLocked, QualifiedName, SessionLock, SessionLockMode, Table,
-    TableNames,
-};
+use sheaf_table::{QualifiedName, SessionLockMode, TableNames};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -39,36 +36,13 @@ use crate::parser::change::name_of;
 use crate::parser::statement::{LockedTable, TableChange, TableName};
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::session_parts::table_locks::{LockedName, LockedTables, TableLocks};
 use crate::statement::properties::UnderLockTables;
 use crate::variables::NextTransaction;
 use crate::virtual_database::{is_system_table, is_virtual_database};
 
-/// The tables that a session has locked.
-pub(crate) struct LockedTables {
-    /// As it names them.
-    names: Vec<LockedName>,
-    /// The locks, also of tables that it may not name.
-    locks: BTreeMap<QualifiedName, SessionLock>,
-}
-
-struct LockedName {
-    table: QualifiedName,
-    alias: String,
-    mode: SessionLockMode,
-}
-
+/// What LOCK TABLES lets a statement define.
 impl LockedTables {
-    fn is_locked(&self, database: &str, table: &str) -> bool {
-        let mut names = self.locks.keys();
-        names.any(|(known, name)| known == database && name == table)
-    }
-
-    /// The mode that a table is locked in under any name; WRITE, if there is a choice.
-    fn mode_of(&self, table: &QualifiedName) -> Option<SessionLockMode> {
-        let names = self.names.iter().filter(|known| known.table == *table);
-        names.map(|known| known.mode).max()
-    }
-
     /// Definitions of tables that are locked for WRITE may change, and their names, as in MySQL 8.
     fn check_for_write(&self, name: &TableName, database: Option<&str>) -> Result<()> {
         let table = name.resolve(database)?;
@@ -113,91 +87,6 @@ impl LockedTables {
             given.push(new.resolve(database)?);
         }
         Ok(())
-    }
-}
-
-/// The locks of a session that last longer than a transaction, and what keeps others' global read lock out.
-#[derive(Default)]
-pub(crate) struct TableLocks {
-    /// LOCK TABLES.
-    named: Option<Box<LockedTables>>,
-    /// FLUSH TABLES WITH READ LOCK.
-    global: Option<GlobalReadLocked>,
-    /// The running statement changes something.
-    change_ticket: Option<ChangeTicket>,
-    /// Tables are locked for WRITE.
-    locks_ticket: Option<ChangeTicket>,
-}
-
-impl TableLocks {
-    /// LOCK TABLES holds.
-    pub(crate) fn are_held(&self) -> bool {
-        self.named.is_some()
-    }
-
-    /// Others may wait for what the session has locked, or until it unlocks.
-    pub(crate) fn keep_others_waiting(&self) -> bool {
-        self.named.is_some() || self.global.is_some()
-    }
-
-    /// Releases what LOCK TABLES has locked.
-    pub(crate) fn unlock_tables(&mut self, catalog: &Catalog) {
-        self.named = None;
-        if let Some(ticket) = self.locks_ticket.take() {
-            catalog.global_read_lock().end_change(ticket);
-        }
-    }
-
-    /// Releases all locks that last longer than a transaction.
-    pub(crate) fn unlock_everything(&mut self, catalog: &Catalog) {
-        self.end_change(catalog);
-        self.unlock_tables(catalog);
-        self.global = None;
-    }
-
-    /// Tables that were renamed, one after the other, stay locked by their new names.
-    pub(crate) fn rename_locked(&mut self, renames: &[(QualifiedName, QualifiedName)]) {
-        let Some(locked) = &mut self.named else {
-            return;
-        };
-        for (from, to) in renames {
-            for known in locked.names.iter_mut().filter(|known| known.table == *from) {
-                if known.alias == from.1 {
-                    known.alias.clone_from(&to.1);
-                }
-                known.table.clone_from(to);
-            }
-            if let Some(lock) = locked.locks.remove(from) {
-                locked.locks.insert(to.clone(), lock);
-            }
-        }
-    }
-
-    /// Tables that were dropped are not locked any more. With the last one LOCK TABLES ends.
-    pub(crate) fn forget_locked(&mut self, dropped: &[QualifiedName], catalog: &Catalog) {
-        let Some(locked) = &mut self.named else {
-            return;
-        };
-        locked.names.retain(|known| !dropped.contains(&known.table));
-        locked.locks.retain(|table, _| !dropped.contains(table));
-        if locked.names.is_empty() {
-            self.unlock_tables(catalog);
-        }
-    }
-
-    /// Error 1223 if the session itself keeps everything from changing.
-    pub(crate) fn check_no_read_lock(&self) -> Result<()> {
-        match &self.global {
-            Some(_) => Err(SqlError::conflicting_read_lock()),
-            None => Ok(()),
-        }
-    }
-
-    /// The statement is over.
-    pub(crate) fn end_change(&mut self, catalog: &Catalog) {
-        if let Some(ticket) = self.change_ticket.take() {
-            catalog.global_read_lock().end_change(ticket);
-        }
     }
 }
 
@@ -306,39 +195,6 @@ impl TableLocks {
             }
         }
         Ok(())
-    }
-
-    /// Error 1099 for a table to change that the session has locked for READ under this name.
-    pub(crate) fn check_to_change(
-        &self,
-        (database, table): (&str, &str),
-        alias: &str,
-    ) -> Result<()> {
-        let Some(locked) = &self.named else {
-            return Ok(());
-        };
-        let is_read = locked.names.iter().any(|known| {
-            known.mode == SessionLockMode::Read
-                && known.alias == alias
-                && known.table.0 == database
-                && known.table.1 == table
-        });
-        match is_read {
-            true => Err(SqlError::table_locked_for_read(alias)),
-            false => Ok(()),
-        }
-    }
-
-    /// Error 1100 for a table that the session has not locked under any name, if it has locked some.
-    pub(crate) fn check_is_locked(&self, table: &Table) -> Result<()> {
-        let definition = &table.definition;
-        match &self.named {
-            _ if definition.is_temporary() => Ok(()),
-            Some(locked) if !locked.is_locked(&definition.database, &definition.name) => {
-                Err(SqlError::table_not_locked(&definition.name))
-            }
-            _ => Ok(()),
-        }
     }
 }
 

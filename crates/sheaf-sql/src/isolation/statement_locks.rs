@@ -46,7 +46,7 @@ use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView
 use sheaf_table::{Search, Table};
 
 use crate::error::Result;
-use crate::isolation::remembered_locks::StatementLocks;
+use crate::session_parts::remembered_locks::StatementLocks;
 use crate::isolation::transaction::{StatementTransaction, Transactions};
 use crate::query::run::{Asked, PlannedQuery};
 use crate::session::searched::{DirectSearch, Searched};

@@ -23,8 +23,8 @@
 //! | `traces` | what is kept of the optimizer's traces | [`traces`] |
 //! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`] |
 //! | `temporary` | temporary tables | [`temporary_tables`] |
-//! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
-//! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
+//! | `transactions` | the open one, the next, what is left of the last | `session_parts/transactions.rs` |
+//! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `session_parts/table_locks.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`]
 //! |
@@ -71,9 +71,6 @@ use crate::encoding::TextEncoding;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::events::session_digests::SessionDigests;
-use crate::isolation::locked_tables::TableLocks;
-use crate::isolation::transaction::Transactions;
-pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::session_parts::findings::Findings;
 pub use crate::session_parts::handle::SessionHandle;
@@ -92,8 +89,11 @@ use crate::session_parts::statement_stack::{
 };
 use crate::session_parts::status::Command;
 use crate::session_parts::table_expressions::TableExpressions;
+use crate::session_parts::table_locks::TableLocks;
 use crate::session_parts::temporary_tables::TemporaryTables;
 use crate::session_parts::traces::OptimizerTraces;
+use crate::session_parts::transactions::Transactions;
+pub use crate::session_parts::transactions::UnfinishedCommit;
 use crate::session_parts::unrelated_tables::UnrelatedTables;
 use crate::session_parts::user_variables::{UserVariables, sessions_keep_too_much};
 use crate::session_parts::warnings::{Level, Warnings};

@@ -19,6 +19,7 @@ pub(crate) mod outcome;
 pub(crate) mod planning;
 pub(crate) mod prepared;
 pub(crate) mod progress;
+pub(crate) mod remembered_locks;
 pub(crate) mod request_memory;
 pub mod result;
 pub(crate) mod running;
@@ -31,8 +32,10 @@ pub(crate) mod status_meanings;
 #[cfg(test)]
 pub(crate) mod status_reference;
 pub(crate) mod table_expressions;
+pub(crate) mod table_locks;
 pub(crate) mod temporary_tables;
 pub(crate) mod traces;
+pub(crate) mod transactions;
 pub(crate) mod unrelated_tables;
 pub(crate) mod user_variables;
 pub(crate) mod warnings;

@@ -15,20 +15,20 @@ use crate::variables::Isolation;
 const MAX_REMEMBERED_LOCKS: usize = 1 << 16;
 
 /// A row that the statement has locked and not changed.
-pub(super) struct KeptLock {
-    pub(super) table: Arc<Table>,
+pub(crate) struct KeptLock {
+    pub(crate) table: Arc<Table>,
     /// The statement found it in its last attempt, locked it, and it was what the statement had read.
-    pub(super) matches: bool,
+    pub(crate) matches: bool,
 }
 
 /// What a statement of this level locks, and has locked.
 pub(crate) struct StatementLocks {
-    pub(super) isolation: Isolation,
+    pub(crate) isolation: Isolation,
     autocommit: bool,
-    pub(super) wait: LockWait,
-    pub(super) has_restarted: bool,
+    pub(crate) wait: LockWait,
+    pub(crate) has_restarted: bool,
     /// READ COMMITTED: rows that were not locked before the statement.
-    pub(super) kept: BTreeMap<(TreeId, Vec<u8>), KeptLock>,
+    pub(crate) kept: BTreeMap<(TreeId, Vec<u8>), KeptLock>,
 }
 
 impl StatementLocks {
@@ -49,7 +49,7 @@ impl StatementLocks {
         }
     }
 
-    pub(super) fn locks_searches(&self) -> bool {
+    pub(crate) fn locks_searches(&self) -> bool {
         match self.isolation {
             Isolation::ReadUncommitted | Isolation::ReadCommitted => false,
             Isolation::RepeatableRead => !self.autocommit,
@@ -59,7 +59,7 @@ impl StatementLocks {
 
     /// Whether a change that reads more than the rows which it changes locks all that it has searched, also as a
     /// transaction of its own.
-    pub(super) fn locks_reads(&self) -> bool {
+    pub(crate) fn locks_reads(&self) -> bool {
         self.isolation >= Isolation::RepeatableRead
     }
 
@@ -67,7 +67,7 @@ impl StatementLocks {
         self.isolation <= Isolation::ReadCommitted && !self.autocommit
     }
 
-    pub(super) fn remember(&mut self, table: &Arc<Table>, key: &[u8], is_new: bool, matches: bool) {
+    pub(crate) fn remember(&mut self, table: &Arc<Table>, key: &[u8], is_new: bool, matches: bool) {
         if !self.gives_back_rows() {
             return;
         }
