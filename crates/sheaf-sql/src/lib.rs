@@ -17,6 +17,7 @@ mod events;
 mod isolation;
 mod query;
 mod resource_groups;
+mod rights;
 pub mod session;
 mod session_parts;
 mod statement;

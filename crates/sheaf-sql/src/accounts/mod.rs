@@ -15,52 +15,46 @@
 //! [`Client::check_read`] when a query names a table, be it in a subquery or in EXPLAIN. Direct plans are shared by
 //! sessions, so each carries what it [needs](TableNeed), and every execution checks that.
 //!
+//! What an account and its roles may do is told in `rights/`; here is what accounts are asked and changed by.
+//!
 //! Sessions of the library have no account and may do everything: the program has the data anyway.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | [`columns`] | privileges on single columns |
-//! | [`client`] | the client of a session: its account, and what it may do |
 //! | [`grant_tables`] | tables of `mysql` about accounts |
-//! | [`matching`] | which account a client is |
 //! | [`named`] | the accounts that a statement names |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
 //! | [`requirements`] | which privileges a statement needs |
-//! | [`rights`] | what a session may do: privileges of its account and of its roles, as one |
 //! | [`roles`] | CREATE ROLE, GRANT of roles, SET ROLE and the like |
 //! | [`role_tables`] | tables of `information_schema` about roles |
 //! | [`statements`] | CREATE USER, GRANT and the like |
 //! | [`show`] | SHOW GRANTS, SHOW CREATE USER, the tables of privileges |
 
-mod client;
 mod columns;
 mod grant_tables;
-mod matching;
 mod named;
 pub mod password;
 mod requirements;
-mod rights;
 mod role_tables;
 mod roles;
 mod sha256_crypt;
 mod show;
 mod statements;
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use sheaf_table::{Account, AccountName, AuthenticationMethod, Catalog, Privileges};
 
 use crate::engine::Engine;
+use crate::rights::matching;
+pub(crate) use crate::rights::{Client, Rights, TableNeed};
 use crate::session::Session;
 use crate::variables::VariableValue;
 use crate::virtual_database::is_for_everybody;
-pub(crate) use client::Client;
 pub(crate) use grant_tables::grant_table;
-use password::FastDigest;
-pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
-pub(crate) use rights::Rights;
+pub(crate) use requirements::{delete_reads, insert_needs, update_reads};
 pub(crate) use role_tables::{
     administrable_role_authorizations, applicable_roles, enabled_roles, role_column_grants,
     role_table_grants,
@@ -82,16 +76,6 @@ fn may(
     Some(granted.contains(privileges) || is_for_everybody(database, table))
 }
 
-/// What an account may do ON *.* when it connects; nothing if there is none.
-pub(crate) fn global_at_start(
-    catalog: &Catalog,
-    account: &AccountName,
-    with_all_roles: bool,
-) -> Privileges {
-    let is_used = |_: &AccountName, granted| roles::is_used_at_start(granted, with_all_roles);
-    Rights::of(catalog, account, is_used).global
-}
-
 impl Session {
     /// Runs something of the server's own, whichever rights the client has. Names of tables mean those of all sessions:
     /// what the client has put into a table of its own is not the server's.
@@ -104,23 +88,6 @@ impl Session {
         (self.client.rights, self.client.info.account) = (own, account);
         self.temporary = temporary;
         result.unwrap_or_else(|panic| resume_unwind(panic))
-    }
-}
-
-/// Digests that proofs of caching_sha2_password are checked with, of users that have connected since the start. Each
-/// goes with the verifier that it was made for.
-#[derive(Default)]
-pub(crate) struct DigestCache(Mutex<BTreeMap<AccountName, (String, FastDigest)>>);
-
-impl DigestCache {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<AccountName, (String, FastDigest)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn digest_of(&self, account: &Account) -> Option<FastDigest> {
-        let digests = self.lock();
-        let (verifier, digest) = digests.get(&account.name)?;
-        (*verifier == account.verifier).then_some(*digest)
     }
 }
 

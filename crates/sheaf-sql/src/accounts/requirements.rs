@@ -7,8 +7,7 @@
 use std::ops::ControlFlow;
 
 use sheaf_frontend::query::Readable;
-use sheaf_storage::LockMode;
-use sheaf_table::{AccountName, Catalog, Privileges, Table, TableNames};
+use sheaf_table::{AccountName, Catalog, Privileges, TableNames};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
@@ -23,33 +22,6 @@ use crate::parser::statement::{
 };
 use crate::session::Session;
 use crate::statement::properties::Requirement;
-
-/// What a direct plan needs of a table.
-#[derive(Clone, Debug)]
-pub(crate) struct TableNeed {
-    pub(crate) database: String,
-    pub(crate) table: String,
-    pub(crate) privileges: Privileges,
-    /// How it locks what it reads. To lock it exclusively needs one more privilege.
-    pub(crate) locks: Option<LockMode>,
-}
-
-impl TableNeed {
-    /// What is needed of a table; of a temporary one nothing, since it is the session's own.
-    pub(crate) fn new(table: &Table, privileges: Privileges, locks: Option<LockMode>) -> TableNeed {
-        let definition = &table.definition;
-        let is_own = definition.is_temporary();
-        TableNeed {
-            database: definition.database.clone(),
-            table: definition.name.clone(),
-            privileges: match is_own {
-                true => Privileges::NONE,
-                false => privileges,
-            },
-            locks: locks.filter(|_| !is_own),
-        }
-    }
-}
 
 impl Session {
     /// Whether a query may read a table or a view, with the privileges of the session or of the account that has made

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Any account may be granted as a role, and have roles itself; no edge closes a loop. What a session may do with the
-//! roles that it uses is added up in [`rights`](super::rights). A session keeps the names of the roles that it uses,
+//! roles that it uses is added up in [`rights`](crate::rights). A session keeps the names of the roles that it uses,
 //! as MySQL does: one that is revoked or dropped brings nothing as long as the account does not have it again.
 //!
 //! An account grants a role that it has WITH ADMIN OPTION. With SUPER alone it grants a role that may do no more.
@@ -22,11 +22,11 @@ use sheaf_table::{Account, AccountName, Accounts, Catalog, GrantedRole, Privileg
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
 
-use super::Client;
 use super::named::{LeftOut, create, missing, operation_failed};
-use super::rights::with_roles;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{ActiveRoles, DefaultRoles, RoleGrant, UserName};
+use crate::rights::client::roles_of;
+use crate::rights::{Client, with_roles};
 use crate::session::{Session, SessionHandle};
 
 /// The most roles that an account is granted itself.
@@ -36,24 +36,6 @@ const CREATE_ROLE: &str = "CREATE ROLE";
 const DROP_ROLE: &str = "DROP ROLE";
 
 impl Client {
-    /// The rights of a client that connects: with the default roles of its account, or with all of its roles.
-    pub(crate) fn take_rights_at_start(
-        &mut self,
-        catalog: &Catalog,
-        handle: &SessionHandle,
-        with_all_roles: bool,
-    ) {
-        self.take_rights(catalog, handle);
-        self.active_roles = match &self.info.account {
-            Some(name) => {
-                let is_used = |granted: &GrantedRole| is_used_at_start(*granted, with_all_roles);
-                roles_of(&catalog.accounts(), name, is_used)
-            }
-            None => BTreeSet::new(),
-        };
-        self.take_rights(catalog, handle);
-    }
-
     /// CURRENT_ROLE()
     pub(crate) fn current_role(&self) -> String {
         match self.active_roles.is_empty() {
@@ -87,23 +69,6 @@ impl Client {
         }
         Ok(())
     }
-}
-
-/// Whether a session uses a role before it says which.
-pub(super) fn is_used_at_start(granted: GrantedRole, with_all_roles: bool) -> bool {
-    with_all_roles || granted.is_default
-}
-
-/// Those of the roles of an account that fit; none if there is no such account.
-fn roles_of(
-    accounts: &Accounts,
-    name: &AccountName,
-    fits: impl Fn(&GrantedRole) -> bool,
-) -> BTreeSet<AccountName> {
-    let account = accounts.get(name);
-    let granted = account.into_iter().flat_map(|account| &account.roles);
-    let fitting = granted.filter(|(_, granted)| fits(granted));
-    fitting.map(|(role, _)| role.clone()).collect()
 }
 
 /// As GRANT writes an account.

@@ -7,12 +7,11 @@ use sheaf_table::{Account, AccountName, Catalog, PrivilegeLevel, Privileges};
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
 
-use crate::accounts::Client;
-use crate::accounts::rights::with_roles;
 use crate::accounts::roles::{check_granted, list_of, quoted};
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
 use crate::query::rows::{Cells, Rows};
+use crate::rights::{Client, with_roles};
 use crate::session::Session;
 
 const TEXT: Cells = Cells::Text(64);

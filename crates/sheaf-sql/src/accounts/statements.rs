@@ -12,15 +12,14 @@ use sheaf_table::{
 use sheaf_types::error::codes;
 
 use super::named::{LeftOut, create, missing, operation_failed};
-use super::rights::with_roles;
-use super::{matching, password, roles};
-use crate::accounts::Client;
+use super::{password, roles};
 use crate::accounts::requirements::RightsCheck;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
     UserName,
 };
+use crate::rights::{Client, matching, with_roles};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::virtual_database::{is_information_schema, is_virtual_database};

@@ -12,12 +12,14 @@
 //! | [`backup`] | BACKUP TO |
 //! | [`binary_log`] | the binary log of the engine |
 //! | [`transports`] | how clients reach the server |
+//! | [`digest_cache`] | of passwords, for clients that have connected before |
 //! | [`counted`] | what performance_schema shows of all sessions |
 //! | [`metrics`] | status variables with what they mean, for monitoring |
 
 pub(crate) mod backup;
 mod binary_log;
 mod counted;
+mod digest_cache;
 pub(crate) mod maintenance;
 pub(crate) mod maintenance_thread;
 pub(crate) mod metrics;
@@ -45,9 +47,9 @@ use sheaf_optimizer::CostConstants;
 use sheaf_storage::{LOCK_BYTES, Storage, StorageOptions};
 use sheaf_table::{AccountName, Catalog, Privileges, UserLocks};
 
-use crate::accounts::{DigestCache, global_at_start};
 use crate::binlog::{Binlogger, server_uuid};
 use crate::direct::SharedPlans;
+use crate::engine::digest_cache::DigestCache;
 use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::options::{
     DIGEST_BYTES, DIGEST_SHARE, MAX_PACKET_BYTES, MIN_PACKET_BYTES, PACKET_SHARE, catalog_limits,
@@ -59,11 +61,12 @@ use crate::error::{Result, SqlError};
 use crate::events::digest_table::DigestTable;
 use crate::events::slow_log::SlowLog;
 use crate::resource_groups::ActiveGroups;
+use crate::rights::global_at_start;
+use crate::session::Session;
 use crate::session_parts::handle::SessionHandle;
+use crate::session_parts::info::SessionInfo;
 use crate::session_parts::statement_timer::StatementTimer;
 use crate::session_parts::status::{Command, CommandCounters, ServerGauges};
-use crate::session::Session;
-use crate::session_parts::info::SessionInfo;
 use crate::variables::persisted::{self, PersistedVariables};
 use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
 

@@ -43,11 +43,6 @@ const TO_USE: Privileges = Privileges::from_all(&[
     Privileges::RESOURCE_GROUP_USER,
 ]);
 
-/// The active groups of an engine, by the names of their definitions. Code that changes which session is in which
-/// group, or a definition, holds the lock.
-#[derive(Default)]
-pub(crate) struct ActiveGroups(Mutex<BTreeMap<String, Arc<ActiveGroup>>>);
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is replaced whole, so a panic elsewhere does not spoil it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

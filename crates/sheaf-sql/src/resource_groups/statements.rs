@@ -12,9 +12,9 @@ use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableErr
 use sheaf_types::error::codes;
 
 use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
-use crate::accounts::Client;
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
+use crate::rights::Client;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::warnings::Warnings;

@@ -9,29 +9,29 @@
 //!
 //! | part | what it holds | where |
 //! |---|---|---|
-//! | `handle` | what other threads may know of a session, and do to it | [`handle`] |
-//! | `client` | the account of the client, and what it may do | `accounts/client.rs` |
-//! | `variables`, `user_variables` | `@@name`, `@name` | `variables/`, [`user_variables`] |
-//! | `warnings` | what SHOW WARNINGS lists | [`warnings`] |
-//! | `findings` | what is found wrong with values while expressions are evaluated | [`findings`] |
-//! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`] |
-//! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`] |
+//! | `handle` | what other threads may know of a session, and do to it | [`handle`](crate::session_parts::handle) |
+//! | `client` | the account of the client, and what it may do | `rights/client.rs` |
+//! | `variables`, `user_variables` | `@@name`, `@name` | `variables/`, [`user_variables`](crate::session_parts::user_variables) |
+//! | `warnings` | what SHOW WARNINGS lists | [`warnings`](crate::session_parts::warnings) |
+//! | `findings` | what is found wrong with values while expressions are evaluated | [`findings`](crate::session_parts::findings) |
+//! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`](crate::session_parts::outcome) |
+//! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`](crate::session_parts::prepared) |
 //! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
 //! | `digests` | what is counted of statements by their digests | [`statement_events`], `events/` |
-//! | `table_expressions` | what is planned of generated columns and CHECKs | [`table_expressions`] |
-//! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`] |
-//! | `traces` | what is kept of the optimizer's traces | [`traces`] |
-//! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`] |
-//! | `temporary` | temporary tables | [`temporary_tables`] |
+//! | `table_expressions` | what is planned of generated columns and CHECKs | [`table_expressions`](crate::session_parts::table_expressions) |
+//! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`](crate::session_parts::unrelated_tables) |
+//! | `traces` | what is kept of the optimizer's traces | [`traces`](crate::session_parts::traces) |
+//! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`](crate::session_parts::workers) |
+//! | `temporary` | temporary tables | [`temporary_tables`](crate::session_parts::temporary_tables) |
 //! | `transactions` | the open one, the next, what is left of the last | `session_parts/transactions.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `session_parts/table_locks.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
-//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`]
+//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`](crate::session_parts::running), [`searched`](crate::session_parts::searched)
 //! |
 //!
-//! Beside them: [`request_text`] is how the bytes of a request become text, [`result`] what a statement returns,
-//! [`set`] SET, `diagnostics` GET DIAGNOSTICS, [`status`] what SHOW STATUS lists (docs/status.md is written from
-//! [`status_meanings`]), [`statement_timer`] the clock of `max_execution_time`, `admission` the places and the memory
+//! Beside them: [`request_text`] is how the bytes of a request become text, [`result`](crate::session_parts::result) what a statement returns,
+//! [`set`] SET, `diagnostics` GET DIAGNOSTICS, [`status`](crate::session_parts::status) what SHOW STATUS lists (docs/status.md is written from
+//! [`status_meanings`](crate::session_parts::status_meanings)), [`statement_timer`](crate::session_parts::statement_timer) the clock of `max_execution_time`, `admission` the places and the memory
 //! that statements wait for, and `statement_stack` the stack that they get.
 
 mod admission;
@@ -44,10 +44,8 @@ pub(crate) mod statement_events;
 // Whatever knows a session names its parts by it; the floors below name `session_parts`.
 pub use crate::session_parts::result;
 pub(crate) use crate::session_parts::{
-    circumstances, findings, handle, hypothesis, ignored_result, info, measured, outcome, planning,
-    prepared, progress, request_memory, running, searched, slow_client, statement_timer, status,
-    table_expressions, temporary_tables, traces, unrelated_tables, user_variables, warnings,
-    workers,
+    circumstances, handle, hypothesis, ignored_result, measured, planning, prepared, progress,
+    request_memory, running, searched, slow_client, statement_timer, status, warnings, workers,
 };
 
 use std::any::Any;
@@ -62,7 +60,6 @@ use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_memory::Share;
 use sheaf_types::error::codes;
 
-use crate::accounts::Client;
 use crate::dialect::{SheafDialect, SpacesOfFunctions};
 use crate::direct::{
     Cached, ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES, Spelled, StatementCache,
@@ -72,6 +69,7 @@ use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::events::session_digests::SessionDigests;
 use crate::parser::{self, ParsedStatement, Statement, scan};
+use crate::rights::Client;
 use crate::session_parts::findings::Findings;
 pub use crate::session_parts::handle::SessionHandle;
 pub(crate) use crate::session_parts::ignored_result::IgnoredResult;

@@ -8,6 +8,18 @@
 //!
 //! This is the only place where privileges of several accounts become one set. Each of them says by itself what it has
 //! on a database, by the pattern of its own that fits best; then all of them are added up.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`client`] | the client of a session: its account, and what it may do |
+//! | [`columns`] | the same of single columns |
+//! | [`matching`] | which account a client is, and which pattern fits a database |
+//! | [`table_need`] | what a plan that sessions share needs of a table |
+
+pub(crate) mod client;
+mod columns;
+pub(crate) mod matching;
+mod table_need;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,19 +28,20 @@ use sheaf_table::{
     Account, AccountName, Accounts, Catalog, GrantedRole, PrivilegeLevel, Privileges,
 };
 
-use super::matching;
+pub(crate) use client::Client;
+pub(crate) use table_need::TableNeed;
 
 /// See the module's comment.
 pub(crate) struct Rights {
     /// The version of the accounts that the others are of.
-    pub(super) version: u64,
+    pub(crate) version: u64,
     /// The account, and behind it the roles that it uses. Empty: of a session of the library, or the account is gone;
     /// `global` tells which.
     sources: Vec<Arc<Account>>,
     /// ON *.*
-    pub(super) global: Privileges,
+    pub(crate) global: Privileges,
     /// Those are all that there are.
-    pub(super) are_all: bool,
+    pub(crate) are_all: bool,
 }
 
 impl Rights {
@@ -39,7 +52,7 @@ impl Rights {
     }
 
     /// Those of an account with some of the roles that were granted to it.
-    pub(super) fn of(
+    pub(crate) fn of(
         catalog: &Catalog,
         name: &AccountName,
         is_active: impl Fn(&AccountName, GrantedRole) -> bool,
@@ -57,7 +70,7 @@ impl Rights {
     }
 
     /// Those that an account has where its roles are not chosen: in a view that it has made.
-    pub(super) fn by_default(catalog: &Catalog, name: &AccountName) -> Rights {
+    pub(crate) fn by_default(catalog: &Catalog, name: &AccountName) -> Rights {
         Rights::of(catalog, name, |_, granted| granted.is_default)
     }
 
@@ -73,7 +86,7 @@ impl Rights {
     }
 
     /// The account, and behind it the roles that it uses.
-    pub(super) fn sources(&self) -> &[Arc<Account>] {
+    pub(crate) fn sources(&self) -> &[Arc<Account>] {
         &self.sources
     }
 
@@ -83,7 +96,7 @@ impl Rights {
     }
 
     /// ON *.*, and ON database.*
-    pub(super) fn on_database(&self, database: &str) -> Privileges {
+    pub(crate) fn on_database(&self, database: &str) -> Privileges {
         self.added_up(self.global, |account| {
             let patterns = account.databases.iter().map(|(name, set)| (name, *set));
             matching::best_pattern(patterns, database).unwrap_or_default()
@@ -91,7 +104,7 @@ impl Rights {
     }
 
     /// What one has on each of the databases that fit a pattern, as GRANT names them.
-    pub(super) fn on_databases_like(&self, pattern: &str) -> Privileges {
+    pub(crate) fn on_databases_like(&self, pattern: &str) -> Privileges {
         self.added_up(self.global, |account| {
             let exact = account.databases.get(pattern).copied();
             let patterns = account.databases.iter().map(|(name, set)| (name, *set));
@@ -100,7 +113,7 @@ impl Rights {
         })
     }
 
-    pub(super) fn on_table(&self, database: &str, table: &str) -> Privileges {
+    pub(crate) fn on_table(&self, database: &str, table: &str) -> Privileges {
         self.added_up(self.on_database(database), |account| {
             let tables = account.tables.get(database);
             let own = tables.and_then(|tables| tables.get(table)).copied();
@@ -109,7 +122,7 @@ impl Rights {
     }
 
     /// What is granted on single columns of a table; a column may come several times.
-    pub(super) fn on_columns_of(
+    pub(crate) fn on_columns_of(
         &self,
         database: &str,
         table: &str,
@@ -120,7 +133,7 @@ impl Rights {
     }
 
     /// Whether there is anything in the database that one may use.
-    pub(super) fn see_database(&self, database: &str) -> bool {
+    pub(crate) fn see_database(&self, database: &str) -> bool {
         let shows = Privileges::all_at(PrivilegeLevel::Database) | Privileges::SHOW_DATABASES;
         let mut sources = self.sources.iter();
         self.on_database(database).intersects(shows)
@@ -129,13 +142,13 @@ impl Rights {
             })
     }
 
-    pub(super) fn see_table(&self, database: &str, table: &str) -> bool {
+    pub(crate) fn see_table(&self, database: &str, table: &str) -> bool {
         let of_tables = Privileges::all_at(PrivilegeLevel::Table);
         self.on_some_column(database, table).intersects(of_tables)
     }
 
     /// Whether there is a privilege for the table that comes from none for its database.
-    pub(super) fn are_on_table_itself(&self, database: &str, table: &str) -> bool {
+    pub(crate) fn are_on_table_itself(&self, database: &str, table: &str) -> bool {
         self.sources.iter().any(|account| {
             let tables = account.tables.get(database);
             tables.is_some_and(|tables| tables.contains_key(table))
@@ -143,14 +156,24 @@ impl Rights {
     }
 
     /// Whether there is a privilege for the table, and not only for columns of it.
-    pub(super) fn see_definition(&self, database: &str, table: &str) -> bool {
+    pub(crate) fn see_definition(&self, database: &str, table: &str) -> bool {
         let of_tables = Privileges::all_at(PrivilegeLevel::Table);
         self.on_table(database, table).intersects(of_tables)
     }
 }
 
+/// What an account may do ON *.* when it connects; nothing if there is none.
+pub(crate) fn global_at_start(
+    catalog: &Catalog,
+    account: &AccountName,
+    with_all_roles: bool,
+) -> Privileges {
+    let is_used = |_: &AccountName, granted| client::is_used_at_start(granted, with_all_roles);
+    Rights::of(catalog, account, is_used).global
+}
+
 /// An account, and behind it those of its roles that are active, each with all roles that it has itself.
-pub(super) fn with_roles(
+pub(crate) fn with_roles(
     accounts: &Accounts,
     account: &Arc<Account>,
     is_active: impl Fn(&AccountName, GrantedRole) -> bool,

@@ -1,17 +1,17 @@
 //! The client of a session: its account, what it said that it can do, and what it may do.
 //!
 //! These are the questions about rights that need nothing else of the session. Which of them a statement asks is said
-//! in [`requirements`](super::requirements).
+//! in `accounts/requirements.rs`.
 
 use std::collections::BTreeSet;
 
 use sheaf_storage::LockMode;
-use sheaf_table::{AccountName, Catalog, Privileges};
+use sheaf_table::{AccountName, Accounts, Catalog, GrantedRole, Privileges};
 use sheaf_types::error::codes;
 
-use crate::accounts::{Rights, TableNeed};
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
+use crate::rights::{Rights, TableNeed};
 use crate::session_parts::handle::SessionHandle;
 use crate::session_parts::info::SessionInfo;
 use crate::virtual_database::{is_for_everybody, is_information_schema};
@@ -26,12 +26,12 @@ const TO_LOCK: Privileges = Privileges::from_all(&[
 /// See the module's comment.
 pub(crate) struct Client {
     pub(crate) info: SessionInfo,
-    pub(super) rights: Rights,
+    pub(crate) rights: Rights,
     /// The roles that the session uses, as far as its account has them.
-    pub(super) active_roles: BTreeSet<AccountName>,
+    pub(crate) active_roles: BTreeSet<AccountName>,
     /// The table, or the view, of which the running statement changes rows, if nothing else in it names it. It needs no
     /// SELECT; its columns do, and so does what a view reads.
-    pub(super) changed_alone: Option<(String, String)>,
+    pub(crate) changed_alone: Option<(String, String)>,
 }
 
 impl Client {
@@ -64,6 +64,24 @@ impl Client {
             Some(name) => Rights::of(catalog, name, |role, _| self.active_roles.contains(role)),
             None => Rights::all(),
         };
+    }
+
+    /// The rights of a client that connects: with the default roles of its account, or with all of its roles.
+    pub(crate) fn take_rights_at_start(
+        &mut self,
+        catalog: &Catalog,
+        handle: &SessionHandle,
+        with_all_roles: bool,
+    ) {
+        self.take_rights(catalog, handle);
+        self.active_roles = match &self.info.account {
+            Some(name) => {
+                let is_used = |granted: &GrantedRole| is_used_at_start(*granted, with_all_roles);
+                roles_of(&catalog.accounts(), name, is_used)
+            }
+            None => BTreeSet::new(),
+        };
+        self.take_rights(catalog, handle);
     }
 
     pub(crate) fn has_all_rights(&self) -> bool {
@@ -275,4 +293,21 @@ impl Client {
             format!("You are not owner of thread {}", session.id()),
         ))
     }
+}
+
+/// Whether a session uses a role before it says which.
+pub(crate) fn is_used_at_start(granted: GrantedRole, with_all_roles: bool) -> bool {
+    with_all_roles || granted.is_default
+}
+
+/// Those of the roles of an account that fit; none if there is no such account.
+pub(crate) fn roles_of(
+    accounts: &Accounts,
+    name: &AccountName,
+    fits: impl Fn(&GrantedRole) -> bool,
+) -> BTreeSet<AccountName> {
+    let account = accounts.get(name);
+    let granted = account.into_iter().flat_map(|account| &account.roles);
+    let fitting = granted.filter(|(_, granted)| fits(granted));
+    fitting.map(|(role, _)| role.clone()).collect()
 }
