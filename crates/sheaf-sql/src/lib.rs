@@ -16,10 +16,12 @@ pub mod engine;
 mod events;
 mod isolation;
 mod query;
+mod request;
 mod resource_groups;
 mod rights;
 pub mod session;
 mod session_parts;
+mod start;
 mod statement;
 #[cfg(test)]
 mod tests;
@@ -28,7 +30,6 @@ mod virtual_database;
 
 pub use catalog_views::information_schema;
 pub use engine::metrics::Metric;
-pub use engine::start_variables::faults_of_globals;
 pub use engine::{Engine, EngineOptions, MIN_MEMORY_BYTES};
 pub use error::SqlError;
 pub use query::batch_builder::BatchBuilder;
@@ -46,5 +47,6 @@ pub use session::{
 pub use sheaf_exec::runtime::thread_placement::go_where_the_process_began;
 pub use sheaf_frontend::{dialect, encoding, error, last_insert_id, parser};
 pub use sheaf_memory::{Budget, Share};
+pub use start::start_variables::faults_of_globals;
 pub use variables::SERVER_VERSION;
 pub use variables::persisted::FILE as PERSISTED_FILE;

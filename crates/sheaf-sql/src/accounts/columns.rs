@@ -8,8 +8,8 @@
 //!
 //! Reading is checked where names get their meaning: what a session [may not read](ReadRights) is in no scope. Direct
 //! plans know tables only, so a session that has a table in part does not run them
-//! ([`Client::meets_needs`]). What is granted goes by the names that tables and columns have, and stays when these
-//! are dropped or get other names.
+//! ([`Client::meets_needs`](crate::rights::Client::meets_needs)). What is granted goes by the names that tables and
+//! columns have, and stays when these are dropped or get other names.
 
 use sheaf_frontend::query::{ReadRights, Readable, Reader};
 use sheaf_table::Privileges;
@@ -21,7 +21,6 @@ use crate::change::value_names::names_in;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::{LoadData, LoadTarget, TableName};
-use crate::rights::Client;
 use crate::session::Session;
 
 impl ReadRights for Session {

@@ -27,7 +27,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::account::{ActiveRoles, DefaultRoles, RoleGrant, UserName};
 use crate::rights::client::roles_of;
 use crate::rights::{Client, with_roles};
-use crate::session::{Session, SessionHandle};
+use crate::session::Session;
 
 /// The most roles that an account is granted itself.
 const MAX_ROLES_OF_ACCOUNT: usize = 256;

@@ -44,9 +44,8 @@
 //! | [`given`] | what a run takes from its session: the clock, user variables |
 //! | [`expression`] | what is computed from a row by the kernels of the vectorised path |
 //! | [`order`] | sort keys, and rows sorted by them |
-//! | [`shared_plans`] | plans that all sessions share |
+//! | [`known_plan`] | what a session knows of a plan; `engine/shared_plans.rs` has those that all share |
 //! | [`statement_cache`] | a session's statements that come as text |
-//! | [`prepared`] | PREPARE and EXECUTE, of the protocol and of SQL |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
@@ -93,6 +92,7 @@ mod into_variables;
 mod join;
 mod join_walk;
 mod joined_result;
+mod known_plan;
 mod limits;
 mod lock_found;
 mod locking;
@@ -103,7 +103,6 @@ mod operand;
 mod order;
 mod over_rows;
 mod parts;
-mod prepared;
 mod qualified;
 mod quantified;
 mod read;
@@ -111,7 +110,6 @@ mod reads;
 mod row;
 mod row_query;
 mod select_list;
-mod shared_plans;
 mod statement_cache;
 mod subquery;
 mod using;
@@ -128,6 +126,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::accounts::TableNeed;
+use crate::engine::shared_plans::PlanKey;
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::parser::{self, Parameters};
@@ -144,13 +143,12 @@ use limits::{
 pub(crate) use change::sum;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
+pub(crate) use known_plan::Known;
 use needs::needs_of;
 use parts::PartsOfPlan;
 pub(crate) use read::Way;
 use read::may_divide;
 pub(crate) use select_list::Spelled;
-use shared_plans::PlanKey;
-pub(crate) use shared_plans::{Known, SharedPlans};
 use statement_cache::MAX_STATEMENT_BYTES;
 pub(crate) use statement_cache::{Cached, StatementCache};
 use subquery::Subquery;
@@ -338,7 +336,7 @@ impl Session {
     /// # Errors
     /// It could not be found out: what stops the running statement, for want of memory among others.
     pub(crate) fn known_plan(&self, text: &str) -> Result<(PlanKey, Known)> {
-        let key = PlanKey::of(self, text);
+        let key = self.plan_key(text);
         if !self.variables.direct_plans() {
             return Ok((key, Known::NotDirect));
         }
@@ -347,6 +345,7 @@ impl Session {
         let is_shared = !self.temporary.has_any();
         if is_shared
             && let Some(known) = self.engine.plans.find(&key, version)
+            && let known = Known::of_shared(known)
             && known.is_current()
         {
             self.handle.commands.count(Command::StatementCacheHits);
@@ -365,7 +364,7 @@ impl Session {
             _ => Known::NotDirect,
         };
         if is_shared && text.len() <= MAX_STATEMENT_BYTES {
-            self.engine.plans.keep(key.clone(), version, known.clone());
+            self.engine.plans.keep(key.clone(), version, known.shared());
         }
         Ok((key, known))
     }

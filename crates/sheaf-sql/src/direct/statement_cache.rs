@@ -143,24 +143,25 @@ impl Session {
     /// direct.
     pub(crate) fn take_literals(&mut self, sql: &str) -> bool {
         let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
-        let taken = &mut self.statement_cache.taken;
         sql.len() <= MAX_STATEMENT_BYTES
             && self.variables.direct_plans()
-            && Pass::new(sql, has_ansi_quotes, taken).take_literals()
+            && self.statement_cache.with(|cache: &mut StatementCache| {
+                Pass::new(sql, has_ansi_quotes, &mut cache.taken).take_literals()
+            })
     }
 
     /// Runs the statement whose literals were [taken out](Self::take_literals) of `sql` by a plan that is known, or
     /// becomes known. Unless it is done, the statement is to be parsed.
     pub(crate) fn run_cached(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<Cached> {
         // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
-        let mut cache = std::mem::take(&mut self.statement_cache);
+        let mut cache: Box<StatementCache> = self.statement_cache.take();
         cache.keep_current(self);
         let StatementCache {
             known,
             taken,
             refused,
             ..
-        } = &mut cache;
+        } = &mut *cache;
         let outcome = match self.plan_at_hand(known, &taken.text) {
             Ok(Some(plan)) if plan.parameters == taken.literals.len() => {
                 let given = (taken.literals.as_slice(), taken.spelled(sql));
@@ -179,7 +180,7 @@ impl Session {
             }),
             Err(error) => Err(error),
         };
-        self.statement_cache = cache;
+        self.statement_cache.put(cache);
         outcome
     }
 

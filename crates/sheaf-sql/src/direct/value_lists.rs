@@ -22,7 +22,7 @@ use std::sync::Arc;
 use sheaf_types::{Value, number};
 
 use super::insert::Insert;
-use super::statement_cache::{Pass, Taken};
+use super::statement_cache::{Pass, StatementCache, Taken};
 use super::{Action, Cached, DirectPlan};
 use crate::error::Result;
 use crate::parser::scan::unescaped;
@@ -385,11 +385,11 @@ impl Session {
         lists: &ValueLists<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Cached> {
-        let mut cache = std::mem::take(&mut self.statement_cache);
+        let mut cache: Box<StatementCache> = self.statement_cache.take();
         let plans = lists.forms.iter();
         let plans = plans.map(|form| cache.plan_of(self, &form.text));
         let plans = plans.collect::<Result<Option<Vec<Arc<DirectPlan>>>>>();
-        self.statement_cache = cache;
+        self.statement_cache.put(cache);
         match plans? {
             Some(plans) => self.run_lists_by(&plans, lists, sink),
             None => Ok(Cached::NotDirect),

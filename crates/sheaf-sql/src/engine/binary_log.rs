@@ -12,7 +12,7 @@ impl Engine {
     ///
     /// # Errors
     /// Its files cannot be read or written.
-    pub(super) fn start_binlog(&self) -> Result<()> {
+    pub(crate) fn start_binlog(&self) -> Result<()> {
         if !self.storage.options().follow_changes {
             return Ok(());
         }

@@ -13,7 +13,9 @@ const SHA256_BYTES: usize = 32;
 pub(crate) struct DigestCache(Mutex<BTreeMap<AccountName, (String, [u8; SHA256_BYTES])>>);
 
 impl DigestCache {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<AccountName, (String, [u8; SHA256_BYTES])>> {
+    pub(crate) fn lock(
+        &self,
+    ) -> MutexGuard<'_, BTreeMap<AccountName, (String, [u8; SHA256_BYTES])>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 /// The thread, and how it is told to end.
 pub(crate) struct Maintenance {
-    pub(super) stop: Arc<Stop>,
-    pub(super) thread: JoinHandle<()>,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) thread: JoinHandle<()>,
 }
 
 /// Tells the thread to end.
 #[derive(Default)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     stopped: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Stop {
     /// Waits for so long; true if it is time to end.
-    pub(super) fn wait(&self, time: Duration) -> bool {
+    pub(crate) fn wait(&self, time: Duration) -> bool {
         let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
             .changed

@@ -1,33 +1,29 @@
-//! One open database: its storage, its catalog, its sessions, its worker threads.
+//! One open database: its storage, its catalog, its sessions, its worker threads. `start/` opens it.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | [`options`] | how an engine is opened, and how its memory is divided |
-//! | [`maintenance`] | what an engine does by itself, beside all statements |
-//! | [`maintenance_thread`] | the thread that does it |
+//! | [`maintenance_thread`] | the thread of what it does by itself (`start/maintenance.rs`) |
+//! | [`kept_variables`] | what SET PERSIST has kept |
 //! | [`optimizer_costs`] | the tables `mysql.server_cost` and `mysql.engine_cost` |
-//! | [`rewrite_rules`] | query rewrite rules in a table |
-//! | [`open_accounts`] | accounts without a password that administer the server |
-//! | [`start_variables`] | system variables of a configuration, and those of SET PERSIST |
-//! | [`backup`] | BACKUP TO |
+//! | [`rewrite_rules`] | the query rewrite rules that are in force |
+//! | [`shared_plans`] | plans that all sessions share |
 //! | [`binary_log`] | the binary log of the engine |
 //! | [`transports`] | how clients reach the server |
 //! | [`digest_cache`] | of passwords, for clients that have connected before |
 //! | [`counted`] | what performance_schema shows of all sessions |
 //! | [`metrics`] | status variables with what they mean, for monitoring |
 
-pub(crate) mod backup;
 mod binary_log;
 mod counted;
 mod digest_cache;
-pub(crate) mod maintenance;
+mod kept_variables;
 pub(crate) mod maintenance_thread;
 pub(crate) mod metrics;
-mod open_accounts;
 pub(crate) mod optimizer_costs;
 mod options;
 pub(crate) mod rewrite_rules;
-pub(crate) mod start_variables;
+pub(crate) mod shared_plans;
 mod transports;
 
 use std::collections::BTreeMap;
@@ -44,11 +40,10 @@ use sheaf_memory::crowd::Crowd;
 use sheaf_memory::planning::PlanningMemory;
 use sheaf_memory::{Budget, process};
 use sheaf_optimizer::CostConstants;
-use sheaf_storage::{LOCK_BYTES, Storage, StorageOptions};
+use sheaf_storage::Storage;
 use sheaf_table::{AccountName, Catalog, Privileges, UserLocks};
 
 use crate::binlog::{Binlogger, server_uuid};
-use crate::direct::SharedPlans;
 use crate::engine::digest_cache::DigestCache;
 use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::options::{
@@ -57,16 +52,16 @@ use crate::engine::options::{
 };
 pub use crate::engine::options::{EngineOptions, MIN_MEMORY_BYTES, MemorySplit};
 use crate::engine::rewrite_rules::RewriteRegistry;
+use crate::engine::shared_plans::SharedPlans;
 use crate::error::{Result, SqlError};
 use crate::events::digest_table::DigestTable;
 use crate::events::slow_log::SlowLog;
-use crate::resource_groups::ActiveGroups;
 use crate::rights::global_at_start;
-use crate::session::Session;
 use crate::session_parts::handle::SessionHandle;
 use crate::session_parts::info::SessionInfo;
 use crate::session_parts::statement_timer::StatementTimer;
 use crate::session_parts::status::{Command, CommandCounters, ServerGauges};
+use crate::session_parts::workers::ActiveGroups;
 use crate::variables::persisted::{self, PersistedVariables};
 use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
 
@@ -131,27 +126,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the database in a directory, creating it when it is absent.
-    pub fn open(path: &Path, options: EngineOptions) -> Result<Arc<Engine>> {
-        options.check()?;
-        let memory = options.memory_split()?;
-        let storage = Storage::open(
-            path,
-            StorageOptions {
-                pool_bytes: memory.pool_bytes,
-                max_version_bytes: memory.version_bytes,
-                max_row_locks: options
-                    .storage
-                    .max_row_locks
-                    .min(memory.lock_bytes / LOCK_BYTES),
-                ..options.storage.clone()
-            },
-        )?;
-        Self::open_storage(storage, path, options)
-    }
-
-    /// Opens the database in an open storage, such as one on the simulated disk.
-    pub fn open_storage(
+    /// The engine of an open storage, before it has read anything.
+    pub(crate) fn new(
         storage: Arc<Storage>,
         path: &Path,
         options: EngineOptions,
@@ -173,7 +149,7 @@ impl Engine {
         let kept_by_sessions = Budget::new(session_bytes(memory_bytes));
         // Operators have less where sessions keep much.
         runtime.memory().set_aside(Arc::clone(&kept_by_sessions));
-        let engine = Arc::new(Engine {
+        Ok(Arc::new(Engine {
             options,
             memory,
             directory: path.to_path_buf(),
@@ -212,11 +188,7 @@ impl Engine {
             shutting_down: AtomicBool::new(false),
             shutdown_request: OnceLock::new(),
             closed: AtomicBool::new(false),
-        });
-        engine.reload_costs()?;
-        engine.set_persisted()?;
-        engine.start_binlog()?;
-        Ok(engine)
+        }))
     }
 
     fn global_variables(
@@ -327,27 +299,11 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a session. Error 1040 when `max_connections` are open, 1203 and 1226 when the account has its share of
-    /// them, 1053 when the engine is closing, 1049 when there is no such database.
-    pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
-        let account = info.account.clone();
-        let session = self.session_without_place(info)?;
-        self.give_place(&session.handle, account.as_ref())?;
-        Ok(session)
-    }
-
-    /// Starts the session of a client that has not identified itself yet. It gets a place of `max_connections` when it
-    /// [has](Session::change_user). Error 1040 when too many are about to do so.
-    pub fn session_of_stranger(self: &Arc<Self>, host: &str) -> Result<Session> {
-        self.session_without_place(SessionInfo {
-            user: "unauthenticated user".into(),
-            host: host.into(),
-            account: Some(AccountName::new("", "")),
-            ..SessionInfo::default()
-        })
-    }
-
-    fn session_without_place(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+    /// A handle of a session that begins. Dropping the session takes it out of the list again.
+    ///
+    /// # Errors
+    /// 1053 when the engine is closing, 1040 when there are too many sessions.
+    pub(crate) fn begin_session(&self, info: &SessionInfo) -> Result<Arc<SessionHandle>> {
         if self.is_shutting_down() {
             return Err(SqlError::server_shutdown());
         }
@@ -361,19 +317,15 @@ impl Engine {
                 storage.rouse_lock_waiters();
             }
         }));
-        {
-            let mut sessions = self.lock_sessions();
-            if sessions.len() >= limit {
-                return Err(SqlError::too_many_connections());
-            }
-            sessions.insert(id, Arc::clone(&handle));
-            self.max_used_connections
-                .fetch_max(sessions.len() as u64, Ordering::Relaxed);
+        let mut sessions = self.lock_sessions();
+        if sessions.len() >= limit {
+            return Err(SqlError::too_many_connections());
         }
-        // From here on dropping the session takes it out of the list again.
-        let mut session = Session::new(Arc::clone(self), handle, info)?;
-        session.read_rewrite_rules_once();
-        Ok(session)
+        sessions.insert(id, Arc::clone(&handle));
+        self.max_used_connections
+            .fetch_max(sessions.len() as u64, Ordering::Relaxed);
+        drop(sessions);
+        Ok(handle)
     }
 
     /// The locks by name, for this session.

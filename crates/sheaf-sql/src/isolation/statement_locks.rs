@@ -46,10 +46,10 @@ use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView
 use sheaf_table::{Search, Table};
 
 use crate::error::Result;
-use crate::session_parts::remembered_locks::StatementLocks;
 use crate::isolation::transaction::{StatementTransaction, Transactions};
 use crate::query::run::{Asked, PlannedQuery};
 use crate::session::searched::{DirectSearch, Searched};
+use crate::session_parts::remembered_locks::StatementLocks;
 use crate::variables::Isolation;
 
 /// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to

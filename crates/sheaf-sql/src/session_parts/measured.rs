@@ -1,4 +1,4 @@
-//! What is known of a statement that is measured (`session/statement_events.rs`).
+//! What is known of a statement that is measured (`request/statement_events.rs`).
 
 use std::sync::Arc;
 

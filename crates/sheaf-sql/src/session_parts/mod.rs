@@ -14,6 +14,7 @@ pub(crate) mod handle;
 pub(crate) mod hypothesis;
 pub(crate) mod ignored_result;
 pub(crate) mod info;
+pub(crate) mod kept;
 pub(crate) mod measured;
 pub(crate) mod outcome;
 pub(crate) mod planning;

@@ -1,4 +1,4 @@
-//! A session's prepared statements, of the protocol (COM_STMT_*) and of SQL. `direct/prepared.rs` runs them.
+//! A session's prepared statements, of the protocol (COM_STMT_*) and of SQL. `request/prepared.rs` runs them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,7 @@ use sheaf_memory::Share;
 use sheaf_types::Collation;
 
 use crate::dialect::SheafDialect;
-use crate::direct::DirectPlan;
-use crate::parser::statement::Statement;
-use crate::session_parts::circumstances::Circumstances;
+use crate::session_parts::kept::Kept;
 
 /// A session's prepared statements.
 #[derive(Default)]
@@ -32,8 +30,8 @@ pub(crate) struct Prepared {
     pub(crate) parameters: usize,
     /// Of what all sessions may keep: for its text, and for its syntax tree.
     pub(crate) memory: Share,
-    /// Not while it runs. It is taken out and put back by each execution.
-    pub(crate) compiled: Option<Box<Compiled>>,
+    /// What the first execution has found out. Not while it runs: it is taken out and put back by each execution.
+    pub(crate) compiled: Kept,
 }
 
 /// What a text means, apart from the tables that it names.
@@ -42,21 +40,6 @@ pub(crate) struct Reading {
     pub(crate) dialect: SheafDialect,
     /// Of texts that come from no column.
     pub(crate) collation: Collation,
-}
-
-/// What the first execution has found out.
-pub(crate) struct Compiled {
-    pub(crate) circumstances: Circumstances,
-    pub(crate) run: Run,
-}
-
-/// How a statement is run.
-pub(crate) enum Run {
-    Direct(Arc<DirectPlan>),
-    /// Not direct, and the same for all executions.
-    Parsed(Box<Statement>),
-    /// Not direct, and parsed again with the values of its parameters.
-    ByText,
 }
 
 impl PreparedStatements {

@@ -1,5 +1,5 @@
-//! The tables that a session has locked, and what keeps others' global read lock out. `isolation/locked_tables.rs` locks
-//! and unlocks them, and says which statements may use what.
+//! The tables that a session has locked, and what keeps others' global read lock out. `isolation/locked_tables.rs`
+//! locks and unlocks them, and says which statements may use what.
 
 use std::collections::BTreeMap;
 

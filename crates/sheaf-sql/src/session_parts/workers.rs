@@ -4,6 +4,7 @@
 //! ([`resource_groups`](crate::resource_groups)) uses those of the group, and its own thread runs where the group's
 //! threads do.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion_execution::TaskContext;
@@ -47,6 +48,11 @@ impl ActiveGroup {
         Ok(started)
     }
 }
+
+/// The active groups of an engine, by the names of their definitions. Code that changes which session is in which
+/// group, or a definition, holds the lock.
+#[derive(Default)]
+pub(crate) struct ActiveGroups(pub(crate) Mutex<BTreeMap<String, Arc<ActiveGroup>>>);
 
 /// Where a session's statements run.
 #[derive(Default)]

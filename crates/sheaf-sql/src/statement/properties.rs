@@ -10,7 +10,7 @@
 //!   transaction        begins, commits           statement/dispatch.rs
 //!   changes            READ ONLY, read locks     statement/dispatch.rs
 //!   command            Com_*                     statement/dispatch.rs
-//!   preparing          columns, error 1295       direct/prepared.rs
+//!   preparing          columns, error 1295       request/prepared.rs
 //!   hints              comments with hints       statement/hints.rs
 //!   is_traced          optimizer_trace           session_parts/traces.rs
 //!   plans_queries      memory while it runs      statement/dispatch.rs

@@ -338,6 +338,31 @@ struct Entry<I> {
     shown_bytes: usize,
 }
 
+impl<I> Entry<I> {
+    /// How results with these names are described: as the last time, or as `make` does it. `kept_bytes`: of all
+    /// entries.
+    fn shown_as(
+        &mut self,
+        kept_bytes: &mut usize,
+        names: Vec<String>,
+        make: impl FnOnce(Vec<String>) -> ShownColumns,
+    ) -> Arc<ShownColumns> {
+        let shown = match self.shown.take() {
+            Some(shown) if shown.has_names(&names) => shown,
+            _ => {
+                *kept_bytes -= self.shown_bytes;
+                let bytes_of_names: usize = names.iter().map(String::len).sum();
+                let (shown, bytes) = kept_by(|| Arc::new(make(names)));
+                self.shown_bytes = bytes + bytes_of_names;
+                *kept_bytes += self.shown_bytes;
+                shown
+            }
+        };
+        self.shown = Some(Arc::clone(&shown));
+        shown
+    }
+}
+
 /// By the number of the plan's inputs; what was used last comes first.
 type Known<I> = BTreeMap<u64, Vec<Entry<I>>>;
 
@@ -441,23 +466,17 @@ impl Session {
     ) -> Option<(Evaluator, Arc<ShownColumns>)> {
         let evaluator = self.evaluator(&computed.expressions, parameters)?;
         let names = computed.names(parameters, spelled)?;
-        let id = computed.expressions.inputs.id;
-        let entries = self.expressions.known.get_mut(&id)?;
-        let entry = entries.first_mut()?;
-        let shown = match entry.shown.take() {
-            Some(shown) if shown.has_names(&names) => shown,
-            _ => {
-                let Instance { metas, fields, .. } = evaluator.instance.as_ref();
-                self.expressions.kept_bytes -= entry.shown_bytes;
-                let bytes_of_names: usize = names.iter().map(String::len).sum();
-                let make = || ShownColumns::new(list, computed, names, (metas, fields));
-                let (shown, bytes) = kept_by(|| Arc::new(make()));
-                entry.shown_bytes = bytes + bytes_of_names;
-                self.expressions.kept_bytes += entry.shown_bytes;
-                shown
-            }
-        };
-        entry.shown = Some(Arc::clone(&shown));
+        let Instance { metas, fields, .. } = evaluator.instance.as_ref();
+        let shown = self.expressions.with(|cache: &mut ExpressionCache| {
+            let ExpressionCache {
+                known, kept_bytes, ..
+            } = cache;
+            let entries = known.get_mut(&computed.expressions.inputs.id)?;
+            let entry = entries.first_mut()?;
+            Some(entry.shown_as(kept_bytes, names, |names| {
+                ShownColumns::new(list, computed, names, (metas, fields))
+            }))
+        })?;
         Some((evaluator, shown))
     }
 
@@ -484,11 +503,11 @@ impl Session {
         kept: impl Fn(&mut ExpressionCache) -> &mut Known<I>,
         make: impl FnOnce(&mut Session, bool) -> (Key, Option<I>),
     ) -> Option<Arc<I>> {
-        let mut cache = std::mem::take(&mut self.expressions);
+        let mut cache: Box<ExpressionCache> = self.expressions.take();
         let holds = cache.circumstances.as_ref();
         let holds = holds.is_some_and(|known| self.is_still_under(known));
         if !holds || cache.is_full() {
-            cache = ExpressionCache {
+            *cache = ExpressionCache {
                 circumstances: Some(self.circumstances_of_day()),
                 ..ExpressionCache::default()
             };
@@ -523,7 +542,7 @@ impl Session {
         }
         let entries = kept(&mut cache).get(&inputs.id);
         let instance = entries.and_then(|entries| entries.first()?.instance.clone());
-        self.expressions = cache;
+        self.expressions.put(cache);
         instance
     }
 
@@ -611,19 +630,7 @@ impl ExpressionCache {
     ) -> Option<Arc<ShownColumns>> {
         let entries = self.queries.get_mut(&inputs.id)?;
         let entry = entries.first_mut()?;
-        let shown = match entry.shown.take() {
-            Some(shown) if shown.has_names(&names) => shown,
-            _ => {
-                self.kept_bytes -= entry.shown_bytes;
-                let bytes_of_names: usize = names.iter().map(String::len).sum();
-                let (shown, bytes) = kept_by(|| Arc::new(make(names)));
-                entry.shown_bytes = bytes + bytes_of_names;
-                self.kept_bytes += entry.shown_bytes;
-                shown
-            }
-        };
-        entry.shown = Some(Arc::clone(&shown));
-        Some(shown)
+        Some(entry.shown_as(&mut self.kept_bytes, names, make))
     }
 }
 

@@ -14,7 +14,7 @@ use sqlparser::ast;
 
 use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, with_rows};
 use super::{MAX_SUBQUERY_ROWS, MAX_SUBQUERY_RUNS, OverRows, QueryInstance, Work};
-use crate::direct::expression::{INPUTS, PlanInputs};
+use crate::direct::expression::{ExpressionCache, INPUTS, PlanInputs};
 use crate::direct::join_walk::OpenTables;
 use crate::direct::joined_result::{Found, Window};
 use crate::direct::read::{MAX_LIMITED_ROWS, row_count};
@@ -146,7 +146,10 @@ impl Session {
             return Ok(false);
         };
         let shown = |names| query.headers.shown(&instance.metas, names);
-        let Some(shown) = self.expressions.shown_of_query(&query.inputs, names, shown) else {
+        let shown = self
+            .expressions
+            .with(|cache: &mut ExpressionCache| cache.shown_of_query(&query.inputs, names, shown));
+        let Some(shown) = shown else {
             return Ok(false);
         };
         let found = self.walk_join((&query.rows, derived), &open.view, parameters, most)?;

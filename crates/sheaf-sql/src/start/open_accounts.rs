@@ -7,7 +7,7 @@ use sheaf_types::text::quoting::quoted_string;
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::session_parts::info::SessionInfo;
+use crate::session::SessionInfo;
 
 impl Engine {
     /// The accounts that administer the server and have no password.

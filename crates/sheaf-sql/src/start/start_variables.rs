@@ -5,15 +5,13 @@
 //!
 //! What SET PERSIST has kept is set first, and stays.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use sheaf_types::error::codes;
-
-use super::Engine;
-use crate::error::{Result, SqlError};
-use crate::session_parts::info::SessionInfo;
-use crate::variables::persisted::{self, Persisted, PersistedVariables};
-use crate::variables::{self, Variables, known_name, said_of};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::session::SessionInfo;
+use crate::variables::persisted::Persisted;
+use crate::variables::{self, Variables, said_of};
 
 impl Engine {
     /// Sets system variables as `SET GLOBAL` does, by names and values. Those that SET PERSIST has kept stay as they
@@ -40,45 +38,6 @@ impl Engine {
         };
         warnings.extend(kept.into_iter().map(is_not_taken));
         Ok(warnings)
-    }
-
-    fn lock_persisted(&self) -> MutexGuard<'_, PersistedVariables> {
-        self.persisted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What SET PERSIST has kept.
-    pub(crate) fn persisted_variables(&self) -> PersistedVariables {
-        self.lock_persisted().clone()
-    }
-
-    pub(super) fn is_persisted(&self, name: &str) -> bool {
-        let name = known_name(name).unwrap_or(name);
-        self.lock_persisted().contains_key(name)
-    }
-
-    /// Changes what is persisted.
-    ///
-    /// # Errors
-    /// 1026 if the file cannot be written, and those of `change`. Nothing has changed then.
-    pub(crate) fn change_persisted<T>(
-        &self,
-        change: impl FnOnce(&mut PersistedVariables) -> Result<T>,
-    ) -> Result<T> {
-        let mut persisted = self.lock_persisted();
-        let mut changed = persisted.clone();
-        let result = change(&mut changed)?;
-        if changed != *persisted {
-            persisted::write_file(&self.directory, &changed).map_err(|error| {
-                SqlError::new(
-                    codes::ERROR_ON_WRITE,
-                    format!("Error writing file '{}' ({error})", persisted::FILE),
-                )
-            })?;
-            *persisted = changed;
-        }
-        Ok(result)
     }
 
     /// Sets what is persisted, in the order in which it was set. A variable that cannot be set is told of in the error

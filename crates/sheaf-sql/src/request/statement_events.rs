@@ -16,13 +16,14 @@ use sheaf_table::take_reference_lookups;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
-use super::Session;
-use super::measured::{DigestCircumstances, KnownBy, Sent, Unfinished};
-use super::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::direct::StatementCache;
 use crate::error::Result;
 use crate::events::StatementEvent;
 use crate::events::slow_log::Entry;
 use crate::events::thread_work::{self, Work};
+use crate::session::Session;
+use crate::session::measured::{DigestCircumstances, KnownBy, Sent, Unfinished};
+use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 
 /// The start of a statement that a sample keeps, in bytes (`performance_schema_max_sql_text_length`).
 const MAX_SAMPLE_BYTES: usize = 1024;
@@ -210,8 +211,9 @@ impl Session {
                 sql_mode,
             },
         );
+        let cache: Box<StatementCache> = self.statement_cache.take();
         let known_by = match sent.known_by {
-            KnownBy::TakenOut => Some(self.statement_cache.taken_text()),
+            KnownBy::TakenOut => Some(cache.taken_text()),
             KnownBy::Text(text) | KnownBy::Named(_, text) => Some(text),
             KnownBy::Nothing => None,
         };
@@ -230,7 +232,9 @@ impl Session {
                 _ => digest,
             }
         };
-        Some(self.digests.slot(table, database, known_by, digest))
+        let slot = self.digests.slot(table, database, known_by, digest);
+        self.statement_cache.put(cache);
+        Some(slot)
     }
 
     fn note_event(
@@ -267,11 +271,6 @@ impl Session {
         is_slow
             && event.rows_examined >= self.variables.min_examined_rows()
             && (log.logs_administration() || !is_administration(text))
-    }
-
-    /// Hands over what is counted of the session's statements.
-    pub(crate) fn hand_over_digests(&mut self) {
-        self.digests.hand_over(&self.engine.digest_table);
     }
 }
 

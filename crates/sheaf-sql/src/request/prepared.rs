@@ -14,18 +14,20 @@ use sheaf_memory::kept_by;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
-use crate::direct::{Known, Spelled};
+use crate::direct::{DirectPlan, Known, Spelled};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
 use crate::parser::{self, Parameters, Parsed, ParsedStatement, scan};
+use crate::session::circumstances::Circumstances;
 use crate::session::measured::{KnownBy, NamedStatement, Sent};
-use crate::session::prepared::{Compiled, Prepared, PreparedStatements, Run};
+use crate::session::prepared::Prepared;
 use crate::session::result::{
     BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
 };
 use crate::session::running::RunningRequest;
 use crate::session::status::Command;
 use crate::session::{PreparedInfo, Session};
+use crate::session_parts::kept::Kept;
 use crate::statement::properties::{Preparing, properties_of};
 use sheaf_frontend::query::SessionValues;
 
@@ -37,6 +39,21 @@ const PREPARED_BYTES: usize = 256;
 
 /// Longer texts are parsed at each execution: what was compiled from them would take many times their memory.
 const MAX_KEPT_TEXT_BYTES: usize = 64 << 10;
+
+/// What the first execution has found out.
+struct Compiled {
+    circumstances: Circumstances,
+    run: Run,
+}
+
+/// How a statement is run.
+enum Run {
+    Direct(Arc<DirectPlan>),
+    /// Not direct, and the same for all executions.
+    Parsed(Box<Statement>),
+    /// Not direct, and parsed again with the values of its parameters.
+    ByText,
+}
 
 impl Compiled {
     fn holds(&self, session: &Session) -> bool {
@@ -120,7 +137,7 @@ impl Session {
                 reading: self.reading(),
                 parameters,
                 memory,
-                compiled: None,
+                compiled: Kept::default(),
             },
         );
         self.engine
@@ -210,8 +227,11 @@ impl Session {
             Some(Run::ByText) | None => Ok(false),
         };
         // Unless it has closed itself.
-        if is_kept && let Some(prepared) = self.prepared.by_id.get_mut(&id) {
-            prepared.compiled = compiled;
+        if is_kept
+            && let Some(prepared) = self.prepared.by_id.get_mut(&id)
+            && let Some(compiled) = compiled
+        {
+            prepared.compiled.put(compiled);
         }
         if outcome? {
             return Ok(());
@@ -240,7 +260,7 @@ impl Session {
             self.statement.own_database.get_or_insert(own);
         }
         let (has_parameters, reading) = (prepared.parameters > 0, prepared.reading);
-        let compiled = prepared.compiled.take();
+        let compiled: Option<Box<Compiled>> = prepared.compiled.take_kept();
         if compiled
             .as_ref()
             .is_some_and(|compiled| compiled.holds(self))
@@ -312,14 +332,6 @@ impl Session {
                 .fetch_sub(1, Ordering::Relaxed);
             self.handle.commands.count(Command::StmtClose);
         }
-    }
-
-    pub(crate) fn close_all_prepared(&mut self) {
-        let count = self.prepared.by_id.len() as u64;
-        self.engine
-            .prepared_statements
-            .fetch_sub(count, Ordering::Relaxed);
-        self.prepared = PreparedStatements::default();
     }
 
     /// PREPARE name FROM …

@@ -13,14 +13,13 @@
 //! the collation that results are described in, and on whether index conditions are used. These are its key. It holds
 //! for one version of the definitions; when that changes, all of a shard goes, so that no plan keeps a dropped table.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::DirectPlan;
-use crate::session::Session;
-use crate::session::status::SharedPlansGauges;
+use crate::session_parts::status::SharedPlansGauges;
 use crate::variables::SqlMode;
 
 /// Memory of all plans, by estimate.
@@ -33,71 +32,46 @@ const PLAN_BYTES_PER_TEXT_BYTE: usize = 32;
 /// for Arrow.
 const PLAN_BYTES_PER_COLUMN: usize = 512;
 
-/// What is known of a statement.
-#[derive(Clone)]
-pub(crate) enum Known {
-    Direct(Arc<DirectPlan>),
-    /// It has no direct plan.
-    NotDirect,
+/// A plan that sessions share. What it is, is known to the floor that makes it.
+pub(crate) trait SharedPlan: Any + Send + Sync {
+    /// How many columns its result has.
+    fn result_columns(&self) -> usize;
+
+    /// What was allocated for it.
+    fn bytes(&self) -> usize;
 }
 
-impl Known {
-    pub(crate) fn is_current(&self) -> bool {
-        match self {
-            Known::Direct(plan) => plan.is_current(),
-            Known::NotDirect => true,
-        }
-    }
+/// What is known of a statement; `None`: it has no such plan.
+pub(crate) type SharedKnown = Option<Arc<dyn SharedPlan>>;
 
-    pub(super) fn plan(&self) -> Option<&DirectPlan> {
-        match self {
-            Known::Direct(plan) => Some(plan),
-            Known::NotDirect => None,
+/// What it takes. `of_text`: as its text tells.
+fn bytes_of(known: &SharedKnown, of_text: usize) -> usize {
+    match known {
+        Some(plan) => {
+            let estimated = of_text + plan.result_columns() * PLAN_BYTES_PER_COLUMN;
+            estimated.max(plan.bytes())
         }
-    }
-
-    /// What it takes. `of_text`: as its text tells.
-    fn bytes(&self, of_text: usize) -> usize {
-        match self {
-            Known::Direct(plan) => {
-                let estimated = of_text + plan.result_columns() * PLAN_BYTES_PER_COLUMN;
-                estimated.max(plan.bytes())
-            }
-            Known::NotDirect => of_text,
-        }
+        None => of_text,
     }
 }
 
 /// See the module's comment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PlanKey {
-    text: Arc<str>,
-    database: Option<Arc<str>>,
-    sql_mode: SqlMode,
-    collation_id: u16,
+    pub(crate) text: Arc<str>,
+    pub(crate) database: Option<Arc<str>>,
+    pub(crate) sql_mode: SqlMode,
+    pub(crate) collation_id: u16,
     /// What literals compare by; what results are told in says nothing of it where they are not converted.
-    connection_collation_id: u16,
-    pushes_index_conditions: bool,
+    pub(crate) connection_collation_id: u16,
+    pub(crate) pushes_index_conditions: bool,
     /// What quotients have, see `div_precision_increment`.
-    quotient_decimals: u8,
+    pub(crate) quotient_decimals: u8,
     /// The tables of a plan are seen in it, see `Table::in_time_zone`.
-    time_zone_offset_seconds: i32,
+    pub(crate) time_zone_offset_seconds: i32,
 }
 
 impl PlanKey {
-    pub(crate) fn of(session: &Session, text: &str) -> PlanKey {
-        PlanKey {
-            text: text.into(),
-            database: session.database.as_deref().map(Arc::from),
-            sql_mode: session.variables.sql_mode(),
-            collation_id: session.result_collation_id(),
-            connection_collation_id: session.variables.connection_collation_id(),
-            pushes_index_conditions: session.variables.pushes_index_conditions(),
-            quotient_decimals: session.variables.quotient_decimals(),
-            time_zone_offset_seconds: session.variables.time_zone_offset_seconds(),
-        }
-    }
-
     /// The statement without its literals.
     pub(crate) fn text(&self) -> &Arc<str> {
         &self.text
@@ -127,7 +101,7 @@ struct Shard {
 }
 
 struct Entry {
-    known: Known,
+    known: SharedKnown,
     used: u64,
     bytes: usize,
 }
@@ -150,7 +124,7 @@ impl SharedPlans {
     }
 
     /// What is known for this version of the definitions.
-    pub(crate) fn find(&self, key: &PlanKey, schema_version: u64) -> Option<Known> {
+    pub(crate) fn find(&self, key: &PlanKey, schema_version: u64) -> Option<SharedKnown> {
         let mut shard = self.shard(key);
         match shard.begin(schema_version) {
             true => shard.find(key),
@@ -159,7 +133,7 @@ impl SharedPlans {
     }
 
     /// Remembers what was found out for this version of the definitions.
-    pub(crate) fn keep(&self, key: PlanKey, schema_version: u64, known: Known) {
+    pub(crate) fn keep(&self, key: PlanKey, schema_version: u64, known: SharedKnown) {
         let mut shard = self.shard(&key);
         if shard.begin(schema_version) {
             let evicted = shard.keep(key, known, MAX_BYTES / SHARDS);
@@ -193,7 +167,7 @@ impl Shard {
         schema_version == self.schema_version
     }
 
-    fn find(&mut self, key: &PlanKey) -> Option<Known> {
+    fn find(&mut self, key: &PlanKey) -> Option<SharedKnown> {
         let entry = self.entries.get_mut(key)?;
         self.uses += 1;
         if let Some(key) = self.by_use.remove(&entry.used) {
@@ -204,11 +178,11 @@ impl Shard {
     }
 
     /// Returns how many others had to go.
-    fn keep(&mut self, key: PlanKey, known: Known, max_bytes: usize) -> u64 {
+    fn keep(&mut self, key: PlanKey, known: SharedKnown, max_bytes: usize) -> u64 {
         self.remove(&key);
         self.uses += 1;
         let used = self.uses;
-        let bytes = known.bytes(key.bytes());
+        let bytes = bytes_of(&known, key.bytes());
         self.bytes += bytes;
         self.by_use.insert(used, key.clone());
         self.entries.insert(key, Entry { known, used, bytes });
@@ -252,24 +226,24 @@ mod tests {
         let mut shard = Shard::default();
         let room = 3 * key("select 1").bytes();
         for text in ["select 1", "select 2", "select 3"] {
-            assert_eq!(shard.keep(key(text), Known::NotDirect, room), 0);
+            assert_eq!(shard.keep(key(text), None, room), 0);
         }
         assert!(shard.find(&key("select 1")).is_some());
-        assert_eq!(shard.keep(key("select 4"), Known::NotDirect, room), 1);
+        assert_eq!(shard.keep(key("select 4"), None, room), 1);
         assert!(shard.find(&key("select 2")).is_none());
         assert!(shard.find(&key("select 1")).is_some());
         assert_eq!((shard.entries.len(), shard.by_use.len()), (3, 3));
         assert_eq!(shard.bytes, room);
         // One that does not fit at all leaves an empty cache behind.
         let large = "x".repeat(room);
-        assert_eq!(shard.keep(key(&large), Known::NotDirect, room), 4);
+        assert_eq!(shard.keep(key(&large), None, room), 4);
         assert_eq!((shard.entries.len(), shard.bytes), (0, 0));
     }
 
     #[test]
     fn other_circumstances_are_other_statements() {
         let plans = SharedPlans::default();
-        plans.keep(key("select 1"), 7, Known::NotDirect);
+        plans.keep(key("select 1"), 7, None);
         assert!(plans.find(&key("select 1"), 7).is_some());
         for other in [
             PlanKey {
@@ -293,7 +267,7 @@ mod tests {
         }
         // A session that has not noticed the change yet finds nothing, and leaves nothing.
         assert!(plans.find(&key("select 1"), 8).is_none());
-        plans.keep(key("select 1"), 7, Known::NotDirect);
+        plans.keep(key("select 1"), 7, None);
         assert!(plans.find(&key("select 1"), 8).is_none());
         assert_eq!(plans.gauges().evictions, 0);
     }
