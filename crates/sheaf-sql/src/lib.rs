@@ -19,6 +19,7 @@ mod query;
 mod request;
 mod resource_groups;
 mod rights;
+mod select;
 pub mod session;
 mod session_parts;
 mod start;

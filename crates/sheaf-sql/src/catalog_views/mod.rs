@@ -20,3 +20,33 @@ pub(crate) mod show;
 pub(crate) mod sys;
 mod system_tables;
 pub(crate) mod virtual_table;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+
+use crate::error::Result;
+use crate::session::Session;
+use crate::session::virtual_tables::VirtualTables;
+
+/// The tables whose rows are made here, for the queries that name them.
+pub(crate) struct CatalogViews;
+
+impl VirtualTables for CatalogViews {
+    fn table(
+        &self,
+        database: &str,
+        table: &str,
+        session: &Session,
+    ) -> Result<Option<(SchemaRef, RecordBatch)>> {
+        information_schema::virtual_table(database, table, session)
+    }
+
+    fn shape_of_definitions(
+        &self,
+        database: &str,
+        table: &str,
+        session: &Session,
+    ) -> Result<Option<SchemaRef>> {
+        information_schema::shape_of_definitions(database, table, session)
+    }
+}

@@ -25,6 +25,7 @@
 //! | [`generated_columns`] | generated columns of rows before they are written |
 //! | [`waiting_rows`] | rows that wait until their generated columns are computed together |
 //! | [`row_rules`] | what a changed row gets and has to keep |
+//! | [`sum`] | a column's value plus or minus a number |
 //! | [`table_checks`] | CHECK constraints over rows before they are written |
 
 pub(crate) mod assigned;
@@ -42,6 +43,7 @@ pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;
 pub(crate) mod row_rules;
 pub(crate) mod row_shape;
+pub(crate) mod sum;
 pub(crate) mod table_checks;
 pub(crate) mod table_writer;
 pub(crate) mod through_view;

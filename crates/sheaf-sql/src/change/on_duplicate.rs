@@ -38,8 +38,8 @@ use sqlparser::ast;
 
 use crate::change::assigned::{assign, is_default, issue, last_part};
 use crate::change::generated_columns::value_not_allowed;
+use crate::change::sum::sum;
 use crate::change::values_before::write_defaults;
-use crate::direct::{KeptExpressions, sum};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
@@ -111,11 +111,20 @@ impl AssignedSum {
     }
 }
 
+/// Expressions over the conflicting row and the row that was to be inserted, as a plan has them that is kept.
+pub(crate) trait KeptExpressions: Send + Sync {
+    /// The value of an expression, and where it comes from.
+    fn value(&self, item: usize, rows: [&[Value]; 2]) -> Result<(Value, Origin)>;
+}
+
+/// `None`: there are none to compute.
+pub(crate) type OptionalExpressions = Option<Box<dyn KeptExpressions>>;
+
 /// What computes expressions over both rows.
 pub(crate) enum Values {
     Planned(RowEvaluator),
     /// Of a plan that is kept; `None` if it has none. The second one computes sums.
-    Kept(Option<KeptExpressions>, Option<KeptExpressions>),
+    Kept(OptionalExpressions, OptionalExpressions),
 }
 
 impl Values {
@@ -131,25 +140,27 @@ impl Values {
                 let value = evaluator.value(expression, row.iter().chain(new).chain(source))?;
                 Ok((value, Origin::from(&evaluator.metas[expression])))
             }
-            Values::Kept(kept, _) => kept_value(kept.as_ref(), expression, [row, new]),
+            Values::Kept(kept, _) => kept_value(kept, expression, [row, new]),
         }
     }
 
     /// The same of a sum.
     fn value_of_sum(&self, expression: usize, rows: [&[Value]; 2]) -> Result<(Value, Origin)> {
         match self {
-            Values::Kept(_, sums) => kept_value(sums.as_ref(), expression, rows),
-            Values::Planned(_) => kept_value(None, expression, rows),
+            Values::Kept(_, sums) => kept_value(sums, expression, rows),
+            Values::Planned(_) => kept_value(&None, expression, rows),
         }
     }
 }
 
 fn kept_value(
-    kept: Option<&KeptExpressions>,
+    kept: &OptionalExpressions,
     expression: usize,
     rows: [&[Value]; 2],
 ) -> Result<(Value, Origin)> {
-    let kept = kept.ok_or_else(|| SqlError::unknown("an assignment without its expression"))?;
+    let kept = kept
+        .as_ref()
+        .ok_or_else(|| SqlError::unknown("an assignment without its expression"))?;
     kept.value(expression, rows)
 }
 
@@ -339,7 +350,7 @@ impl Session {
         &self,
         table: &Arc<Table>,
         assignments: Vec<(usize, Assigned)>,
-        (expressions, sums): (Option<KeptExpressions>, Option<KeptExpressions>),
+        (expressions, sums): (OptionalExpressions, OptionalExpressions),
         mode: Mode,
     ) -> DuplicateUpdate {
         DuplicateUpdate {

@@ -12,9 +12,7 @@ use sheaf_types::temporal::SECOND;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use super::KeptExpressions;
-use super::change::is_exact_number;
-use super::expression::{Collector, Expressions};
+use super::expression::{Collector, Expressions, OverBothRows};
 use super::given::Given;
 use super::operand::Operand;
 use super::statement_cache::Taken;
@@ -23,9 +21,11 @@ use crate::accounts::insert_needs;
 use crate::change::assigned::{is_default, last_part};
 use crate::change::insert::Destination;
 use crate::change::on_duplicate::{
-    Addend, Assigned, AssignedSum, DuplicateUpdate, NEW, OLD, column_of_row, with_named_rows,
+    Addend, Assigned, AssignedSum, DuplicateUpdate, KeptExpressions, NEW, OLD, column_of_row,
+    with_named_rows,
 };
 use crate::change::row_shape::RowShape;
+use crate::change::sum::is_exact_number;
 use crate::change::table_writer::{TableWriter, WriteOptions};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::ImplicitTransaction;
@@ -461,7 +461,8 @@ impl Session {
                 self.findings.refuse();
             }
             let evaluator = self.evaluator(expressions, parameters)?;
-            Some(Some(KeptExpressions(evaluator)))
+            let evaluator: Box<dyn KeptExpressions> = Box::new(OverBothRows(evaluator));
+            Some(Some(evaluator))
         };
         let (expressions, sums) = (kept(&duplicates.expressions)?, kept(&duplicates.sums)?);
         let assigned = |value: &NewValue| {

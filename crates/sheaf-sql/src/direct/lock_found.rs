@@ -1,7 +1,7 @@
 //! SELECT … FOR UPDATE and FOR SHARE of what a direct plan of a query finds: of joins, of queries with subqueries,
 //! groups or sorted LIMITs.
 //!
-//! It locks what the vectorised form does (`isolation/locking_read.rs`), in the same order. Where rows of the result
+//! It locks what the vectorised form does (`select/locking_read.rs`), in the same order. Where rows of the result
 //! are rows of the tables, one query delivers what is shown and, behind it, the primary keys. Else one query finds
 //! the keys, and the statement's own query runs through the same view when these are locked.
 //!
@@ -34,11 +34,11 @@ use super::subquery::Values;
 use super::{Action, DirectPlan};
 use crate::accounts::TableNeed;
 use crate::error::Result;
-use crate::isolation::locking_read::lock_row_or_skip;
 use crate::isolation::statement_locks::PlannedSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Statement;
 use crate::query::rows::value_at;
+use crate::select::locking_read::lock_row_or_skip;
 use crate::session::Session;
 use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::searched::{DirectSearch, Searched};

@@ -1,6 +1,6 @@
 //! SELECT … FOR UPDATE and FOR SHARE of columns of one table.
 //!
-//! It runs as the vectorised form does (`isolation/locking_read.rs`): rows are found through a view and locked one by
+//! It runs as the vectorised form does (`select/locking_read.rs`): rows are found through a view and locked one by
 //! one. If one of them is not what the view shows, the statement begins again with a newer one. What was found waits in
 //! memory until its rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free. A row
 //! whose key is known is locked and read in one visit, if no other transaction conflicts.
@@ -22,8 +22,8 @@ use super::read::{Read, Ready};
 use super::row::RowReader;
 use super::select_list::Spelled;
 use crate::error::Result;
-use crate::isolation::locking_read::lock_row_or_skip;
 use crate::isolation::transaction::StatementTransaction;
+use crate::select::locking_read::lock_row_or_skip;
 use crate::session::result::ResultSink;
 use crate::session::searched::DirectSearch;
 use crate::session::{Session, SessionHandle};

@@ -140,9 +140,8 @@ use limits::{
     LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of,
 };
 
-pub(crate) use change::sum;
 use expression::Expressions;
-pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
+pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 pub(crate) use known_plan::Known;
 use needs::needs_of;
 use parts::PartsOfPlan;

@@ -1,7 +1,7 @@
 //! What a change reads of other tables stays as it is until its transaction ends, from REPEATABLE READ on.
 //!
 //! That is about the query of INSERT … SELECT and about subqueries that values are computed from. They read what is
-//! committed now, as plain reads of SERIALIZABLE do (`isolation/serializable_read.rs`), and lock it in the same way:
+//! committed now, as plain reads of SERIALIZABLE do (`select/serializable_read.rs`), and lock it in the same way:
 //!
 //! ```text
 //!   view -> plan -> lock what scans search to their ends -> run -> lock what joins looked up, and how far scans came

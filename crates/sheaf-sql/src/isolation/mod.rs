@@ -6,16 +6,12 @@
 //! |---|---|
 //! | [`transaction`] | begin, commit, roll back, savepoints |
 //! | [`statement_locks`] | what a statement locks at each level |
-//! | [`locking_read`] | SELECT … FOR UPDATE and FOR SHARE |
-//! | [`serializable_read`] | reads of SERIALIZABLE |
 //! | [`change_read`] | what a change reads of other tables |
 //! | [`table_wait`] | opening tables, and waiting for those that others keep |
 //! | [`locked_tables`] | LOCK TABLES, FLUSH TABLES WITH READ LOCK, UNLOCK TABLES |
 
 pub(crate) mod change_read;
 pub(crate) mod locked_tables;
-pub(crate) mod locking_read;
-pub(crate) mod serializable_read;
 pub(crate) mod statement_locks;
 pub(crate) mod table_wait;
 pub(crate) mod transaction;

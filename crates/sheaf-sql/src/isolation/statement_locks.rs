@@ -25,7 +25,7 @@
 //!
 //! Lookups of a keyed join are not known before it runs. It records them ([`LookupRecord`]), and then the rows that
 //! they have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same
-//! (`isolation/serializable_read.rs`). Only a query that is locked before it runs locks the whole index instead: one
+//! (`select/serializable_read.rs`). Only a query that is locked before it runs locks the whole index instead: one
 //! whose rows cannot wait, or that feeds a change. If a plan can be replaced at run time ([`RegretExec`]), only what
 //! the plan that came to the end has searched is locked.
 

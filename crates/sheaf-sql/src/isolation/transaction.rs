@@ -22,7 +22,7 @@
 //! and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each other are
 //! found out when the last of them begins to wait, and one of them is rolled back (error 1213). So is one that waits
 //! for the change of a table's definition that waits for it (`sheaf-table/src/lock/table_lock/`). FOR UPDATE and FOR
-//! SHARE (`isolation/locking_read.rs`) lock the rows they find; what else a statement locks depends on the level
+//! SHARE (`select/locking_read.rs`) lock the rows they find; what else a statement locks depends on the level
 //! (`isolation/statement_locks.rs`).
 //!
 //! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a

@@ -2,8 +2,9 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`run`] | SELECT: from the syntax tree to rows at the sink |
+//! | [`run`] | from the syntax tree to batches |
 //! | [`read_plan`] | through which view a query reads, and when what it reads is locked |
+//! | [`locking_clause`] | what a query says about rows that others have locked |
 //! | [`cell_reader`] | one value of a batch, for clients that want rows |
 //! | [`batch_builder`] | rows of a direct plan as batches |
 //! | [`values`] | values of expressions outside of queries |
@@ -23,6 +24,7 @@ pub(crate) mod batch_spool;
 pub(crate) mod cell_reader;
 mod format_length;
 mod into_file;
+pub(crate) mod locking_clause;
 pub(crate) mod never_null;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;

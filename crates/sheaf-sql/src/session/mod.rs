@@ -22,6 +22,7 @@
 //! | `transactions` | the open one, the next, what is left of the last | `session_parts/transactions.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `session_parts/table_locks.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
+//! | `virtual_tables` | what makes the rows of information_schema and its like | [`virtual_tables`] |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`](crate::session_parts::running), [`searched`](crate::session_parts::searched) |
 //!
 //! Beside them: [`request_text`] is how the bytes of a request become text,
@@ -36,6 +37,7 @@ mod diagnostics;
 pub(crate) mod present_circumstances;
 mod request_text;
 pub(crate) mod set;
+pub(crate) mod virtual_tables;
 
 // Whatever knows a session names its parts by it; the floors below name `session_parts`.
 pub use crate::session_parts::result;
@@ -58,6 +60,7 @@ use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::events::session_digests::SessionDigests;
 use crate::rights::Client;
+use crate::session::virtual_tables::VirtualTables;
 use crate::session_parts::findings::Findings;
 pub use crate::session_parts::handle::SessionHandle;
 pub(crate) use crate::session_parts::ignored_result::IgnoredResult;
@@ -123,6 +126,7 @@ pub struct Session {
     pub(crate) transactions: Transactions,
     pub(crate) table_locks: TableLocks,
     pub(crate) user_locks: SessionLocks,
+    pub(crate) virtual_tables: &'static dyn VirtualTables,
     /// See [`Session::is_released`].
     pub(crate) is_released: bool,
     pub(crate) statement: RunningStatement,
@@ -134,6 +138,7 @@ impl Session {
         engine: Arc<Engine>,
         handle: Arc<SessionHandle>,
         info: SessionInfo,
+        virtual_tables: &'static dyn VirtualTables,
     ) -> Result<Session> {
         let mut session = Session {
             variables: engine.globals(),
@@ -148,6 +153,7 @@ impl Session {
             engine,
             handle,
             client: Client::new(info),
+            virtual_tables,
             database: None,
             warnings: Warnings::default(),
             findings: Findings::default(),

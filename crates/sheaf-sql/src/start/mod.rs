@@ -18,6 +18,7 @@ use std::sync::Arc;
 use sheaf_storage::{LOCK_BYTES, Storage, StorageOptions};
 use sheaf_table::AccountName;
 
+use crate::catalog_views::CatalogViews;
 use crate::engine::{Engine, EngineOptions};
 use crate::error::Result;
 use crate::session::{Session, SessionInfo};
@@ -77,7 +78,7 @@ impl Engine {
 
     fn session_without_place(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
         let handle = self.begin_session(&info)?;
-        let mut session = Session::new(Arc::clone(self), handle, info)?;
+        let mut session = Session::new(Arc::clone(self), handle, info, &CatalogViews)?;
         session.read_rewrite_rules_once();
         Ok(session)
     }

@@ -12,11 +12,8 @@ mod delete;
 mod new_value;
 mod rows;
 mod run;
-mod sum;
 mod update;
 
 pub(super) use delete::Delete;
 pub(super) use rows::Rows;
-pub(super) use sum::is_exact_number;
-pub(crate) use sum::sum;
 pub(super) use update::Update;

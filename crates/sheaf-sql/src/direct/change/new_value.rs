@@ -7,7 +7,7 @@ use sheaf_types::assignment::Mode;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use super::sum::{is_exact_number, sum};
+use crate::change::sum::{is_exact_number, sum};
 use crate::direct::expression::Evaluator;
 use crate::direct::names::{ColumnNames, Names};
 use crate::direct::operand::Operand;

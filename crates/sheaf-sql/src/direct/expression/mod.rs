@@ -49,6 +49,7 @@ pub(super) use self::collector::Collector;
 use super::given::{Clock, ClockPart, Given, MAX_DIGITS};
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
+use crate::change::on_duplicate::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::rows::value_at;
@@ -835,11 +836,10 @@ impl Evaluator {
 }
 
 /// Expressions of ON DUPLICATE KEY UPDATE: over the conflicting row and the row that was to be inserted.
-pub(crate) struct KeptExpressions(pub(super) Evaluator);
+pub(super) struct OverBothRows(pub(super) Evaluator);
 
-impl KeptExpressions {
-    /// The value of an expression, and where it comes from.
-    pub(crate) fn value(&self, item: usize, rows: [&[Value]; 2]) -> Result<(Value, Origin)> {
+impl KeptExpressions for OverBothRows {
+    fn value(&self, item: usize, rows: [&[Value]; 2]) -> Result<(Value, Origin)> {
         let batch = self.0.row(|kind, column| Ok(rows[kind][column].clone()))?;
         Ok((self.0.value(item, &batch)?, self.0.origin(item)))
     }

@@ -14,7 +14,6 @@ use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext, Reader, Vi
 use sheaf_memory::planning;
 use sqlparser::ast;
 
-use crate::catalog_views::information_schema;
 use crate::error::Result;
 use crate::parser::ParsedQuery;
 use crate::query::value_extent::text_lengths;
@@ -100,7 +99,7 @@ impl Session {
                 return self.shape_of_virtual_table(database, table);
             }
             // Rows are not planned.
-            let found = || information_schema::virtual_table(database, table, self);
+            let found = || self.virtual_tables.table(database, table, self);
             let found = planning::aside(found)?;
             Ok(found.map(|(schema, batch)| {
                 Arc::new(MemoryTableSource::new(
@@ -151,7 +150,9 @@ impl Session {
         database: &str,
         table: &str,
     ) -> Result<Option<Arc<dyn TableSource>>> {
-        let shape = information_schema::shape_of_definitions(database, table, self)?;
+        let shape = self
+            .virtual_tables
+            .shape_of_definitions(database, table, self)?;
         Ok(shape.map(|schema| {
             let source = MemoryTableSource::new(table.to_string(), schema, Vec::new());
             Arc::new(source) as Arc<dyn TableSource>

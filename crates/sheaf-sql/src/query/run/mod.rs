@@ -1,4 +1,4 @@
-//! SELECT: from the syntax tree to rows at the sink.
+//! Queries: from the syntax tree to batches.
 //!
 //! ```text
 //!   syntax tree -> bind::logical_plan -> optimizer -> operators -> worker threads -> batches -> sink
@@ -16,14 +16,14 @@
 //! | `limits.rs` | how much memory and time plans and their batches may take |
 //! | `plan_work.rs` | what a plan had to sort and to keep |
 //! | `runner.rs` | runs a plan, and another one if memory is short |
-//! | `select.rs` | SELECT for the client |
+//!
+//! `select/` runs SELECT for the client.
 
 mod bind;
 mod limits;
 mod plan;
 mod plan_work;
 mod runner;
-mod select;
 
 use std::sync::Arc;
 

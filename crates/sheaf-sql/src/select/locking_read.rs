@@ -22,7 +22,6 @@
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -40,6 +39,7 @@ use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
+use crate::query::locking_clause::lock_wait;
 use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::{Asked, MAX_REPLANS, PlannedQuery};
@@ -100,29 +100,6 @@ struct LockedRows {
     order_by: Vec<ast::OrderByExpr>,
     /// Rows of the result are rows of the tables.
     is_plain: bool,
-}
-
-/// How a locking read treats rows that are locked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Locked {
-    WaitFor,
-    Fail,
-    Skip,
-}
-
-/// What a query says about rows that are locked.
-pub(crate) fn locked_rows(query: &ast::Query) -> Locked {
-    let nonblock = |lock: &ast::LockClause| lock.nonblock;
-    match query.locks.iter().find_map(nonblock) {
-        None => Locked::WaitFor,
-        Some(ast::NonBlock::Nowait) => Locked::Fail,
-        Some(ast::NonBlock::SkipLocked) => Locked::Skip,
-    }
-}
-
-/// How long a locking read waits, if it says so itself.
-pub(crate) fn lock_wait(query: &ast::Query) -> Option<Duration> {
-    (locked_rows(query) != Locked::WaitFor).then_some(Duration::ZERO)
 }
 
 impl Session {

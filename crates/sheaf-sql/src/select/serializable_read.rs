@@ -16,10 +16,10 @@
 //! for its joins ([`lock_all_it_reads`](crate::isolation::transaction::Transactions::lock_all_it_reads)).
 
 use crate::error::Result;
-use crate::isolation::locking_read::lock_wait;
 use crate::isolation::statement_locks::{Lookups, searches_of};
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
+use crate::query::locking_clause::lock_wait;
 use crate::query::read_plan::Purpose;
 use crate::query::run::PlannedQuery;
 use crate::session::Session;

@@ -7,7 +7,7 @@ use sheaf_types::{ColumnType, Value};
 /// Digits of a BIGINT of either kind.
 const MAX_BIGINT_DIGITS: u8 = 20;
 
-pub(in crate::direct) fn is_exact_number(ty: &ColumnType) -> bool {
+pub(crate) fn is_exact_number(ty: &ColumnType) -> bool {
     ty.is_integer() || matches!(ty, ColumnType::Decimal { .. })
 }
 

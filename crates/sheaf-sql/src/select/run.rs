@@ -10,12 +10,13 @@ use sheaf_optimizer::ExplainRow;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use super::{MAX_REPLANS, PlannedQuery};
 use crate::error::{Result, SqlError};
-use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
-use crate::isolation::serializable_read::SerializableRead;
 use crate::parser::ParsedQuery;
+use crate::query::locking_clause::{Locked, lock_wait, locked_rows};
 use crate::query::read_plan::Purpose;
+use crate::query::run::{MAX_REPLANS, PlannedQuery};
+use crate::select::locking_read::LockedRead;
+use crate::select::serializable_read::SerializableRead;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
