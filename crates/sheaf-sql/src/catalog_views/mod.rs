@@ -25,8 +25,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
 use crate::error::Result;
-use crate::session::Session;
-use crate::session::virtual_tables::VirtualTables;
+use crate::session::{Session, VirtualTables};
 
 /// The tables whose rows are made here, for the queries that name them.
 pub(crate) struct CatalogViews;

@@ -22,7 +22,7 @@
 //! | `transactions` | the open one, the next, what is left of the last | `session_parts/transactions.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `session_parts/table_locks.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
-//! | `virtual_tables` | what makes the rows of information_schema and its like | [`virtual_tables`] |
+//! | `virtual_tables` | what makes the rows of information_schema and its like | [`VirtualTables`] |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`](crate::session_parts::running), [`searched`](crate::session_parts::searched) |
 //!
 //! Beside them: [`request_text`] is how the bytes of a request become text,
@@ -37,7 +37,6 @@ mod diagnostics;
 pub(crate) mod present_circumstances;
 mod request_text;
 pub(crate) mod set;
-pub(crate) mod virtual_tables;
 
 // Whatever knows a session names its parts by it; the floors below name `session_parts`.
 pub use crate::session_parts::result;
@@ -49,6 +48,8 @@ pub(crate) use crate::session_parts::{
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_memory::Share;
@@ -60,7 +61,6 @@ use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::events::session_digests::SessionDigests;
 use crate::rights::Client;
-use crate::session::virtual_tables::VirtualTables;
 use crate::session_parts::findings::Findings;
 pub use crate::session_parts::handle::SessionHandle;
 pub(crate) use crate::session_parts::ignored_result::IgnoredResult;
@@ -101,6 +101,26 @@ pub struct PreparedInfo {
     pub parameters: Vec<ColumnMeta>,
     pub columns: Vec<ColumnMeta>,
     pub warnings: u16,
+}
+
+/// What makes the rows of tables when a query asks for them. Queries read such tables, and what they show is found by
+/// queries in part. So the floor of queries knows only that there are such tables; `catalog_views/` makes them.
+pub(crate) trait VirtualTables: Send + Sync {
+    /// The columns of a table and its rows; `None` if there is no such table.
+    fn table(
+        &self,
+        database: &str,
+        table: &str,
+        session: &Session,
+    ) -> Result<Option<(SchemaRef, RecordBatch)>>;
+
+    /// The columns of a table that direct plans read; `None` if there is no such table.
+    fn shape_of_definitions(
+        &self,
+        database: &str,
+        table: &str,
+        session: &Session,
+    ) -> Result<Option<SchemaRef>>;
 }
 
 /// A session. One thread uses it at a time; [`SessionHandle`] is for the others. The module's comment lists its parts.
