@@ -272,7 +272,7 @@ impl ScanSpec {
 }
 
 impl ScanSpec {
-    /// What the read searches. Locks keep just this as it is (`isolation/statement_locks.rs` of sheaf-sql). Each field
+    /// What the read searches. Locks keep just this as it is (`locking/statement_locks.rs` of sheaf-sql). Each field
     /// is named: an access method that adds one does not compile before it is decided here what it searches.
     pub fn searches(&self) -> Vec<Search> {
         let Self {

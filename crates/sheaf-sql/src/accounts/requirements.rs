@@ -6,7 +6,6 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_frontend::query::Readable;
 use sheaf_table::{AccountName, Catalog, Privileges, TableNames};
 use sheaf_types::error::codes;
 use sqlparser::ast;
@@ -24,59 +23,6 @@ use crate::session::Session;
 use crate::statement::properties::Requirement;
 
 impl Session {
-    /// Whether a query may read a table or a view, with the privileges of the session or of the account that has made
-    /// the view which the table stands in. Errors 1142, 1345 and 1449.
-    pub(crate) fn check_read_by(
-        &self,
-        reader: Option<&AccountName>,
-        database: &str,
-        table: &str,
-    ) -> Result<()> {
-        match reader {
-            None => {
-                self.client.check_read(database, table)?;
-                self.check_explains(Privileges::SHOW_VIEW, (database, table))
-            }
-            // What is read with the privileges of another account is not shown to one that may not read it.
-            account => {
-                let to_see = Privileges::SELECT | Privileges::SHOW_VIEW;
-                self.check_explains(to_see, (database, table))?;
-                match self
-                    .client
-                    .readable_by(self.engine.catalog(), account, database, table)?
-                {
-                    Readable::Only(names) if names.is_empty() => {
-                        Err(self.client.denied_table(table, "SELECT"))
-                    }
-                    _ => Ok(()),
-                }
-            }
-        }
-    }
-
-    /// EXPLAIN and traces show what a view is made of to accounts that may see it. Only views need SHOW VIEW.
-    fn check_explains(&self, needed: Privileges, (database, table): (&str, &str)) -> Result<()> {
-        if self.client.has_all_rights() {
-            return Ok(());
-        }
-        let needed = match self.engine.catalog().view(database, table) {
-            Some(_) => needed,
-            None => needed.without(Privileges::SHOW_VIEW),
-        };
-        let granted = self.client.require_on_table(database, table, needed);
-        match (granted, self.statement.is_explained) {
-            (Ok(()), _) => Ok(()),
-            (Err(_), true) => Err(SqlError::new(
-                codes::VIEW_NO_EXPLAIN,
-                "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table",
-            )),
-            (Err(_), false) => {
-                self.traces.hide();
-                Ok(())
-            }
-        }
-    }
-
     /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
     pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
         self.client.changed_alone = None;

@@ -540,14 +540,6 @@ impl Session {
         Ok(rows)
     }
 
-    /// Error 1142 for a table that the session may do nothing with.
-    pub(crate) fn check_sees_table(&self, database: &str, table: &str) -> Result<()> {
-        match self.table_names().is_temporary(database, table) {
-            true => Ok(()),
-            false => self.client.check_sees_table(database, table),
-        }
-    }
-
     fn show_index(&self, name: &TableName) -> Result<Rows> {
         let (database, table) = self.resolve(name)?;
         if !self.table_names().is_temporary(&database, &table) {

@@ -18,8 +18,8 @@ use crate::change::change_query::{
     ChangeQuery, References, add_items, is_ignorable, key_of, position_of, returned_items,
 };
 use crate::error::{Result, SqlError};
-use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
+use crate::locking::statement_locks::Others;
 use crate::parser::change::name_of;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};

@@ -40,7 +40,7 @@ use crate::query::run::{PlannedQuery, Runner};
 use crate::query::values::{has_subquery, hybrid_number, shown_in};
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
-use sheaf_frontend::query::{BoundQuery, SessionValues};
+use sheaf_frontend::query::BoundQuery;
 
 /// Rows that RETURNING sends at once, and bytes of them beyond which it takes no further row.
 const RETURNING_ROWS: usize = 1024;
@@ -456,11 +456,6 @@ impl Session {
             )?);
         }
         Ok(())
-    }
-
-    /// The wall clock of the session at the start of the statement.
-    pub(crate) fn local_now_micros(&self) -> i64 {
-        self.now_utc_micros() + i64::from(self.time_zone_offset_seconds()) * 1_000_000
     }
 
     /// Makes a table of what a planned query returns, for CREATE TABLE … SELECT: it comes with all rows, or not at all.

@@ -12,7 +12,6 @@
 //! | [`views`] | views |
 //! | [`view_names`] | names of their columns |
 //! | [`standard_text`] | their queries, for every `sql_mode` |
-//! | [`temporary_tables`] | temporary tables |
 //! | [`key_expressions`] | parts of keys that are expressions |
 //! | [`replaced_table`] | CREATE OR REPLACE TABLE |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
@@ -33,6 +32,5 @@ pub(crate) mod made_columns;
 pub(crate) mod maintain;
 mod replaced_table;
 mod standard_text;
-pub(crate) mod temporary_tables;
 mod view_names;
 pub(crate) mod views;

@@ -23,7 +23,7 @@ use crate::change::on_duplicate::take_source_columns;
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::TableWriter;
 use crate::error::Result;
-use crate::isolation::statement_locks::PlannedSearch;
+use crate::locking::statement_locks::PlannedSearch;
 use crate::parser::statement::Statement;
 use crate::query::rows::value_at;
 use crate::query::values::shown_in;

@@ -1,7 +1,7 @@
 //! SELECT … INTO @a, @b, and SET @a = (SELECT …), of what a direct plan of the query finds.
 //!
 //! The row waits in memory until it is known that it is the only one. A second row is an error, which the vectorised
-//! form tells of (`query/select_into.rs`).
+//! form tells of (`select/select_into.rs`).
 
 use arrow::datatypes::DataType;
 use sheaf_types::Value;
@@ -13,7 +13,7 @@ use super::subquery::{Values, may_have_hidden_digits};
 use crate::error::Result;
 use crate::parser::statement::{Assignment, IntoTarget, Statement};
 use crate::query::rows::value_at;
-use crate::query::select_into::values_of_variables;
+use crate::select::select_into::values_of_variables;
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
 

@@ -1,4 +1,4 @@
-//! The query rewrite rules that are in force, of all sessions. `statement/rewriting.rs` reads and uses them.
+//! The query rewrite rules that are in force, of all sessions. `dispatch/rewriting.rs` reads and uses them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -23,7 +23,7 @@
 //! found out when the last of them begins to wait, and one of them is rolled back (error 1213). So is one that waits
 //! for the change of a table's definition that waits for it (`sheaf-table/src/lock/table_lock/`). FOR UPDATE and FOR
 //! SHARE (`select/locking_read.rs`) lock the rows they find; what else a statement locks depends on the level
-//! (`isolation/statement_locks.rs`).
+//! (`locking/statement_locks.rs`).
 //!
 //! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a
 //! row is not what the snapshot shows, another transaction has changed it in between. Then the statement rolls back

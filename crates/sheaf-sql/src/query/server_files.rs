@@ -44,7 +44,7 @@ impl Session {
     /// # Errors
     /// 1290 for one outside of the directory of `secure_file_priv`, 1086 for one that is there, 1 for one that cannot
     /// be made.
-    pub(super) fn new_server_file(&self, name: &str) -> Result<(PathBuf, File)> {
+    pub(crate) fn new_server_file(&self, name: &str) -> Result<(PathBuf, File)> {
         let allowed = self.directory_of_files()?;
         let failed = |error: io::Error| match error.kind() {
             ErrorKind::AlreadyExists => SqlError::new(

@@ -1,12 +1,12 @@
 //! Running requests: what a client sends, or a program calls.
 //!
-//! A request is text. It is cut into statements, each is parsed, dispatched (see `statement/dispatch.rs`) and writes
+//! A request is text. It is cut into statements, each is parsed, dispatched (see `dispatch/run.rs`) and writes
 //! its result to the sink. Whatever a statement does, the session survives it: errors undo the statement and are listed
 //! as warnings, and a panic becomes error 1105.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`prepared`] | PREPARE and EXECUTE, of the protocol and of SQL |
+//! | [`prepared`] | prepared statements of the protocol |
 //! | [`statement_events`] | what is measured of a statement |
 
 mod prepared;

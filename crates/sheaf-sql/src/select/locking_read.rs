@@ -35,8 +35,8 @@ use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, add_items, is_dual, key_of};
 use crate::error::{Result, SqlError};
-use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
+use crate::locking::statement_locks::Others;
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
 use crate::query::locking_clause::lock_wait;

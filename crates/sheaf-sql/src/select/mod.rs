@@ -5,7 +5,11 @@
 //! | [`run`] | which way a SELECT takes, and how its rows are sent |
 //! | [`locking_read`] | FOR UPDATE and FOR SHARE |
 //! | [`serializable_read`] | reads of SERIALIZABLE |
+//! | [`select_into`] | SELECT … INTO of variables |
+//! | [`into_file`] | SELECT … INTO OUTFILE and DUMPFILE |
 
+mod into_file;
 pub(crate) mod locking_read;
 mod run;
+pub(crate) mod select_into;
 mod serializable_read;

@@ -16,7 +16,7 @@
 //! for its joins ([`lock_all_it_reads`](crate::isolation::transaction::Transactions::lock_all_it_reads)).
 
 use crate::error::Result;
-use crate::isolation::statement_locks::{Lookups, searches_of};
+use crate::locking::statement_locks::{Lookups, searches_of};
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
 use crate::query::locking_clause::lock_wait;

@@ -81,4 +81,14 @@ impl Session {
             None => self.limit_time(is_query(text)),
         }
     }
+
+    /// Measures the time of the running statement, if that is limited, until what is returned is dropped.
+    pub(crate) fn limit_time(&self, is_query: bool) -> Option<ArmedTimer> {
+        let limit = match is_query {
+            true => self.variables.query_time_limit(),
+            false => self.variables.statement_time_limit(),
+        };
+        let limit = limit?;
+        self.engine.timer.arm(self.handle(), limit)
+    }
 }

@@ -33,10 +33,11 @@
 //! and the memory that statements wait for.
 
 mod admission;
-mod diagnostics;
+pub(crate) mod database;
 pub(crate) mod present_circumstances;
+mod reading;
 mod request_text;
-pub(crate) mod set;
+mod table_names;
 
 // Whatever knows a session names its parts by it; the floors below name `session_parts`.
 pub use crate::session_parts::result;

@@ -1,5 +1,6 @@
 //! The [`Circumstances`] of a session as they are now.
 
+use sheaf_frontend::query::SessionValues;
 use sheaf_types::temporal::split_datetime;
 
 use crate::session::Session;
@@ -37,5 +38,10 @@ impl Session {
     /// The day of the running statement in the session's time zone.
     fn local_day(&self) -> i32 {
         split_datetime(self.local_now_micros()).0
+    }
+
+    /// The wall clock of the session at the start of the statement.
+    pub(crate) fn local_now_micros(&self) -> i64 {
+        self.now_utc_micros() + i64::from(self.time_zone_offset_seconds()) * 1_000_000
     }
 }

@@ -1,4 +1,4 @@
-//! A session's prepared statements, of the protocol (COM_STMT_*) and of SQL. `request/prepared.rs` runs them.
+//! A session's prepared statements, of the protocol (COM_STMT_*) and of SQL. `dispatch/prepared.rs` runs them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

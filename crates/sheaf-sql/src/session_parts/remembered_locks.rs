@@ -1,7 +1,7 @@
 //! What a statement remembers of its locks: how its level locks, and in READ COMMITTED the rows that it has locked.
 //!
 //! A row that does not match any more once it is locked is released when the statement is through
-//! (`isolation/statement_locks.rs`).
+//! (`locking/statement_locks.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

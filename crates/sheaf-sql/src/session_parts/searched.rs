@@ -2,7 +2,7 @@
 //!
 //! A direct plan has no operators that could be asked afterwards what they read, as a vectorised plan has. So it says
 //! so itself, and a statement that has to lock what it has searched does so when it is through
-//! (`isolation/statement_locks.rs`).
+//! (`locking/statement_locks.rs`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The tables that a session has locked, and what keeps others' global read lock out. `isolation/locked_tables.rs`
+//! The tables that a session has locked, and what keeps others' global read lock out. `locking/locked_tables.rs`
 //! locks and unlocks them, and says which statements may use what.
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A session that makes a temporary table gets a catalog of its own ([`Catalog::of_temporary_tables`]), and names are
-//! looked up there first (`Session::table_names` of `definition/temporary_tables.rs`). Without such tables this is one
+//! looked up there first (`Session::table_names` of `session/table_names.rs`). Without such tables this is one
 //! comparison. Names in views and in foreign keys mean tables of all sessions, whichever session uses them.
 //!
 //! **Plans.** A plan by the text of its statement holds for what names meant when it was made. So the version of the

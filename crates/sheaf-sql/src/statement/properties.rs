@@ -6,15 +6,15 @@
 //!
 //! ```text
 //!   requirement        privileges                accounts/requirements.rs
-//!   under_lock_tables  tables it may name        isolation/locked_tables.rs
-//!   transaction        begins, commits           statement/dispatch.rs
-//!   changes            READ ONLY, read locks     statement/dispatch.rs
-//!   command            Com_*                     statement/dispatch.rs
-//!   preparing          columns, error 1295       request/prepared.rs
-//!   hints              comments with hints       statement/hints.rs
+//!   under_lock_tables  tables it may name        locking/locked_tables.rs
+//!   transaction        begins, commits           dispatch/run.rs
+//!   changes            READ ONLY, read locks     dispatch/run.rs
+//!   command            Com_*                     dispatch/run.rs
+//!   preparing          columns, error 1295       dispatch/prepared.rs
+//!   hints              comments with hints       dispatch/hints.rs
 //!   is_traced          optimizer_trace           session_parts/traces.rs
-//!   plans_queries      memory while it runs      statement/dispatch.rs
-//!   logged             DDL in the binary log     statement/dispatch.rs
+//!   plans_queries      memory while it runs      dispatch/run.rs
+//!   logged             DDL in the binary log     dispatch/run.rs
 //! ```
 //!
 //! The rows hold references into the statement. The reader of a column does the work, so building a row costs nothing.

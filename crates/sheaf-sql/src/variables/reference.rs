@@ -11,12 +11,12 @@ use crate::tests::check_document;
 
 /// Files that name variables and obey none of them.
 const NOT_READERS: [&str; 6] = [
-    "statement/set_statement.rs",
+    "dispatch/set_statement.rs",
     "variables/table.rs",
     "variables/restricted.rs",
     "variables/unheeded.rs",
     "variables/reference.rs",
-    "statement/hints.rs",
+    "dispatch/hints.rs",
 ];
 
 /// Variables whose names are quoted for other reasons.

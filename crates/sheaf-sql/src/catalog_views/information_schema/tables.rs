@@ -6,10 +6,10 @@ use super::{
     AskedTables, NAME, NAMES, NUMBER, TEXT, for_each_table, for_each_view, virtual_tables,
 };
 use crate::catalog_views::{performance_schema, sys};
-use crate::definition::databases::VIRTUAL_COLLATION;
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::session::Session;
+use crate::session::database::VIRTUAL_COLLATION;
 use crate::variables::character_set_of;
 
 pub(super) fn schemata(session: &Session) -> Rows {

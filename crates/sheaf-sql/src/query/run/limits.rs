@@ -11,7 +11,6 @@ use sheaf_optimizer::{CommonTables, Expectation, PlannerContext, PlannerSettings
 use sheaf_storage::ReadView;
 
 use crate::session::Session;
-use crate::session::statement_timer::ArmedTimer;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -97,15 +96,5 @@ impl Session {
             oversized: Some(self.findings.oversized_results.clone()),
             numbers: self.outcome.seeded_numbers.clone(),
         }
-    }
-
-    /// Measures the time of the running statement, if that is limited, until what is returned is dropped.
-    pub(crate) fn limit_time(&self, is_query: bool) -> Option<ArmedTimer> {
-        let limit = match is_query {
-            true => self.variables.query_time_limit(),
-            false => self.variables.statement_time_limit(),
-        };
-        let limit = limit?;
-        self.engine.timer.arm(self.handle(), limit)
     }
 }

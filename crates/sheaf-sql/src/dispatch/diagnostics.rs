@@ -1,19 +1,19 @@
 //! GET DIAGNOSTICS: user variables take what the statement before says of itself.
 //!
-//! The diagnostics area is the list of [warnings](super::warnings), with the error of a failed statement in it. The
-//! statement itself changes nothing in it but for its own error, which comes behind the others.
+//! The diagnostics area is the list of [warnings](crate::session::warnings), with the error of a failed statement in
+//! it. The statement itself changes nothing in it but for its own error, which comes behind the others.
 //!
 //! Reference: MySQL manual, "The MySQL Diagnostics Area".
 
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
-use super::Session;
-use super::result::ResultSink;
-use super::warnings::{Level, Warning};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::diagnostics::{ConditionItem, GetDiagnostics, StatementItem};
+use crate::session::Session;
+use crate::session::result::ResultSink;
+use crate::session::warnings::{Level, Warning};
 
 impl Session {
     /// # Errors

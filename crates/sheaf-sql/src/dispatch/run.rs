@@ -10,7 +10,7 @@ use sqlparser::ast;
 
 use crate::binlog::statement::{LoggedStatement, StatementKind, with_definer};
 use crate::error::{Result, SqlError};
-use crate::parser::statement::{Statement, TableName};
+use crate::parser::statement::Statement;
 use crate::parser::{Parsed, ParsedStatement};
 use crate::query::values::select_of;
 use crate::session::Session;
@@ -18,7 +18,6 @@ use crate::session::hypothesis::Hypothesis;
 use crate::session::result::ResultSink;
 use crate::statement::properties::{Changes, Effect, UnderLockTables, properties_of};
 use crate::variables::NextTransaction;
-use crate::virtual_database::{is_system_table, is_virtual_database};
 
 impl Session {
     /// Runs a parsed statement.
@@ -291,11 +290,6 @@ impl Session {
         }
     }
 
-    /// Whether what the session changes is in a binary log.
-    pub(crate) fn is_replicated(&self) -> bool {
-        self.engine.binlog().is_some() && self.variables.logs_changes()
-    }
-
     /// A statement that changes definitions, as the binary log has it.
     fn logged_definition(
         &self,
@@ -358,36 +352,6 @@ impl Session {
             let name = self.resolve(name);
             name.is_ok_and(|(database, table)| self.table_names().is_temporary(&database, &table))
         })
-    }
-
-    /// A table's database and name; error 1046 if neither the name nor the session has a database.
-    pub(crate) fn resolve(&self, name: &TableName) -> Result<(String, String)> {
-        name.resolve(self.database.as_deref())
-    }
-
-    /// [`Self::resolve`] for statements that change something: what is made when a query names it cannot be.
-    pub(crate) fn resolve_for_change(&self, name: &TableName) -> Result<(String, String)> {
-        let (database, table) = self.resolve(name)?;
-        match self.is_system_table(&database, &table) {
-            true => Err(self.client.denied_database(&database)),
-            false => {
-                self.check_changeable(&database)?;
-                Ok((database, table))
-            }
-        }
-    }
-
-    /// Whether the name is that of a table of `mysql` whose rows are made, and of no temporary table.
-    pub(crate) fn is_system_table(&self, database: &str, table: &str) -> bool {
-        is_system_table(database, table) && !self.table_names().is_temporary(database, table)
-    }
-
-    /// Error 1044 for `information_schema`.
-    pub(crate) fn check_changeable(&self, database: &str) -> Result<()> {
-        match is_virtual_database(database) {
-            true => Err(self.client.denied_database(database)),
-            false => Ok(()),
-        }
     }
 }
 

@@ -21,13 +21,13 @@ use arrow::array::RecordBatch;
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 
-use super::rows::value_at;
 use super::select_into::more_than_one_row;
-use super::values::{shown_as_string, shown_in};
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::ParsedQuery;
 use crate::parser::statement::{FileFormat, OutFile};
+use crate::query::rows::value_at;
+use crate::query::values::{shown_as_string, shown_in};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
 use crate::variables::character_set;

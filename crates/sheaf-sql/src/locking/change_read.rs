@@ -10,12 +10,12 @@
 //! ```
 //!
 //! A query that has begun again too often locks all that it could read before it runs. UPDATE and DELETE lock what they
-//! read with the rows that they find (`isolation/statement_locks.rs`).
+//! read with the rows that they find (`locking/statement_locks.rs`).
 
 use sheaf_frontend::locking::has_locking_clause;
 
 use crate::error::Result;
-use crate::isolation::statement_locks::{Lookups, searches_of};
+use crate::locking::statement_locks::{Lookups, searches_of};
 use crate::parser::ParsedQuery;
 use crate::query::read_plan::Purpose;
 use crate::query::run::PlannedQuery;

@@ -10,11 +10,11 @@ use sheaf_types::column_type::MAX_VARCHAR_LENGTH;
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value};
 
-use super::rows::value_at;
-use super::values::shown_in;
 use crate::error::{Result, SqlError};
 use crate::parser::ParsedQuery;
 use crate::parser::statement::IntoTarget;
+use crate::query::rows::value_at;
+use crate::query::values::shown_in;
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
 
