@@ -383,7 +383,9 @@ impl Session {
                     "a grant on columns of {database}"
                 )));
             }
-            self.check_virtual_table(database, table)?;
+            if !self.virtual_tables.has_table(database, table, self)? {
+                return Err(SqlError::no_such_table(database, table));
+            }
         }
         if let Level::Table(database, table) = &level
             && (!granted.contains(Privileges::CREATE) || !grant.columns.is_empty())

@@ -40,6 +40,10 @@ impl VirtualTables for CatalogViews {
         information_schema::virtual_table(database, table, session)
     }
 
+    fn has_table(&self, database: &str, table: &str, session: &Session) -> Result<bool> {
+        Ok(information_schema::shape_of_virtual(database, table, session)?.is_some())
+    }
+
     fn shape_of_definitions(
         &self,
         database: &str,

@@ -40,11 +40,11 @@ use sqlparser::ast;
 use crate::change::assigned::{assign, issue};
 use crate::change::computed_defaults::ComputedDefaults;
 use crate::change::table_checks::Failure;
-use crate::definition::key_expressions::is_row;
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::GeneratedDefinition;
 use crate::parser::{Parsed, parse_expression};
+use crate::query::constant_numbers::function_name;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::rows::value_at;
 use crate::query::values::shown_in;
@@ -696,5 +696,15 @@ impl SessionValues for KeptExpression<'_> {
 
     fn user_variable(&self, _name: &str) -> Value {
         Value::Null
+    }
+}
+
+/// Whether an expression is a row of several values.
+pub(crate) fn is_row(expression: &ast::Expr) -> bool {
+    match expression {
+        ast::Expr::Nested(inner) => is_row(inner),
+        ast::Expr::Tuple(_) => true,
+        ast::Expr::Function(function) => function_name(function) == "row",
+        _ => false,
     }
 }

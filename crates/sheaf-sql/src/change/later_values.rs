@@ -21,9 +21,9 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::change_query::References;
-use crate::definition::made_columns::column_type_of;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
+use crate::query::made_columns::column_type_of;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
 use crate::session::result::Origin;

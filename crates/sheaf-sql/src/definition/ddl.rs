@@ -24,13 +24,13 @@ use sqlparser::ast;
 
 use crate::definition::comments::Commented;
 use crate::definition::key_expressions::primary_specs;
-use crate::definition::made_columns::{rolls_up, written_items};
 use crate::definition::replaced_table::Replaced;
 use crate::definition::view_names::MAX_NAME_CHARACTERS;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, OnDuplicate, TableName};
 use crate::parser::{Parsed, ParsedQuery};
+use crate::query::made_columns::{rolls_up, written_items};
 use crate::query::never_null::never_null;
 use crate::query::run::PlannedQuery;
 use crate::query::value_extent::extents;
@@ -604,9 +604,6 @@ impl Session {
         name: &TableName,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if self.truncate_counted(name, sink)? {
-            return Ok(());
-        }
         let (database, table) = self.resolve_for_change(name)?;
         let name = (database.as_str(), table.as_str());
         let (names, check) = (self.table_names(), self.variables.foreign_key_checks());

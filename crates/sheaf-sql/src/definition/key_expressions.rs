@@ -23,13 +23,13 @@ use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::change::generated_columns::is_row;
 use crate::definition::comments::Commented;
-use crate::definition::constant_numbers::function_name;
-use crate::definition::made_columns::key_expression_type;
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::parser::parse_expression;
 use crate::parser::statement::{KeyDefinition, KeyExpression, KeyKind, KeyPart};
+use crate::query::made_columns::key_expression_type;
 use crate::query::row_evaluator::RowKind;
 use crate::session::Session;
 
@@ -289,16 +289,6 @@ fn is_column(expression: &ast::Expr) -> bool {
         } => is_column(inner),
         ast::Expr::Identifier(name) => !name.value.starts_with('@'),
         ast::Expr::CompoundIdentifier(parts) => !parts[0].value.starts_with('@'),
-        _ => false,
-    }
-}
-
-/// Whether an expression is a row of several values.
-pub(crate) fn is_row(expression: &ast::Expr) -> bool {
-    match expression {
-        ast::Expr::Nested(inner) => is_row(inner),
-        ast::Expr::Tuple(_) => true,
-        ast::Expr::Function(function) => function_name(function) == "row",
         _ => false,
     }
 }

@@ -14,21 +14,17 @@
 //! | [`standard_text`] | their queries, for every `sql_mode` |
 //! | [`key_expressions`] | parts of keys that are expressions |
 //! | [`replaced_table`] | CREATE OR REPLACE TABLE |
-//! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
-//! | [`constant_numbers`] | the digits of numbers that are computed of constants |
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
 
 pub(crate) mod alter_table;
 mod checksum;
 pub(crate) mod column_statistics;
 mod comments;
-mod constant_numbers;
 pub(crate) mod databases;
 pub(crate) mod ddl;
 mod demands;
 pub(crate) mod explain_alteration;
 pub(crate) mod key_expressions;
-pub(crate) mod made_columns;
 pub(crate) mod maintain;
 mod replaced_table;
 mod standard_text;

@@ -192,7 +192,10 @@ impl Session {
                 self.alter_table(&name, Parsed::new(&changes, text), sink)
             }
             Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
-            Statement::TruncateTable(name) => self.truncate_table(&name, sink),
+            Statement::TruncateTable(name) => match self.truncate_counted(&name, sink)? {
+                true => Ok(()),
+                false => self.truncate_table(&name, sink),
+            },
             Statement::Maintain { verb, names } => self.maintain(verb, &names, sink),
             Statement::ChecksumTables { names, is_quick } => {
                 self.checksum_tables(&names, is_quick, sink)

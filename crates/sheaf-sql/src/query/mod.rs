@@ -16,14 +16,18 @@
 //! | [`server_files`] | which files of the server LOAD_FILE may read |
 //! | [`sort_memory`] | memory for the sorts of loads and index builds |
 //! | [`value_extent`] | how long the values of computed columns can be |
+//! | [`made_columns`] | the columns of a table that CREATE TABLE … SELECT makes of a query |
+//! | [`constant_numbers`] | the digits of numbers that are computed of constants |
 //! | [`never_null`] | which computed columns are never NULL |
 //! | [`format_length`] | how long the texts are that functions make by a format |
 
 pub(crate) mod batch_builder;
 pub(crate) mod batch_spool;
 pub(crate) mod cell_reader;
+pub(crate) mod constant_numbers;
 mod format_length;
 pub(crate) mod locking_clause;
+pub(crate) mod made_columns;
 pub(crate) mod never_null;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;

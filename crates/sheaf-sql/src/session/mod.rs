@@ -115,6 +115,8 @@ pub(crate) trait VirtualTables: Send + Sync {
         session: &Session,
     ) -> Result<Option<(SchemaRef, RecordBatch)>>;
 
+    fn has_table(&self, database: &str, table: &str, session: &Session) -> Result<bool>;
+
     /// The columns of a table that direct plans read; `None` if there is no such table.
     fn shape_of_definitions(
         &self,

@@ -321,17 +321,6 @@ pub(super) fn shape_of_virtual(
     })
 }
 
-impl Session {
-    /// # Errors
-    /// 1146 if there is no such table whose rows are made.
-    pub(crate) fn check_virtual_table(&self, database: &str, table: &str) -> Result<()> {
-        match shape_of_virtual(database, table, self)? {
-            Some(_) => Ok(()),
-            None => Err(SqlError::no_such_table(database, table)),
-        }
-    }
-}
-
 /// The tables whose rows are made, of the databases that are asked for and that the session may know of. Those of
 /// `mysql` are not among them.
 fn virtual_tables(session: &Session, asked: &AskedTables) -> Vec<(&'static str, &'static str)> {

@@ -71,10 +71,10 @@ use crate::accounts::TableNeed;
 use crate::catalog_views::information_schema::{
     AskedTables, rows_of_definitions, shape_of_definitions,
 };
-use crate::definition::made_columns::column_type_of;
 use crate::error::Result;
 use crate::events::thread_work::{self, Work};
 use crate::parser::statement::Statement;
+use crate::query::made_columns::column_type_of;
 use crate::query::rows::Cell as Shown;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;

@@ -28,7 +28,7 @@ use sqlparser::ast::{
     Query, SelectItem, SetExpr,
 };
 
-use crate::definition::constant_numbers::{arguments, constant_number, function_name, is_null};
+use crate::query::constant_numbers::{arguments, constant_number, function_name, is_null};
 use crate::query::value_extent::Extent;
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, is_of_any_length};
@@ -107,7 +107,7 @@ const LONG_BYTES: [u64; 3] = [65_535, 16_777_215, 4_294_967_295];
 
 impl Session {
     /// The column that holds what a column of a query shows.
-    pub(super) fn made_column(
+    pub(crate) fn made_column(
         &self,
         field: &Field,
         meta: &ColumnMeta,
@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// The same of a query WITH ROLLUP: what is grouped by is no column of a table, but computed.
-    pub(super) fn rolled_up_column(
+    pub(crate) fn rolled_up_column(
         &self,
         field: &Field,
         meta: &ColumnMeta,
@@ -213,7 +213,7 @@ impl Variables {
 }
 
 /// Whether a query groups WITH ROLLUP.
-pub(super) fn rolls_up(query: &Query) -> bool {
+pub(crate) fn rolls_up(query: &Query) -> bool {
     let mut body = query.body.as_ref();
     while let SetExpr::Query(inner) = body {
         body = inner.body.as_ref();
@@ -231,7 +231,7 @@ pub(super) fn rolls_up(query: &Query) -> bool {
 
 /// How the items of a query's list are written, for each of its columns. `None` where that is not told by the list: in
 /// unions, and where a `*` stands before and behind them.
-pub(super) fn written_items(query: &Query, columns: usize) -> Vec<Option<&Expr>> {
+pub(crate) fn written_items(query: &Query, columns: usize) -> Vec<Option<&Expr>> {
     let mut written = vec![None; columns];
     let mut body = query.body.as_ref();
     while let SetExpr::Query(inner) = body {
@@ -339,7 +339,7 @@ fn is_interval(operand: &Expr) -> bool {
 
 /// The type of a hidden column with the values of a key expression, and whether they may be NULL. Of numbers it is as
 /// wide as the expression's.
-pub(super) fn key_expression_type(
+pub(crate) fn key_expression_type(
     field: &Field,
     extent: Option<Extent>,
     written: &Expr,

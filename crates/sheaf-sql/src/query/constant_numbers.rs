@@ -25,7 +25,7 @@ const DIGITS_OF_NARROW_LITERAL: u32 = 8;
 
 /// What is known of an exact number by how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ConstantNumber {
+pub(crate) struct ConstantNumber {
     pub extent: Extent,
     pub may_be_null: bool,
 }
@@ -67,7 +67,7 @@ impl ConstantNumber {
 }
 
 /// `None` of anything but an exact number that is computed of constants. Divisions add `increment` decimals.
-pub(super) fn constant_number(written: &Expr, increment: u32) -> Option<ConstantNumber> {
+pub(crate) fn constant_number(written: &Expr, increment: u32) -> Option<ConstantNumber> {
     match written {
         Expr::Nested(inner) => constant_number(inner, increment),
         Expr::Value(value) => match &value.value {
@@ -355,17 +355,17 @@ fn whole_number(number: ConstantNumber) -> Option<ConstantNumber> {
     Some(ConstantNumber { extent, ..number })
 }
 
-pub(super) fn is_null(expr: &Expr) -> bool {
+pub(crate) fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Literal::Null)
 }
 
 /// In lower case.
-pub(super) fn function_name(function: &Function) -> String {
+pub(crate) fn function_name(function: &Function) -> String {
     let name = function.name.0.last().and_then(|part| part.as_ident());
     name.map_or(String::new(), |name| name.value.to_ascii_lowercase())
 }
 
-pub(super) fn arguments(function: &Function) -> impl Iterator<Item = &Expr> {
+pub(crate) fn arguments(function: &Function) -> impl Iterator<Item = &Expr> {
     let list = match &function.args {
         FunctionArguments::List(list) => list.args.as_slice(),
         _ => &[],
