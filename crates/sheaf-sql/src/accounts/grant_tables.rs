@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use sheaf_table::{Account, AccountName, PrivilegeLevel, Privileges};
+use sheaf_table::{Account, AccountName, Catalog, PrivilegeLevel, Privileges};
 
 use crate::accounts::show::names_of_tables;
 use crate::query::rows::{Cell, Cells, Rows};
@@ -130,11 +130,11 @@ fn host_and_user(name: &AccountName) -> [Cell; 2] {
 
 /// Adds the rows that `rows_of` makes of each account.
 fn for_each_account(
-    session: &Session,
+    catalog: &Catalog,
     rows: &mut Rows,
     mut rows_of: impl FnMut(&Account, &mut Rows),
 ) {
-    for account in session.engine.catalog().accounts().values() {
+    for account in catalog.accounts().values() {
         rows_of(account, rows);
     }
 }
@@ -165,7 +165,7 @@ fn user(session: &Session) -> Rows {
         ("User_attributes", Cells::Text(1024)),
     ]);
     let mut rows = Rows::new(columns);
-    for_each_account(session, &mut rows, |account, rows| {
+    for_each_account(session.engine.catalog(), &mut rows, |account, rows| {
         let mut row = Vec::from(host_and_user(&account.name));
         row.extend(GLOBAL.map(|(_, privilege)| flag(account.global.contains(privilege))));
         row.push(if account.require_tls { "ANY" } else { "" }.into());
@@ -190,7 +190,7 @@ fn db(session: &Session) -> Rows {
     let mut columns = vec![("Host", HOST), ("Db", NAME), ("User", NAME)];
     columns.extend(OF_DATABASE.map(|(name, _)| (name, FLAG)));
     let mut rows = Rows::new(columns);
-    for_each_account(session, &mut rows, |account, rows| {
+    for_each_account(session.engine.catalog(), &mut rows, |account, rows| {
         for (database, privileges) in &account.databases {
             let mut row = vec![
                 account.name.host.clone().into(),
@@ -215,7 +215,7 @@ fn tables_priv(session: &Session) -> Rows {
         ("Table_priv", LISTED),
         ("Column_priv", LISTED),
     ]);
-    for_each_account(session, &mut rows, |account, rows| {
+    for_each_account(session.engine.catalog(), &mut rows, |account, rows| {
         let granted = names_of_tables(&account.tables);
         let of_columns = names_of_tables(&account.columns);
         let names: BTreeSet<(&str, &str)> = granted.chain(of_columns).collect();
@@ -248,7 +248,7 @@ fn columns_priv(session: &Session) -> Rows {
         ("Timestamp", TIME),
         ("Column_priv", LISTED),
     ]);
-    for_each_account(session, &mut rows, |account, rows| {
+    for_each_account(session.engine.catalog(), &mut rows, |account, rows| {
         for (database, tables) in &account.columns {
             for (table, columns) in tables {
                 for (column, privileges) in columns {
@@ -276,7 +276,7 @@ fn role_edges(session: &Session) -> Rows {
         ("TO_USER", NAME),
         ("WITH_ADMIN_OPTION", FLAG),
     ]);
-    for_each_account(session, &mut rows, |account, rows| {
+    for_each_account(session.engine.catalog(), &mut rows, |account, rows| {
         for (role, granted) in &account.roles {
             let mut row = [host_and_user(role), host_and_user(&account.name)].concat();
             row.push(flag(granted.with_admin_option));
@@ -293,7 +293,7 @@ fn default_roles(session: &Session) -> Rows {
         ("DEFAULT_ROLE_HOST", HOST),
         ("DEFAULT_ROLE_USER", NAME),
     ]);
-    for_each_account(session, &mut rows, |account, rows| {
+    for_each_account(session.engine.catalog(), &mut rows, |account, rows| {
         for (role, _) in account.roles.iter().filter(|(_, role)| role.is_default) {
             rows.push([host_and_user(&account.name), host_and_user(role)].concat());
         }
@@ -312,7 +312,7 @@ fn global_grants(session: &Session) -> Rows {
     let fixed = Privileges::all_at(PrivilegeLevel::Global);
     let dynamic = Privileges::all_at(PrivilegeLevel::Dynamic).without(fixed);
     let dynamic = dynamic.without(Privileges::GRANT_OPTION);
-    for_each_account(session, &mut rows, |account, rows| {
+    for_each_account(session.engine.catalog(), &mut rows, |account, rows| {
         let grantable = account.global.contains(Privileges::GRANT_OPTION);
         for name in account.global.and(dynamic).names() {
             rows.push(vec![

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use sheaf_table::{Account, AccountName, Accounts, GrantedRole, Privileges};
 
 use crate::query::rows::{Cell, Cells, Rows};
+use crate::rights::Client;
 use crate::session::Session;
 
 const NAME: Cells = Cells::Text(255);
@@ -113,8 +114,8 @@ pub(crate) fn enabled_roles(session: &Session) -> Rows {
 }
 
 /// The roles that the session uses, those included that these have.
-fn used_roles(session: &Session) -> &[Arc<Account>] {
-    let sources = session.client.rights.sources();
+fn used_roles(client: &Client) -> &[Arc<Account>] {
+    let sources = client.rights.sources();
     sources.get(1..).unwrap_or_default()
 }
 
@@ -167,7 +168,7 @@ const OF_PRIVILEGES: [(&str, Cells); 2] = [("PRIVILEGE_TYPE", NAME), ("IS_GRANTA
 /// The rows of `information_schema.ROLE_TABLE_GRANTS`.
 pub(crate) fn role_table_grants(session: &Session) -> Rows {
     let mut rows = Rows::new(OF_TABLE.into_iter().chain(OF_PRIVILEGES));
-    for role in used_roles(session) {
+    for role in used_roles(&session.client) {
         for (database, tables) in &role.tables {
             for (table, privileges) in tables {
                 let mut row = of_table(role, database, table);
@@ -185,7 +186,7 @@ pub(crate) fn role_column_grants(session: &Session) -> Rows {
     let of_column = [("COLUMN_NAME", Cells::Text(64))];
     let columns = OF_TABLE.into_iter().chain(of_column).chain(OF_PRIVILEGES);
     let mut rows = Rows::new(columns);
-    for role in used_roles(session) {
+    for role in used_roles(&session.client) {
         for (database, tables) in &role.columns {
             for (table, columns) in tables {
                 // What may be granted on is said of the table.

@@ -27,6 +27,7 @@ use super::{
     SAMPLE_ROWS_OF_ALL,
 };
 use crate::error::Result;
+use crate::rights::Client;
 use crate::session::Session;
 
 /// Tables of so few leaves are read as fast without an index.
@@ -110,7 +111,7 @@ impl Candidates {
         tables.retain(|table| {
             !table.definition.is_temporary()
                 && table.clustered.statistics().leaf_pages >= LEAST_LEAVES
-                && session.may_advise(table)
+                && may_advise(&session.client, table)
         });
         let rows = SAMPLE_ROWS_OF_ALL / tables.len().max(1);
         let sample_limits = |table: &Table| SampleLimits {
@@ -659,6 +660,13 @@ impl Candidacy<'_> {
         }
         Ok(enough)
     }
+}
+
+/// Whether a client may be told of a table's indexes.
+pub(super) fn may_advise(client: &Client, table: &Table) -> bool {
+    let definition = &table.definition;
+    let (database, name) = (&definition.database, &definition.name);
+    client.check_sees_table(database, name).is_ok()
 }
 
 /// What tells the parts of two indexes apart.

@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
-use sheaf_table::{Index, KeyLayout, Table};
+use sheaf_table::{Catalog, Index, KeyLayout, Table};
 use sheaf_types::error::codes;
 
-use super::candidates::place;
+use super::candidates::{may_advise, place};
 use super::proposal::Proposal;
 use crate::catalog_views::performance_schema::table_io::for_each_table;
 use crate::error::Result;
@@ -23,13 +23,6 @@ use crate::virtual_database::is_virtual_database;
 const SYSTEM: &str = "mysql";
 
 impl Session {
-    /// Whether the session may be told of a table's indexes.
-    pub(super) fn may_advise(&self, table: &Table) -> bool {
-        let definition = &table.definition;
-        let (database, name) = (&definition.database, &definition.name);
-        self.client.check_sees_table(database, name).is_ok()
-    }
-
     /// Indexes of a database, or of all, that are proposed to be dropped. `made`: those that are proposed to be made,
     /// with their tables.
     pub(super) fn indexes_to_drop(
@@ -46,7 +39,7 @@ impl Session {
             {
                 return;
             }
-            if definition.secondary.is_empty() || !self.may_advise(table) {
+            if definition.secondary.is_empty() || !may_advise(&self.client, table) {
                 return;
             }
             let unused = definition.secondary.iter().map(|index| {
@@ -91,7 +84,7 @@ impl Session {
         if unused.len() != secondary.len() {
             return;
         }
-        let keys = self.foreign_key_columns(table);
+        let keys = foreign_key_columns(self.engine.catalog(), table);
         let mut fates = vec![Fate::Stays; secondary.len()];
         for (position, index) in secondary.iter().enumerate() {
             if index.unique {
@@ -138,21 +131,21 @@ impl Session {
             found.push(Proposal::drop(&table.definition, name, size, reason));
         }
     }
+}
 
-    /// The columns of the table that foreign keys are about, on either side.
-    fn foreign_key_columns(&self, table: &Arc<Table>) -> Vec<Vec<usize>> {
-        let definition = &table.definition;
-        let own = definition.foreign_keys.iter();
-        let own = own.map(|key| key.columns.clone());
-        let of_others = self.engine.catalog().referencing(table);
-        let of_others = of_others.iter().filter_map(|(_, key)| {
-            let names = key.referenced_columns.iter();
-            names
-                .map(|name| definition.column_position(name))
-                .collect::<Option<Vec<usize>>>()
-        });
-        own.chain(of_others).collect()
-    }
+/// The columns of the table that foreign keys are about, on either side.
+fn foreign_key_columns(catalog: &Catalog, table: &Arc<Table>) -> Vec<Vec<usize>> {
+    let definition = &table.definition;
+    let own = definition.foreign_keys.iter();
+    let own = own.map(|key| key.columns.clone());
+    let of_others = catalog.referencing(table);
+    let of_others = of_others.iter().filter_map(|(_, key)| {
+        let names = key.referenced_columns.iter();
+        names
+            .map(|name| definition.column_position(name))
+            .collect::<Option<Vec<usize>>>()
+    });
+    own.chain(of_others).collect()
 }
 
 /// What is proposed for an index.

@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement::DatabaseOptions;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::session::warnings::Warnings;
 use crate::virtual_database::is_system_database;
 
 impl Session {
@@ -19,7 +20,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.check_changeable(name)?;
-        let collation = match self.collation_in(options)? {
+        let collation = match collation_in(&mut self.warnings, options)? {
             Some(collation) => collation,
             None => {
                 let server = self.variables.collation_server().to_string();
@@ -41,12 +42,6 @@ impl Session {
         self.ok(sink, 1, String::new())
     }
 
-    fn collation_in(&mut self, options: &DatabaseOptions) -> Result<Option<Collation>> {
-        let (character_set, collation) = (&options.character_set, &options.collation);
-        self.warnings
-            .collation_of(character_set.as_deref(), collation.as_deref())
-    }
-
     /// `name`: `None` for the current database.
     pub(crate) fn alter_database(
         &mut self,
@@ -58,7 +53,7 @@ impl Session {
         let name = name.ok_or_else(SqlError::no_database_selected)?;
         sheaf_table::check_database_name(&name)?;
         self.check_changeable(&name)?;
-        let new = self.collation_in(options)?;
+        let new = collation_in(&mut self.warnings, options)?;
         let catalog = self.engine.catalog();
         let collation = match new {
             Some(collation) => collation,
@@ -111,4 +106,9 @@ impl Session {
         }
         self.ok(sink, dropped as u64, String::new())
     }
+}
+
+fn collation_in(warnings: &mut Warnings, options: &DatabaseOptions) -> Result<Option<Collation>> {
+    let (character_set, collation) = (&options.character_set, &options.collation);
+    warnings.collation_of(character_set.as_deref(), collation.as_deref())
 }

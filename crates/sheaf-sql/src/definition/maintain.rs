@@ -117,7 +117,7 @@ impl Session {
     }
 
     fn what_is_wrong(&self, table: &Arc<Table>) -> Result<Option<String>> {
-        match self.wrong_index(table)? {
+        match self.handle.wrong_index(table)? {
             Some(message) => Ok(Some(message)),
             None => self.stale_column(table),
         }
@@ -200,12 +200,14 @@ impl Session {
         }
         Err(SqlError::definition_changed())
     }
+}
 
+impl SessionHandle {
     /// What is to be said of an index that has not one entry for each row.
     fn wrong_index(&self, table: &Table) -> Result<Option<String>> {
-        let rows = self.handle.count_entries(&table.clustered)?;
+        let rows = self.count_entries(&table.clustered)?;
         for (tree, index) in table.secondary.iter().zip(&table.definition.secondary) {
-            let entries = self.handle.count_entries(tree)?;
+            let entries = self.count_entries(tree)?;
             if entries != rows {
                 let name = &index.name;
                 return Ok(Some(format!(
@@ -215,9 +217,7 @@ impl Session {
         }
         Ok(None)
     }
-}
 
-impl SessionHandle {
     fn count_entries(&self, tree: &Arc<Tree>) -> Result<u64> {
         let mut cursor = tree.scan(
             KeyRange::all(),

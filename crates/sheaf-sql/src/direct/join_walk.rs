@@ -29,6 +29,7 @@ use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::searched::{DirectSearch, Searched};
+use crate::variables::Variables;
 
 /// How the reading went.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -486,7 +487,7 @@ impl Session {
         if !sink.takes_rows() {
             return Ok(false);
         }
-        let Some((window, wanted)) = join.window(self, parameters) else {
+        let Some((window, wanted)) = join.window(&self.variables, parameters) else {
             return Ok(false);
         };
         let Some(derived) = self.derived_rows(join, parameters, wanted)? else {
@@ -526,8 +527,8 @@ fn best<'a>(
 impl Join {
     /// What is sent of the rows or groups that are found, and how many joined rows are wanted. `None`: the operands do
     /// not suit.
-    fn window(&self, session: &Session, parameters: &[Value]) -> Option<(Window, u64)> {
-        let most = session.variables.sql_select_limit();
+    fn window(&self, variables: &Variables, parameters: &[Value]) -> Option<(Window, u64)> {
+        let most = variables.sql_select_limit();
         let limit = row_count(self.limit.as_ref(), parameters, most)?;
         let offset = row_count(self.offset.as_ref(), parameters, 0)?;
         let wanted = match (&self.shown, &self.order) {
@@ -554,7 +555,7 @@ impl Join {
     ) -> Result<Option<&Join>> {
         let ways = std::iter::once(self).chain(self.otherwise.as_deref());
         for join in ways {
-            let Some((_, wanted)) = join.window(session, parameters) else {
+            let Some((_, wanted)) = join.window(&session.variables, parameters) else {
                 continue;
             };
             if join.would_run(session, parameters, wanted)? {

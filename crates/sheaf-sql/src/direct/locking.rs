@@ -95,7 +95,8 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        if !sink.takes_rows() || self.transactions.reads_lock() || !self.may_read_whole(read) {
+        if !sink.takes_rows() || self.transactions.reads_lock() || !read.is_allowed(&self.variables)
+        {
             return Ok(false);
         }
         if locking.mode == LockMode::Exclusive && !self.begin_for_update(table)? {

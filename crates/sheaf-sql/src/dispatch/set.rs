@@ -5,6 +5,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::number::decimal_to_double;
 
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Persist, Scope, SetValue};
@@ -253,7 +254,7 @@ impl Session {
                 "Cannot modify @@session.sql_log_bin inside a transaction",
             ));
         }
-        let (new, truncated) = self.within_memory(name, new);
+        let (new, truncated) = within_memory(&self.engine, name, new);
         let (session, draft) = (&mut self.variables, &mut globals.draft);
         let truncated = variables::assign(session, draft, scope, name, &new)?.or(truncated);
         let target = match scope {
@@ -384,21 +385,6 @@ impl Session {
         })
     }
 
-    /// A value that the engine has memory for.
-    fn within_memory(&self, name: &str, new: NewValue) -> (NewValue, Option<Truncated>) {
-        let most = self.engine.most_connections() as i128;
-        match new {
-            NewValue::Integer(connections) if name == "max_connections" && connections > most => {
-                let truncated = Truncated {
-                    variable: name.to_string(),
-                    value: connections.to_string(),
-                };
-                (NewValue::Integer(most), Some(truncated))
-            }
-            new => (new, None),
-        }
-    }
-
     /// Assigns what was checked before. Other sessions have not seen anything of it, and what they have assigned
     /// meanwhile stays.
     fn assign_globals(&mut self, globals: GlobalAssignments) -> Result<()> {
@@ -488,5 +474,20 @@ impl Variables {
             "collation_connection",
             VariableValue::Text(collation.to_string()),
         );
+    }
+}
+
+/// A value that the engine has memory for.
+fn within_memory(engine: &Engine, name: &str, new: NewValue) -> (NewValue, Option<Truncated>) {
+    let most = engine.most_connections() as i128;
+    match new {
+        NewValue::Integer(connections) if name == "max_connections" && connections > most => {
+            let truncated = Truncated {
+                variable: name.to_string(),
+                value: connections.to_string(),
+            };
+            (NewValue::Integer(most), Some(truncated))
+        }
+        new => (new, None),
     }
 }

@@ -21,9 +21,9 @@ use crate::error::Result;
 use crate::events::StatementEvent;
 use crate::events::slow_log::Entry;
 use crate::events::thread_work::{self, Work};
-use crate::session::Session;
 use crate::session::measured::{DigestCircumstances, KnownBy, Sent, Unfinished};
 use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::session::{Session, SessionHandle};
 
 /// The start of a statement that a sample keeps, in bytes (`performance_schema_max_sql_text_length`).
 const MAX_SAMPLE_BYTES: usize = 1024;
@@ -103,7 +103,7 @@ impl Session {
         self.statement.is_measured = true;
         self.statement.named = None;
         let slot = self.digest_slot(sent);
-        let before = self.before();
+        let before = self.handle.before();
         // What was noted for none that is measured.
         thread_work::take();
         take_reference_lookups(|_, _| {});
@@ -117,7 +117,7 @@ impl Session {
         let (rows_sent, rows_affected) = (counted.rows, counted.affected);
         let bytes_sent = counted.written_bytes().saturating_sub(bytes_before);
         self.statement.is_measured = false;
-        let now = self.before();
+        let now = self.handle.before();
         let error = outcome.as_ref().map_or_else(|error| error.code, |()| 0);
         let event = StatementEvent {
             began_micros: self.statement.start_micros,
@@ -134,7 +134,7 @@ impl Session {
             lock_wait: Duration::from_nanos(now.lock_wait_ns.saturating_sub(before.lock_wait_ns)),
             work: thread_work::take(),
         };
-        self.count_work(&event);
+        self.handle.count_work(&event);
         let named = self.statement.named.take();
         let (slot, text, parameters) = match &named {
             None => (slot, sent.text, sent.parameters),
@@ -162,38 +162,6 @@ impl Session {
         event.error = error;
         let text = self.handle.last_statement();
         self.note_event(slot, &event, (&text, &[]));
-    }
-
-    /// Adds what a statement had to sort, to keep, and to look up for foreign keys to the session's counters.
-    fn count_work(&self, event: &StatementEvent) {
-        let (work, counters) = (event.work, &self.handle.counters);
-        take_reference_lookups(|index, lookups| counters.index_uses.add_fetched(index, lookups));
-        if work == Work::default() {
-            return;
-        }
-        match event.has_scanned {
-            true => counters.sort_scan.add(work.sorts),
-            false => counters.sort_range.add(work.sorts),
-        }
-        counters.sort_rows.add(work.sorted_rows);
-        counters.sort_merge_passes.add(work.merge_passes);
-        counters.created_tmp_tables.add(work.temporary_tables);
-        counters.created_tmp_disk_tables.add(work.temporary_files);
-    }
-
-    fn before(&self) -> Before {
-        let counters = &self.handle.counters;
-        let scans = [
-            &counters.handler_read_rnd_next,
-            &counters.handler_read_first,
-            &counters.handler_read_last,
-        ];
-        Before {
-            rows_examined: counters.rows_read.get(),
-            scans: scans.iter().map(|counter| counter.get()).sum(),
-            reads: self.handle.reads(),
-            lock_wait_ns: thread_lock_wait_ns(),
-        }
     }
 
     /// Where the sums of a statement are; `None`: nothing is counted.
@@ -271,6 +239,40 @@ impl Session {
         is_slow
             && event.rows_examined >= self.variables.min_examined_rows()
             && (log.logs_administration() || !is_administration(text))
+    }
+}
+
+impl SessionHandle {
+    /// Adds what a statement had to sort, to keep, and to look up for foreign keys to the session's counters.
+    fn count_work(&self, event: &StatementEvent) {
+        let (work, counters) = (event.work, &self.counters);
+        take_reference_lookups(|index, lookups| counters.index_uses.add_fetched(index, lookups));
+        if work == Work::default() {
+            return;
+        }
+        match event.has_scanned {
+            true => counters.sort_scan.add(work.sorts),
+            false => counters.sort_range.add(work.sorts),
+        }
+        counters.sort_rows.add(work.sorted_rows);
+        counters.sort_merge_passes.add(work.merge_passes);
+        counters.created_tmp_tables.add(work.temporary_tables);
+        counters.created_tmp_disk_tables.add(work.temporary_files);
+    }
+
+    fn before(&self) -> Before {
+        let counters = &self.counters;
+        let scans = [
+            &counters.handler_read_rnd_next,
+            &counters.handler_read_first,
+            &counters.handler_read_last,
+        ];
+        Before {
+            rows_examined: counters.rows_read.get(),
+            scans: scans.iter().map(|counter| counter.get()).sum(),
+            reads: self.reads(),
+            lock_wait_ns: thread_lock_wait_ns(),
+        }
     }
 }
 

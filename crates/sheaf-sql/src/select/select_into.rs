@@ -17,6 +17,7 @@ use crate::query::rows::value_at;
 use crate::query::values::shown_in;
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
+use crate::session_parts::user_variables::UserVariables;
 
 /// Takes the row of a query.
 struct OnlyRow {
@@ -78,6 +79,17 @@ pub(crate) fn values_of_variables(
     values.collect()
 }
 
+fn set_variables(
+    variables: &mut UserVariables,
+    targets: &[String],
+    row: Option<Vec<Value>>,
+) -> Result<()> {
+    for (name, value) in targets.iter().zip(row.into_iter().flatten()) {
+        variables.set(name, value)?;
+    }
+    Ok(())
+}
+
 /// 1172.
 pub(super) fn more_than_one_row() -> SqlError {
     SqlError::new(
@@ -120,17 +132,10 @@ impl Session {
         let has_several = |error: &SqlError| error.is(codes::TOO_MANY_ROWS);
         // The first of several rows is assigned before the second is met.
         if selected.as_ref().is_err_and(has_several) {
-            self.set_variables(targets, only_row.row.take())?;
+            set_variables(&mut self.user_variables, targets, only_row.row.take())?;
         }
         selected?;
         self.end_select_into(targets, only_row.row, sink)
-    }
-
-    fn set_variables(&mut self, targets: &[String], row: Option<Vec<Value>>) -> Result<()> {
-        for (name, value) in targets.iter().zip(row.into_iter().flatten()) {
-            self.user_variables.set(name, value)?;
-        }
-        Ok(())
     }
 
     /// Ends a query whose row, if it has found one, goes to variables.
@@ -141,7 +146,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let found = row.is_some();
-        self.set_variables(targets, row)?;
+        set_variables(&mut self.user_variables, targets, row)?;
         if !found {
             self.warnings.warn(
                 codes::SP_FETCH_NO_DATA,

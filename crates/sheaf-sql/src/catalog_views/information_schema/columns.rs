@@ -15,6 +15,7 @@ use crate::catalog_views::catalog_text::{
 use crate::definition::column_statistics::histogram_json;
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
+use crate::rights::Client;
 use crate::session::Session;
 
 pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
@@ -42,7 +43,7 @@ pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
         ("GENERATION_EXPRESSION", LONG_TEXT),
         ("SRS_ID", NUMBER),
     ]);
-    for (database, table) in virtual_tables(session, asked) {
+    for (database, table) in virtual_tables(&session.client, asked) {
         session.handle.cancel_flag().check()?;
         if let Some(shape) = shape_of_virtual(database, table, session)? {
             push_virtual_columns(&mut rows, (database, table), &shape)?;
@@ -52,12 +53,17 @@ pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
         let definition = &table.definition;
         let name = (definition.database.as_str(), definition.name.as_str());
         let key = |position| column_key(definition, position);
-        push_columns(session, &mut rows, name, (&definition.columns, &key));
+        push_columns(
+            &session.client,
+            &mut rows,
+            name,
+            (&definition.columns, &key),
+        );
         Ok(())
     })?;
     for_each_view(session, asked, |view| {
         let name = (view.database.as_str(), view.name.as_str());
-        push_columns(session, &mut rows, name, (&view.columns, &|_| ""));
+        push_columns(&session.client, &mut rows, name, (&view.columns, &|_| ""));
     })?;
     Ok(rows)
 }
@@ -91,15 +97,13 @@ fn push_virtual_columns(
 
 /// The rows of a table's columns, or a view's; `key` says what keys a column is part of.
 fn push_columns(
-    session: &Session,
+    client: &Client,
     rows: &mut Rows,
     (database, name): (&str, &str),
     (columns, key): (&[Column], &dyn Fn(usize) -> &'static str),
 ) {
     for (position, column) in columns.iter().enumerate() {
-        let privileges = session
-            .client
-            .column_privileges(database, name, &column.name);
+        let privileges = client.column_privileges(database, name, &column.name);
         if privileges.is_empty() || column.hidden {
             continue;
         }

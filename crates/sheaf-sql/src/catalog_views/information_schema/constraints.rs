@@ -5,13 +5,13 @@ use sheaf_table::TableDefinition;
 use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table};
 use crate::error::Result;
 use crate::query::rows::{Cell, Rows};
+use crate::rights::Client;
 use crate::session::Session;
 
 /// Whether the session has a privilege on a column. As in MySQL, of a table that is used in part, the constraints are
 /// shown, and the columns of keys only where they may be used.
-fn sees_column(session: &Session, table: &TableDefinition, position: usize) -> bool {
+fn sees_column(client: &Client, table: &TableDefinition, position: usize) -> bool {
     let column = &table.columns[position].name;
-    let client = &session.client;
     client.sees_column(&table.database, &table.name, column)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn key_column_usage(session: &Session, asked: &AskedTables) -> Result
         {
             for (n, part) in index.parts.iter().enumerate() {
                 if definition.key_expression(part).is_some()
-                    || !sees_column(session, definition, part.column)
+                    || !sees_column(&session.client, definition, part.column)
                 {
                     continue;
                 }
@@ -59,7 +59,7 @@ pub(super) fn key_column_usage(session: &Session, asked: &AskedTables) -> Result
         }
         for key in &definition.foreign_keys {
             for (n, column) in key.columns.iter().enumerate() {
-                if !sees_column(session, definition, *column) {
+                if !sees_column(&session.client, definition, *column) {
                     continue;
                 }
                 let position: Cell = (n as u64 + 1).into();

@@ -35,6 +35,7 @@ use crate::catalog_views::{performance_schema, sys};
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
 use crate::resource_groups::resource_groups;
+use crate::rights::Client;
 use crate::session::Session;
 use crate::virtual_database::{is_information_schema, is_system_table};
 
@@ -323,7 +324,7 @@ pub(super) fn shape_of_virtual(
 
 /// The tables whose rows are made, of the databases that are asked for and that the session may know of. Those of
 /// `mysql` are not among them.
-fn virtual_tables(session: &Session, asked: &AskedTables) -> Vec<(&'static str, &'static str)> {
+fn virtual_tables(client: &Client, asked: &AskedTables) -> Vec<(&'static str, &'static str)> {
     let all = [
         (NAME, table_names()),
         (performance_schema::NAME, performance_schema::table_names()),
@@ -334,7 +335,7 @@ fn virtual_tables(session: &Session, asked: &AskedTables) -> Vec<(&'static str, 
     ];
     let mut found = Vec::new();
     for (database, tables) in all {
-        if asked.has_database(database) && session.client.sees_database(database) {
+        if asked.has_database(database) && client.sees_database(database) {
             let tables = tables.into_iter();
             let tables = tables.filter(|table| asked.has_table(table));
             found.extend(tables.map(|table| (database, table)));

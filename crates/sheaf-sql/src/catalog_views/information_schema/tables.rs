@@ -73,7 +73,7 @@ pub(super) fn tables(session: &Session, asked: &AskedTables) -> Result<Rows> {
         ("CREATE_OPTIONS", Cells::Text(256)),
         ("TABLE_COMMENT", Cells::Text(1024)),
     ]);
-    for (database, name) in virtual_tables(session, asked) {
+    for (database, name) in virtual_tables(&session.client, asked) {
         let mut row = vec![Cell::Null; 21];
         let (kind, engine, comment) = match database {
             NAME => ("SYSTEM VIEW", None, ""),

@@ -254,7 +254,7 @@ impl Join {
         if let Some(step) = first_of {
             source.steps = vec![(0, step)];
         }
-        let tables = source.into_tables(session, &read)?;
+        let tables = source.into_tables(session.variables.pushes_index_conditions(), &read)?;
         Some(Join {
             tables,
             columns: list.columns,
@@ -278,7 +278,7 @@ impl Join {
             columns: Vec::new(),
             schema: Arc::new(Schema::empty()),
             shown: Shown::Columns(Vec::new()),
-            tables: source.into_tables(session, read)?,
+            tables: source.into_tables(session.variables.pushes_index_conditions(), read)?,
             order,
             limit: None,
             offset: None,

@@ -213,12 +213,8 @@ impl<'a> Source<'a> {
     }
 
     /// The tables in the order in which they are read. `read`: the columns that are, by their tables' places.
-    pub(super) fn into_tables(
-        self,
-        session: &Session,
-        read: &[(usize, usize)],
-    ) -> Option<Vec<Joined>> {
-        let pushes = session.variables.pushes_index_conditions();
+    /// `pushes`: conditions are tested on entries of indexes.
+    pub(super) fn into_tables(self, pushes: bool, read: &[(usize, usize)]) -> Option<Vec<Joined>> {
         let joined = |(place, (table, step)): (usize, (usize, Step))| {
             let slots = self.slots.iter().enumerate();
             let own = slots.filter(|(_, (from, _))| *from == table);

@@ -27,6 +27,7 @@ use crate::parser::Parsed;
 use crate::query::row_evaluator::table_of;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::variables::Variables;
 
 /// What is computed over rows.
 struct ComputedResult {
@@ -64,8 +65,8 @@ impl OverRows {
     }
 
     /// What is sent of the result, and how many rows are wanted for it. `None`: the operands do not suit.
-    fn window(&self, session: &Session, parameters: &[Value]) -> Option<(Window, u64)> {
-        let most = session.variables.sql_select_limit();
+    fn window(&self, variables: &Variables, parameters: &[Value]) -> Option<(Window, u64)> {
+        let most = variables.sql_select_limit();
         let limit = row_count(self.limit.as_ref(), parameters, most)?;
         let offset = row_count(self.offset.as_ref(), parameters, 0)?;
         let wanted = match self.is_cut {
@@ -84,7 +85,7 @@ impl OverRows {
     ) -> Result<Option<&OverRows>> {
         let ways = std::iter::once(self).chain(self.otherwise.as_deref());
         for query in ways {
-            let Some((_, wanted)) = query.window(session, parameters) else {
+            let Some((_, wanted)) = query.window(&session.variables, parameters) else {
                 continue;
             };
             let most = match query.rows.order {
@@ -121,7 +122,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         let (Some((Window { limit, offset }, wanted)), Some(names)) = (
-            query.window(self, parameters),
+            query.window(&self.variables, parameters),
             query.headers.names(parameters, spelled),
         ) else {
             return Ok(false);

@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::session::result::ResultSink;
 use crate::session::searched::{DirectSearch, Searched};
 use crate::session::{Session, SessionHandle};
+use crate::variables::Variables;
 
 /// A table opened to be read.
 struct OpenTable<'t> {
@@ -87,7 +88,7 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        if !sink.takes_rows() || !self.may_read_whole(read) {
+        if !sink.takes_rows() || !read.is_allowed(&self.variables) {
             return Ok(false);
         }
         // First of all: without it the table's trees may be dropped while they are asked how many rows there are.
@@ -233,11 +234,6 @@ impl Session {
         self.end_direct_read(sent, sink)
     }
 
-    /// Whether no variable limits how many rows a read may look at, if it looks at all.
-    pub(in crate::direct) fn may_read_whole(&self, read: &Read) -> bool {
-        !read.reads_whole || self.variables.max_join_size() == u64::MAX
-    }
-
     /// How a plan without parameters would run; `None`: it would not.
     pub(in crate::direct) fn would_read(
         &self,
@@ -248,7 +244,7 @@ impl Session {
         let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(None);
         };
-        if self.transactions.reads_lock() || !self.may_read_whole(read) {
+        if self.transactions.reads_lock() || !read.is_allowed(&self.variables) {
             return Ok(None);
         }
         let ready = read.prepare(self.variables.sql_select_limit(), table, parameters)?;
@@ -304,4 +300,11 @@ fn walk_for_a_while(
         })
     })?;
     Ok((is_complete && fits).then_some(rows))
+}
+
+impl Read {
+    /// Whether no variable limits how many rows it may look at, if it looks at all.
+    pub(in crate::direct) fn is_allowed(&self, variables: &Variables) -> bool {
+        !self.reads_whole || variables.max_join_size() == u64::MAX
+    }
 }

@@ -10,6 +10,7 @@ use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_optimizer::{CommonTables, Expectation, PlannerContext, PlannerSettings};
 use sheaf_storage::ReadView;
 
+use crate::engine::Engine;
 use crate::session::Session;
 
 /// Rows of a batch.
@@ -38,8 +39,8 @@ impl Session {
             switch: self.variables.optimizer_switch(),
             mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
             join_buffer_bytes: self.variables.join_buffer_bytes(),
-            batch_rows: self.batch_rows(),
-            batch_string_bytes: self.batch_bytes(),
+            batch_rows: batch_rows(&self.engine),
+            batch_string_bytes: batch_bytes(&self.engine),
             target_partitions: self.workers.threads(),
             query_memory_bytes: self.engine.memory().query_bytes,
             eq_range_index_dive_limit: self.variables.eq_range_index_dive_limit(),
@@ -64,24 +65,10 @@ impl Session {
         if let Some(task) = self.workers.task() {
             return Arc::clone(task);
         }
-        let (rows, limits) = (self.batch_rows(), self.result_limits());
+        let (rows, limits) = (batch_rows(&self.engine), self.result_limits());
         let task = self.workers.new_task(self.handle.id(), rows, Some(limits));
         self.workers.keep_task(Arc::clone(&task));
         task
-    }
-
-    /// Rows of a batch, as many as the query memory allows: each operator of a plan holds some batches.
-    fn batch_rows(&self) -> usize {
-        let rows = self.engine.memory().query_bytes / QUERY_BYTES_OF_A_ROW;
-        rows.clamp(THRIFTY_BATCH_ROWS, BATCH_ROWS)
-    }
-
-    /// What a batch may take. Of many statements that run, each has less: all of them may wait for their clients.
-    fn batch_bytes(&self) -> usize {
-        let share = self.engine.memory().query_bytes / BATCH_SHARE;
-        let share = share.clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES);
-        let crowd = self.engine.crowd().inside() / FEW_STATEMENTS;
-        (share / crowd.max(1)).max(LEAST_BATCH_BYTES_IN_CROWD)
     }
 
     /// What the expressions of the session's statements may make.
@@ -97,4 +84,18 @@ impl Session {
             numbers: self.outcome.seeded_numbers.clone(),
         }
     }
+}
+
+/// Rows of a batch, as many as the query memory allows: each operator of a plan holds some batches.
+fn batch_rows(engine: &Engine) -> usize {
+    let rows = engine.memory().query_bytes / QUERY_BYTES_OF_A_ROW;
+    rows.clamp(THRIFTY_BATCH_ROWS, BATCH_ROWS)
+}
+
+/// What a batch may take. Of many statements that run, each has less: all of them may wait for their clients.
+fn batch_bytes(engine: &Engine) -> usize {
+    let share = engine.memory().query_bytes / BATCH_SHARE;
+    let share = share.clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES);
+    let crowd = engine.crowd().inside() / FEW_STATEMENTS;
+    (share / crowd.max(1)).max(LEAST_BATCH_BYTES_IN_CROWD)
 }
