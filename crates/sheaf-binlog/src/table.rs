@@ -241,12 +241,12 @@ impl LoggedTable {
         put_collations(out, types, &collations.collect::<Vec<_>>());
 
         let sets = self.columns.iter().filter_map(|column| match &column.ty {
-            ColumnType::Set { labels, .. } => Some(&**labels),
+            ColumnType::Set { labels, collation } => Some((&**labels, *collation)),
             _ => None,
         });
         put_labels(out, optional::SET_STR_VALUE, sets);
         let enums = self.columns.iter().filter_map(|column| match &column.ty {
-            ColumnType::Enum { labels, .. } => Some(&**labels),
+            ColumnType::Enum { labels, collation } => Some((&**labels, *collation)),
             _ => None,
         });
         put_labels(out, optional::ENUM_STR_VALUE, enums);
@@ -296,12 +296,17 @@ fn put_collations(out: &mut Vec<u8>, (default, all): (u8, u8), collations: &[Col
     put_optional(out, default, &bytes);
 }
 
-fn put_labels<'t>(out: &mut Vec<u8>, field: u8, columns: impl Iterator<Item = &'t [String]>) {
+/// Labels are in the character set of their column.
+fn put_labels<'t>(
+    out: &mut Vec<u8>,
+    field: u8,
+    columns: impl Iterator<Item = (&'t [String], Collation)>,
+) {
     let mut bytes = Vec::new();
-    for labels in columns {
+    for (labels, collation) in columns {
         put_packed(&mut bytes, labels.len() as u64);
         for label in labels {
-            put_string(&mut bytes, label.as_bytes());
+            put_string(&mut bytes, &collation.encoding().encode(label.as_bytes()));
         }
     }
     put_optional(out, field, &bytes);

@@ -1,9 +1,9 @@
 //! The collations that clients name.
 
-/// Collations with MySQL's ids. Columns have those of utf8mb4, and `binary` (see [`sheaf_types::Collation`]). Of other
-/// character sets there are the default, the one by code points, and those of a language that utf8mb4 has: a column or
-/// connection that asks for them gets the nearest.
-pub const COLLATIONS: [(u16, &str); 271] = [
+/// Collations with MySQL's ids. Not here are those of swe7, `latin2_czech_cs`, `cp1250_czech_cs`, and those of Japanese and
+/// Chinese for utf8mb4. For `tis620_thai_ci`, `gb18030_chinese_ci` and `gb18030_bin` a column or connection gets one of
+/// utf8mb4 (see [`sheaf_types::Collation::nearest`]).
+pub const COLLATIONS: [(u16, &str); 278] = [
     (1, "big5_chinese_ci"),
     (3, "dec8_swedish_ci"),
     (4, "cp850_general_ci"),
@@ -20,6 +20,7 @@ pub const COLLATIONS: [(u16, &str); 271] = [
     (16, "hebrew_general_ci"),
     (18, "tis620_thai_ci"),
     (19, "euckr_korean_ci"),
+    (20, "latin7_estonian_cs"),
     (21, "latin2_hungarian_ci"),
     (22, "koi8u_general_ci"),
     (23, "cp1251_ukrainian_ci"),
@@ -40,14 +41,17 @@ pub const COLLATIONS: [(u16, &str); 271] = [
     (39, "macroman_general_ci"),
     (40, "cp852_general_ci"),
     (41, "latin7_general_ci"),
+    (42, "latin7_general_cs"),
     (43, "macce_bin"),
     (44, "cp1250_croatian_ci"),
     (45, "utf8mb4_general_ci"),
     (46, "utf8mb4_bin"),
     (47, "latin1_bin"),
     (48, "latin1_general_ci"),
+    (49, "latin1_general_cs"),
     (50, "cp1251_bin"),
     (51, "cp1251_general_ci"),
+    (52, "cp1251_general_cs"),
     (53, "macroman_bin"),
     (54, "utf16_general_ci"),
     (55, "utf16_bin"),
@@ -141,6 +145,7 @@ pub const COLLATIONS: [(u16, &str); 271] = [
     (149, "ucs2_croatian_ci"),
     (150, "ucs2_unicode_520_ci"),
     (151, "ucs2_vietnamese_ci"),
+    (159, "ucs2_general_mysql500_ci"),
     (160, "utf32_unicode_ci"),
     (161, "utf32_icelandic_ci"),
     (162, "utf32_latvian_ci"),
@@ -189,6 +194,7 @@ pub const COLLATIONS: [(u16, &str); 271] = [
     (213, "utf8mb3_croatian_ci"),
     (214, "utf8mb3_unicode_520_ci"),
     (215, "utf8mb3_vietnamese_ci"),
+    (223, "utf8mb3_general_mysql500_ci"),
     (224, "utf8mb4_unicode_ci"),
     (225, "utf8mb4_icelandic_ci"),
     (226, "utf8mb4_latvian_ci"),
@@ -215,6 +221,7 @@ pub const COLLATIONS: [(u16, &str); 271] = [
     (247, "utf8mb4_vietnamese_ci"),
     (248, "gb18030_chinese_ci"),
     (249, "gb18030_bin"),
+    (250, "gb18030_unicode_520_ci"),
     (255, "utf8mb4_0900_ai_ci"),
     (256, "utf8mb4_de_pb_0900_ai_ci"),
     (257, "utf8mb4_is_0900_ai_ci"),

@@ -1,6 +1,6 @@
 //! A column: its type as TABLE_MAP says it, and its values in row images.
 
-use sheaf_types::column_type::{ColumnType, MAX_CHARACTER_BYTES};
+use sheaf_types::column_type::ColumnType;
 use sheaf_types::json::Json;
 use sheaf_types::number::bit_bytes_length;
 use sheaf_types::text::collation::Collation;
@@ -135,7 +135,7 @@ impl Field {
             ColumnType::Float { .. } => Field::Float { is_unsigned },
             ColumnType::Double { .. } => Field::Double { is_unsigned },
             ColumnType::Char { length, collation } => Field::Padded {
-                max_bytes: short(*length * MAX_CHARACTER_BYTES),
+                max_bytes: short(*length * collation.character_bytes()),
                 padding: CHAR_PADDING,
                 collation: *collation,
             },
@@ -145,7 +145,7 @@ impl Field {
                 collation: Collation::Binary,
             },
             ColumnType::VarChar { length, collation } => Field::Varying {
-                max_bytes: short(*length * MAX_CHARACTER_BYTES),
+                max_bytes: short(*length * collation.character_bytes()),
                 collation: *collation,
             },
             ColumnType::VarBinary { length } => Field::Varying {
@@ -311,7 +311,9 @@ impl Field {
             }
             (
                 Field::Padded {
-                    max_bytes, padding, ..
+                    max_bytes,
+                    padding,
+                    collation,
                 },
                 value,
             ) => {
@@ -323,20 +325,32 @@ impl Field {
                     .rev()
                     .take_while(|byte| *byte == padding)
                     .count();
-                let bytes = &bytes[..bytes.len() - padded];
-                return put_short(out, bytes, *max_bytes);
+                let bytes = collation.encoding().encode(&bytes[..bytes.len() - padded]);
+                return put_short(out, &bytes, *max_bytes);
             }
-            (Field::Varying { max_bytes, .. }, value) => {
+            (
+                Field::Varying {
+                    max_bytes,
+                    collation,
+                },
+                value,
+            ) => {
                 let Some(bytes) = string_bytes(value) else {
                     return false;
                 };
-                return put_short(out, bytes, *max_bytes);
+                return put_short(out, &collation.encoding().encode(bytes), *max_bytes);
             }
-            (Field::Long { length_bytes, .. }, value) => {
+            (
+                Field::Long {
+                    length_bytes,
+                    collation,
+                },
+                value,
+            ) => {
                 let Some(bytes) = string_bytes(value) else {
                     return false;
                 };
-                return put_long(out, bytes, *length_bytes);
+                return put_long(out, &collation.encoding().encode(bytes), *length_bytes);
             }
             (Field::Json, Value::Json(bytes)) => return put_json(out, bytes),
             (Field::Date, Value::Date(days)) => temporal::put_date(out, *days),
@@ -386,6 +400,7 @@ fn length_bytes(max_bytes: u64) -> u8 {
     }
 }
 
+/// As they are stored: a text in UTF-8.
 fn string_bytes(value: &Value) -> Option<&[u8]> {
     match value {
         Value::Text(text) => Some(text.as_bytes()),

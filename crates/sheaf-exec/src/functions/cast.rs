@@ -311,23 +311,20 @@ fn text_type(operands: &Operands<'_>) -> Result<Field> {
     })
 }
 
-/// A text of another character set compares by the collation that text has by default, one of utf8mb3 by that of
-/// utf8mb3. The characters of the set are a part of those of utf8mb4, so it gives way to what is of that.
+/// A text of a character set compares by the collation that this has by default. Texts of the few sets without
+/// collations give way to others.
 fn using_type(operands: &Operands<'_>) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
     let gives_way = operands.fields.len() > 2;
-    let coercibility = match name.eq_ignore_ascii_case("utf8mb4") && !gives_way {
+    let default = Collation::default_of_set(&name);
+    let coercibility = match default.is_some() && !gives_way {
         true => Coercibility::Implicit,
         false => Coercibility::Coercible,
     };
-    let is_utf8mb3 = ["utf8", "utf8mb3"]
-        .iter()
-        .any(|set| name.eq_ignore_ascii_case(set));
-    let collation = match is_utf8mb3 {
-        true => Collation::Utf8mb4_general_ci,
-        false => Collation::default(),
-    };
-    Ok(field::collated_text(collation, coercibility))
+    Ok(field::collated_text(
+        default.unwrap_or_default(),
+        coercibility,
+    ))
 }
 
 fn collated(operands: &Operands<'_>, coercibility: Coercibility) -> Result<Field> {
@@ -563,11 +560,20 @@ fn bytes_in_set(call: &Call<'_>) -> Result<ArrayRef> {
     })
 }
 
+/// A text is the bytes that it has in its character set.
 fn cast_binary(call: &Call<'_>) -> Result<ArrayRef> {
-    if call.len() == 1 {
+    let collation = call.sql_type(0).collation().unwrap_or_default();
+    let encoding = collation.encoding();
+    if call.len() == 1 && encoding == TextEncoding::Utf8 {
         return Ok(Arc::new(call.byte_array(0)?.array));
     }
     let values = call.bytes(0)?;
+    if call.len() == 1 {
+        return byte_strings(call, |row, out| {
+            out.extend_from_slice(&encoding.encode(values.get(row)?));
+            Some(())
+        });
+    }
     let lengths = call.int(1)?;
     let mut account = call.account();
     let mut builder = BinaryBuilder::with_capacity(call.rows(), 0);
@@ -581,6 +587,7 @@ fn cast_binary(call: &Call<'_>) -> Result<ArrayRef> {
             builder.append_null();
             continue;
         }
+        let bytes = encoding.encode(bytes);
         let mut padded = bytes[..bytes.len().min(length)].to_vec();
         padded.resize(length, 0);
         builder.append_value(padded);

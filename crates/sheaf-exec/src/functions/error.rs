@@ -105,8 +105,8 @@ impl EvaluationError {
         Self::new(codes::DIVISION_BY_ZERO, "Division by 0".to_string())
     }
 
-    /// 3854: a literal of bytes beside a text that is none. Of it, six bytes are shown.
-    pub fn not_convertible(bytes: &[u8]) -> EvaluationError {
+    /// 3854: a literal whose bytes are no text, or are no text of another character set. Of it, six bytes are shown.
+    pub fn not_convertible(bytes: &[u8], from: &str, to: &str) -> EvaluationError {
         const SHOWN_BYTES: usize = 6;
         let mut shown = String::new();
         for byte in bytes.iter().take(SHOWN_BYTES) {
@@ -120,7 +120,7 @@ impl EvaluationError {
         }
         Self::new(
             codes::CANNOT_CONVERT_STRING,
-            format!("Cannot convert string '{shown}' from binary to utf8mb4"),
+            format!("Cannot convert string '{shown}' from {from} to {to}"),
         )
     }
 

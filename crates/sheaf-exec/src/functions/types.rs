@@ -13,6 +13,7 @@
 //!   `coercible` of literals whose connection has another collation than the default, which yield to any column;
 //!   `server` of columns of the server's own tables, which yield to other columns.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -544,6 +545,12 @@ pub fn result_collation(
     for (collation, coercibility) in operands.iter().filter_map(collation_of) {
         winner = Some(match winner {
             None => (collation, coercibility),
+            Some(kept) if is_of_other_set(kept.0, collation) => {
+                match of_two_sets(kept, (collation, coercibility)) {
+                    Some(chosen) => chosen,
+                    None => return Err(illegal_mix(operands, operation)),
+                }
+            }
             Some((_, current)) if coercibility < current => {
                 clashes = false;
                 (collation, coercibility)
@@ -585,6 +592,55 @@ pub fn result_collation(
 /// True for `utf8mb4_bin` and `utf8mb4_0900_bin`, which differ in what trailing spaces count.
 fn are_binary_of_characters(one: Collation, other: Collation) -> bool {
     one.is_exact() && other.is_exact() && ![one, other].contains(&Collation::Binary)
+}
+
+fn is_of_other_set(one: Collation, other: Collation) -> bool {
+    let is_of_set = |collation| matches!(collation, Collation::OfSet(_));
+    (is_of_set(one) || is_of_set(other))
+        && ![one, other].contains(&Collation::Binary)
+        && one.character_set() != other.character_set()
+}
+
+/// The collation of two texts of different character sets: that of Unicode if it is not the weaker one, as it has all
+/// characters of the other, and else the stronger one's, if the other is a literal. `None`: there is none.
+fn of_two_sets(
+    one: (Collation, Coercibility),
+    other: (Collation, Coercibility),
+) -> Option<(Collation, Coercibility)> {
+    let has_all_of = |left: (Collation, Coercibility), right: (Collation, Coercibility)| {
+        let (left_set, right_set) = (left.0.character_set(), right.0.character_set());
+        let has_more = !right.0.is_of_unicode() || left_set == "utf8mb4" && right_set == "utf8mb3";
+        left.0.is_of_unicode() && (left.1 < right.1 || left.1 == right.1 && has_more)
+    };
+    let is_weak = |strength| matches!(strength, Coercibility::Coercible | Coercibility::OfServer);
+    if has_all_of(one, other) {
+        return Some(one);
+    }
+    if has_all_of(other, one) {
+        return Some(other);
+    }
+    match one.1.cmp(&other.1) {
+        Ordering::Less if is_weak(other.1) => Some(one),
+        Ordering::Greater if is_weak(one.1) => Some(other),
+        _ => None,
+    }
+}
+
+/// Looks at a literal that is converted to the character set of a text beside it.
+///
+/// # Errors
+/// 3854 for one with characters that this does not have.
+pub fn check_literal(text: &str, ty: &SqlType, to: Collation) -> Result<()> {
+    let Some(foreign) = to.first_foreign(text) else {
+        return Ok(());
+    };
+    let from = ty.collation().unwrap_or_default();
+    if !is_of_other_set(from, to) {
+        return Ok(());
+    }
+    let bytes = from.encoding().encode(text[foreign..].as_bytes()).into_owned();
+    let (from, to) = (from.character_set(), to.character_set());
+    Err(EvaluationError::not_convertible(&bytes, from, to).into())
 }
 
 /// `None` for what is no text of characters.
@@ -680,7 +736,7 @@ pub(super) fn refuse_what_is_no_text(array: &ArrayRef) -> Result<()> {
         _ => None,
     };
     found.map_or(Ok(()), |bytes| {
-        Err(EvaluationError::not_convertible(bytes).into())
+        Err(EvaluationError::not_convertible(bytes, "binary", "utf8mb4").into())
     })
 }
 

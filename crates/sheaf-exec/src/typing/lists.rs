@@ -241,6 +241,10 @@ impl Subject {
                         collation
                     }
                 };
+                // The comparison says what is wrong with it.
+                if collation.first_foreign(text).is_some() {
+                    return None;
+                }
                 Some(ScalarValue::Binary(Some(sort_key(text, collation))))
             }
             SqlType::Date | SqlType::DateTime { .. } => {

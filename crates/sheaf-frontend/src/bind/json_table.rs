@@ -12,7 +12,7 @@ use sheaf_algebra::relation::Expand;
 use sheaf_algebra::{ColumnId, Relation, Scalar};
 use sheaf_exec::functions::types::SqlType;
 use sheaf_exec::json_table::{JsonTable, JsonTableColumn, assigned};
-use sheaf_types::column_type::Sign;
+use sheaf_types::column_type::{MAX_VARBINARY_LENGTH, Sign};
 use sheaf_types::error::codes;
 use sheaf_types::json::table::{Column, Level, Otherwise, ValueColumn};
 use sheaf_types::json::{Document, JsonError, Path, text};
@@ -194,6 +194,12 @@ impl Reading<'_> {
         };
         let written = column_type(&written, name)?;
         let collation = self.collation_of(&written)?;
+        let most = MAX_VARBINARY_LENGTH / collation.character_bytes();
+        if let ColumnType::VarChar { length, .. } = written.ty
+            && length > most
+        {
+            return Err(SqlError::too_big_field_length(name, most.into()));
+        }
         match written.ty.collation() {
             Some(_) => Ok(with_collation(written.ty, collation)),
             // A number is unsigned by ZEROFILL, and has no zeros.

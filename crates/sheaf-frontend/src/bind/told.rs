@@ -1,7 +1,6 @@
 //! Functions that tell of a value what is known before there is one: CHARSET, COLLATION, COERCIBILITY, GET_FORMAT.
 //!
-//! They are constants to the plan. Text is UTF-8 throughout, so CHARSET knows `utf8mb4` and `binary`, and another
-//! character set around the conversion to it. A text that comes from no column is of the connection's. What the
+//! They are constants to the plan. A text that comes from no column is of the connection's. What the
 //! server says of itself, such as USER() and VERSION(), is `utf8mb3` to MySQL's clients. It is here, too, in CHARSET
 //! and COLLATION alone.
 
@@ -45,6 +44,13 @@ impl Binder<'_> {
             return Ok(Some(self.integer(level)));
         }
         let value = self.value(operand)?;
+        if let Some((collation @ Collation::OfSet(_), _)) = collation_of(&value.sql_type()) {
+            let told = match name {
+                "charset" => collation.character_set(),
+                _ => collation.name(),
+            };
+            return self.text(told).map(Some);
+        }
         if let Some(set) = other_character_set(operand) {
             let told = match name {
                 "charset" => set,
@@ -63,7 +69,7 @@ impl Binder<'_> {
             (_, "charset") if is_own => "utf8mb3",
             _ if is_own => "utf8mb3_general_ci",
             (None | Some((Collation::Binary, _)), _) => BINARY,
-            (Some(_), "charset") => "utf8mb4",
+            (Some((collation, _)), "charset") => collation.character_set(),
             (Some((collation, _)), _) => collation.name(),
         };
         self.text(told).map(Some)

@@ -283,11 +283,8 @@ impl StatementParser<'_> {
                     varying = true;
                 }
                 if varying {
-                    let length = self.characters(
-                        column,
-                        sheaf_types::column_type::MAX_VARCHAR_LENGTH,
-                        None,
-                    )?;
+                    // The most characters are by the character set, which is not known yet.
+                    let length = self.characters(column, u32::MAX, None)?;
                     ColumnType::VarChar { length, collation }
                 } else {
                     let length = self.characters(

@@ -1,20 +1,18 @@
 //! The text of a definition in the character sets that its columns really have.
 //!
-//! Columns of latin1, utf8mb3 and the like are columns of utf8mb4 here. A follower that ran the user's words would make
-//! them as they say, and could not put the rows of this server into them. So character sets and collations are replaced
-//! where they are named, and nothing else:
+//! Columns of few character sets and collations are columns of utf8mb4 here (see [`Collation::nearest`]). A follower that
+//! ran the user's words would make them as they say, and could not put the rows of this server into them. So these
+//! character sets and collations are replaced where they are named, and nothing else:
 //!
 //! ```text
-//!   a VARCHAR(9) CHARACTER SET latin1    -->  a VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci
-//!   ... DEFAULT CHARSET=utf8 COLLATE=utf8_bin  -->  ... DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+//!   a VARCHAR(9) CHARACTER SET tis620    -->  a VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci
+//!   ... DEFAULT CHARSET=gb18030 COLLATE=gb18030_bin  -->  ... DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
 //! ```
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use sheaf_frontend::character_sets::{
-    character_set, character_set_of, collation, default_collation,
-};
+use sheaf_frontend::character_sets::{character_set, collation, default_collation};
 use sheaf_types::Collation;
 
 use super::text_words::words_of;
@@ -38,7 +36,11 @@ pub(super) fn in_own_character_sets(text: &str) -> Cow<'_, str> {
         };
         let name = word(place + 1).trim_matches(['\'', '"', '`']);
         if follows_set && let Ok(set) = character_set(name) {
-            if !matches!(set, "utf8mb4" | "binary") {
+            let named = match is(place + 2, "COLLATE") {
+                true => word(place + 3).trim_matches(['\'', '"', '`']),
+                false => default_collation(set),
+            };
+            if Collation::parse_with_aliases(named).is_none() {
                 let nearest = Collation::nearest(default_collation(set)).name();
                 let mut new = "utf8mb4".to_string();
                 if !is(place + 2, "COLLATE") {
@@ -48,7 +50,7 @@ pub(super) fn in_own_character_sets(text: &str) -> Cow<'_, str> {
             }
         } else if is(place, "COLLATE")
             && let Ok((_, name)) = collation(name)
-            && !matches!(character_set_of(name), "utf8mb4" | "binary")
+            && Collation::parse(name).is_none()
         {
             replaced.push((range.clone(), Collation::nearest(name).name().to_string()));
         }
@@ -71,26 +73,27 @@ mod tests {
     fn character_sets_are_those_that_columns_have() {
         for (given, own) in [
             (
-                "CREATE TABLE t (a CHAR(9) CHARACTER SET latin1, b INT) CHARSET=utf8 COLLATE=utf8_bin",
+                "CREATE TABLE t (a CHAR(9) CHARACTER SET tis620, b INT) CHARSET=gb18030 COLLATE=gb18030_bin",
                 "CREATE TABLE t (a CHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, b INT) \
                  CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
             ),
             (
-                "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET 'utf8mb3' */",
+                "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET 'tis620' */",
                 "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */",
             ),
             (
-                "ALTER TABLE t CONVERT TO CHARACTER SET utf8 COLLATE utf8_unicode_ci",
-                "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
+                "ALTER TABLE t CONVERT TO CHARACTER SET gb18030 COLLATE gb18030_bin",
+                "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
             ),
         ] {
             assert_eq!(in_own_character_sets(given), own);
         }
         for same in [
             "CREATE TABLE t (a TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, b CHAR(1) CHARACTER SET binary)",
-            "CREATE TABLE t (a TEXT DEFAULT ('charset latin1'), `charset` INT) -- charset latin1",
-            "CREATE TABLE t (a INT COMMENT 'it''s \\' charset latin1', latin1 INT)",
-            "CREATE TABLE t (a TEXT AS (CAST(b AS CHAR CHARACTER SET latin1)))",
+            "CREATE TABLE t (a CHAR(9) CHARACTER SET latin1, b INT) CHARSET=utf8 COLLATE=utf8_bin",
+            "CREATE TABLE t (a TEXT DEFAULT ('charset tis620'), `charset` INT) -- charset tis620",
+            "CREATE TABLE t (a INT COMMENT 'it''s \\' charset tis620', latin1 INT)",
+            "CREATE TABLE t (a TEXT AS (CAST(b AS CHAR CHARACTER SET tis620)))",
             "",
             "'",
         ] {

@@ -1,7 +1,7 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
 use sheaf_table::{Column, DefaultText, DefaultValue, TableDefinition};
-use sheaf_types::column_type::{MAX_CHARACTER_BYTES, Sign};
+use sheaf_types::column_type::Sign;
 use sheaf_types::labels::longest_text;
 use sheaf_types::text::hexadecimal::digits_of;
 use sheaf_types::{ColumnType, Value};
@@ -113,7 +113,10 @@ pub(crate) fn numeric_precision(ty: &ColumnType) -> (Option<u64>, Option<u64>) {
 
 /// The most bytes of a string.
 pub(crate) fn octet_length(ty: &ColumnType) -> Option<u64> {
-    let bytes = u64::from(MAX_CHARACTER_BYTES);
+    let bytes = match ty.collation() {
+        Some(collation) => u64::from(collation.character_bytes()),
+        None => 1,
+    };
     match ty {
         ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
             Some(u64::from(*length) * bytes)

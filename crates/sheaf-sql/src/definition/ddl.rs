@@ -368,7 +368,7 @@ impl Session {
         }
         let collation = match own.unwrap_or(table_collation) {
             Collation::Binary => Collation::Binary,
-            _ if type_name.binary => Collation::Utf8mb4_bin,
+            collation if type_name.binary => collation.by_code_points(),
             collation => collation,
         };
         let mut ty = with_collation(type_name.ty.clone(), collation);
@@ -621,7 +621,7 @@ impl Warnings {
     /// have are replaced by the nearest, with a warning.
     ///
     /// # Errors
-    /// 1115, 1253, 1273; 1235 for character sets in which texts of ASCII have other bytes than in UTF-8.
+    /// 1115, 1253, 1273.
     pub(crate) fn collation_of(
         &mut self,
         character_set: Option<&str>,
@@ -632,12 +632,6 @@ impl Warnings {
         };
         if let Some(collation) = Collation::parse(name) {
             return Ok(Some(collation));
-        }
-        let set = variables::character_set_of(name);
-        if !variables::is_for_statements(set) {
-            return Err(SqlError::not_supported_yet(format!(
-                "columns of CHARACTER SET {set}"
-            )));
         }
         let nearest = Collation::nearest(name);
         self.warn(

@@ -221,12 +221,17 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
         (ColumnType::DateTime { .. }, Value::Text(text)) => {
             moment(&ColumnType::DateTime { fsp: 6 }, text).map(Place::At)
         }
-        (ty, Value::Text(_)) if ty.is_character() && is_comparable(ty) => {
-            Some(Place::At(value.clone()))
+        // What the column's character set does not have is an error of the typing rule.
+        (ty, Value::Text(text)) if ty.is_character() && is_comparable(ty) => {
+            let collation = ty.collation().unwrap_or_default();
+            let is_foreign = collation.first_foreign(text).is_some();
+            (!is_foreign).then(|| Place::At(value.clone()))
         }
         (ty, Value::Bytes(bytes)) if ty.is_character() && is_comparable(ty) => {
-            let text = std::str::from_utf8(bytes).ok()?;
-            Some(Place::At(Value::Text(text.to_owned())))
+            let collation = ty.collation().unwrap_or_default();
+            let text = collation.encoding().decode(bytes)?;
+            let is_foreign = collation.first_foreign(&text).is_some();
+            (!is_foreign).then_some(Place::At(Value::Text(text)))
         }
         (ty, Value::Text(text)) if ty.is_binary() => {
             Some(Place::At(Value::Bytes(text.clone().into_bytes())))

@@ -7,7 +7,6 @@ use sheaf_types::{
     assignment::Mode,
     column_type::{
         ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_SET_LABELS, MAX_VARBINARY_LENGTH,
-        MAX_VARCHAR_LENGTH,
     },
 };
 
@@ -421,7 +420,7 @@ pub(crate) fn needs_overflow(definition: &TableDefinition) -> bool {
     let strings: u64 = definition
         .columns
         .iter()
-        .filter_map(|column| column.ty.max_bytes())
+        .filter_map(|column| column.ty.max_stored_bytes())
         .sum();
     let row = RowLayout::of(definition).fixed_bytes() as u64 + strings;
     // The key repeats columns of the row, and may take half as much again for characters.
@@ -437,7 +436,9 @@ pub(crate) fn check_column(column: &mut Column) -> Result<()> {
         ColumnType::Char { length, .. } | ColumnType::Binary { length } => {
             (*length, MAX_CHAR_LENGTH)
         }
-        ColumnType::VarChar { length, .. } => (*length, MAX_VARCHAR_LENGTH),
+        ColumnType::VarChar { length, collation } => {
+            (*length, MAX_VARBINARY_LENGTH / collation.character_bytes())
+        }
         ColumnType::VarBinary { length } => (*length, MAX_VARBINARY_LENGTH),
         _ => (0, 0),
     };

@@ -658,7 +658,7 @@ fn padded_length(value: &[u8]) -> Option<usize> {
 
 /// How the payload completes a text.
 fn payload_tag(collation: Collation, text: &[u8]) -> u8 {
-    let from_key = match collation {
+    let from_key = match collation.order() {
         Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_0900_as_ci => {
             unicode_primary::is_plain_ascii(text)
         }
@@ -670,7 +670,8 @@ fn payload_tag(collation: Collation, text: &[u8]) -> u8 {
         // Weights are not said back.
         Collation::Utf8mb4_unicode_ci
         | Collation::Utf8mb4_unicode_520_ci
-        | Collation::Tailored(_) => text.is_empty(),
+        | Collation::Tailored(_)
+        | Collation::OfSet(_) => text.is_empty(),
         Collation::Utf8mb4_0900_bin => true,
         _ => text.last() != Some(&b' '),
     };

@@ -178,9 +178,15 @@ fn mysql_key_len(ty: &ColumnType, prefix_length: Option<u32>) -> u32 {
         }
         ColumnType::Float { .. } => 4,
         ColumnType::Double { .. } => 8,
-        ColumnType::Char { length, .. } => prefix_length.unwrap_or(*length) * 4,
-        ColumnType::VarChar { length, .. } => prefix_length.unwrap_or(*length) * 4 + 2,
-        ColumnType::Text { .. } => prefix_length.unwrap_or(0) * 4 + 2,
+        ColumnType::Char { length, collation } => {
+            prefix_length.unwrap_or(*length) * collation.character_bytes()
+        }
+        ColumnType::VarChar { length, collation } => {
+            prefix_length.unwrap_or(*length) * collation.character_bytes() + 2
+        }
+        ColumnType::Text { collation, .. } => {
+            prefix_length.unwrap_or(0) * collation.character_bytes() + 2
+        }
         ColumnType::Binary { length } => prefix_length.unwrap_or(*length),
         ColumnType::VarBinary { length } => prefix_length.unwrap_or(*length) + 2,
         ColumnType::Blob { .. } => prefix_length.unwrap_or(0) + 2,

@@ -12,7 +12,7 @@ pub(super) fn decode_sort_key(sort_key: &[u8], collation: Collation, out: &mut V
     if collation.pads_spaces() {
         return decode_padded(sort_key, out);
     }
-    if collation == Collation::Utf8mb4_0900_bin {
+    if collation.order() == Collation::Utf8mb4_0900_bin {
         return collation::decode_code_points(sort_key, out);
     }
     let letters = unicode_primary::ascii_of_codes();
@@ -22,7 +22,7 @@ pub(super) fn decode_sort_key(sort_key: &[u8], collation: Collation, out: &mut V
 /// A text with this sort key, in small letters if case does not count; `None` if the key does not say one.
 pub fn text_of_sort_key(sort_key: &[u8], collation: Collation) -> Option<String> {
     let mut text = Vec::new();
-    match collation {
+    match collation.order() {
         Collation::Utf8mb4_0900_ai_ci
         | Collation::Utf8mb4_0900_as_ci
         | Collation::Utf8mb4_0900_as_cs
@@ -34,7 +34,8 @@ pub fn text_of_sort_key(sort_key: &[u8], collation: Collation) -> Option<String>
         // Weights are not said back.
         Collation::Utf8mb4_unicode_ci
         | Collation::Utf8mb4_unicode_520_ci
-        | Collation::Tailored(_) => return None,
+        | Collation::Tailored(_)
+        | Collation::OfSet(_) => return None,
         Collation::Binary => return None,
     }
     if collation.ignores_case() {

@@ -74,7 +74,10 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
     {
         match collation {
             Collation::Binary => out.push_str(" CHARACTER SET binary"),
-            other => write!(out, " CHARACTER SET utf8mb4 COLLATE {}", other.name())?,
+            other => {
+                let (set, collation) = (other.character_set(), other.name());
+                write!(out, " CHARACTER SET {set} COLLATE {collation}")?;
+            }
         }
     }
     if let Some(generated) = &column.generated {

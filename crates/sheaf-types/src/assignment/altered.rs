@@ -37,6 +37,11 @@ pub fn assign_altered(
         Value::UInt(bits) if to.is_long() && bit::length_of(from).is_some() => {
             Value::Bytes(bit_bytes(bits, bit::length_of(from).unwrap_or(0)))
         }
+        // Bytes are those of the column's character set.
+        Value::Text(text) if to.is_binary() && from.collation().is_some() => {
+            let collation = from.collation().unwrap_or_default();
+            Value::Bytes(collation.encoding().encode(text.as_bytes()).into_owned())
+        }
         // Values do not know their labels and digits.
         Value::Text(_) | Value::Bytes(_) => value,
         // A string of JSON keeps its quotation marks, and is no number.

@@ -275,19 +275,12 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
         (value, ColumnType::Json) => document::of_value(value),
         (Value::Text(text), _) => convert_text(ty, text, mode),
         (Value::Bytes(bytes), ty) if ty.is_binary() => text::of_bytes(ty, bytes),
-        (Value::Bytes(bytes), _) => match std::str::from_utf8(bytes) {
-            Ok(text) => convert_text(ty, text, mode),
-            Err(error) => {
-                let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned();
-                let problem = match ty.has_labels() {
-                    true => ColumnProblem::Truncated,
-                    false => ColumnProblem::no_text(&bytes[error.valid_up_to()..]),
-                };
-                Converted {
-                    problem: Some(problem),
-                    ..convert_text(ty, &valid, mode)
-                }
-            }
+        (Value::Bytes(bytes), _) => match text::of_encoded(ty, bytes) {
+            (text, None) => convert_text(ty, &text, mode),
+            (valid, problem) => Converted {
+                problem,
+                ..convert_text(ty, &valid, mode)
+            },
         },
         (value, ty) if ty.is_character() || ty.is_binary() => {
             let text = value.to_string();

@@ -4,16 +4,27 @@ use super::Converted;
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
 use crate::number::fitting_double;
+use crate::text::collation::Collation;
+use crate::text::encoding::TextEncoding;
 use crate::text::is_space;
 use crate::value::Value;
 
-/// Text that a character column takes as it is (CHAR without its trailing spaces).
+/// Text that a character column takes as it is (CHAR without its trailing spaces): one of its character set.
 pub(super) fn fitting<'t>(ty: &ColumnType, text: &'t str) -> Option<&'t str> {
+    if let Some(collation) = ty.collation()
+        && collation.first_foreign(text).is_some()
+    {
+        return None;
+    }
     let (kept, limit) = match ty {
         ColumnType::Char { length, .. } => (text.trim_end_matches(' '), *length as usize),
         ColumnType::VarChar { length, .. } => (text, *length as usize),
-        ColumnType::Text { max_bytes, .. } => {
-            return (text.len() as u64 <= *max_bytes).then_some(text);
+        ColumnType::Text {
+            max_bytes,
+            collation,
+        } => {
+            let length = collation.encoding().length(text);
+            return (length as u64 <= *max_bytes).then_some(text);
         }
         _ => return None,
     };
@@ -25,6 +36,20 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
     if let Some(kept) = fitting(ty, text) {
         return Converted::fine(Value::Text(kept.to_string()));
     }
+    if let Some(collation) = ty.collation()
+        && let Some(foreign) = collation.first_foreign(text)
+    {
+        let known = |character| match collation.has(character) {
+            true => character,
+            false => '?',
+        };
+        let known: String = text.chars().map(known).collect();
+        let problem = ColumnProblem::no_text(&text.as_bytes()[foreign..]);
+        return Converted {
+            problem: Some(problem),
+            ..of_text(ty, &known)
+        };
+    }
     let end = match ty {
         ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => text
             .char_indices()
@@ -32,7 +57,10 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
             .map_or(text.len(), |(at, _)| at),
         _ => {
             let limit = usize::try_from(ty.max_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
-            text.floor_char_boundary(limit)
+            match ty.collation().map(Collation::encoding) {
+                None | Some(TextEncoding::Utf8) => text.floor_char_boundary(limit),
+                Some(encoding) => encoding.cut(text, limit),
+            }
         }
     };
     let (kept, cut) = text.split_at(end);
@@ -57,6 +85,27 @@ pub(super) fn of_bytes(ty: &ColumnType, bytes: &[u8]) -> Converted {
     match bytes.len() > limit {
         true => Converted::bad(Value::Bytes(kept), ColumnProblem::TooLong),
         false => Converted::fine(Value::Bytes(kept)),
+    }
+}
+
+/// Bytes as the text that they are in the column's character set: up to the first that are of no character.
+pub(super) fn of_encoded(ty: &ColumnType, bytes: &[u8]) -> (String, Option<ColumnProblem>) {
+    let collation = ty.collation().unwrap_or_default();
+    let (text, valid) = collation.encoding().decode_valid(bytes);
+    if valid < bytes.len() {
+        let problem = match ty.has_labels() {
+            true => ColumnProblem::Truncated,
+            false => ColumnProblem::no_text(&bytes[valid..]),
+        };
+        return (text, Some(problem));
+    }
+    // utf8mb3 has no characters of four bytes.
+    match collation.first_foreign(&text) {
+        Some(foreign) => {
+            let problem = ColumnProblem::no_text(&bytes[foreign.min(bytes.len())..]);
+            (text[..foreign].to_string(), Some(problem))
+        }
+        None => (text, None),
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::number::FloatDigits;
 use crate::text::collation::Collation;
+use crate::text::encoding::TextEncoding;
 
 /// The most digits a DECIMAL may have: all that fit an `i128`. (MySQL allows 65.)
 pub const MAX_DECIMAL_PRECISION: u8 = crate::number::MAX_DIGITS;
@@ -415,6 +416,19 @@ impl ColumnType {
             ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
             ColumnType::Json => Some(u64::from(u32::MAX)),
             _ => None,
+        }
+    }
+
+    /// The most bytes that a value takes where it is stored, as UTF-8: more than the column counts in its own set.
+    pub fn max_stored_bytes(&self) -> Option<u64> {
+        match self {
+            ColumnType::Text {
+                max_bytes,
+                collation,
+            } if collation.encoding() != TextEncoding::Utf8 => {
+                Some(max_bytes.saturating_mul(MAX_CHARACTER_BYTES.into()))
+            }
+            other => other.max_bytes(),
         }
     }
 

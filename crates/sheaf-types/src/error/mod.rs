@@ -51,6 +51,14 @@ pub enum ColumnProblem {
     NoDefault,
 }
 
+/// A byte of what is no text: itself if it is a printable character of ASCII.
+fn shown_byte(byte: u8) -> String {
+    match byte {
+        b' '..=b'~' => char::from(byte).to_string(),
+        byte => format!("\\x{byte:02X}"),
+    }
+}
+
 impl ColumnProblem {
     /// 1366 for what begins with bytes that are no text.
     pub fn no_text(bytes: &[u8]) -> ColumnProblem {
@@ -58,7 +66,7 @@ impl ColumnProblem {
         let shown = bytes.iter().take(SHOWN_BYTES);
         ColumnProblem::IncorrectValue {
             kind: "string",
-            value: shown.map(|byte| format!("\\x{byte:02X}")).collect(),
+            value: shown.map(|byte| shown_byte(*byte)).collect(),
         }
     }
 

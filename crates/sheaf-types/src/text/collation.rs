@@ -32,12 +32,17 @@
 //! characters, and some with weights for sequences of characters, so that a beginning of a key can end in front of one
 //! (see `tailoring.rs`).
 //!
+//! **Collations of other character sets**, such as `latin1_swedish_ci`, have weights by the bytes of these sets, or those
+//! of utf8mb4 (see `set_collation.rs`).
+//!
 //! **`binary`** is the bytes themselves.
 
 use std::cmp::Ordering;
 
 use crate::text::PAD_END;
+use crate::text::encoding::TextEncoding;
 use crate::text::padded::{general_weight, padded_key};
+use crate::text::set_collation::{self, SetCollation};
 use crate::text::tailoring::{self, Family, Tailoring};
 use crate::text::unicode_primary::{compare_ascii, unicode_key};
 use crate::text::unicode_weights::{LevelTable, Levels, Version, Weights as TableWeights};
@@ -73,9 +78,11 @@ pub enum Collation {
     Binary,
     /// As a language has it.
     Tailored(Tailoring),
+    /// Of another character set than utf8mb4.
+    OfSet(SetCollation),
 }
 
-/// All but those of languages.
+/// All but those of languages and of other character sets.
 const OF_NO_LANGUAGE: [Collation; 9] = [
     Collation::Utf8mb4_0900_ai_ci,
     Collation::Utf8mb4_0900_as_ci,
@@ -88,7 +95,9 @@ const OF_NO_LANGUAGE: [Collation; 9] = [
     Collation::Binary,
 ];
 /// How many collations there are.
-const COUNT: usize = OF_NO_LANGUAGE.len() + tailoring::COUNT;
+const COUNT: usize = OF_UTF8MB4 + set_collation::COUNT;
+/// How many of them are of utf8mb4, or `binary`.
+const OF_UTF8MB4: usize = OF_NO_LANGUAGE.len() + tailoring::COUNT;
 
 impl Collation {
     /// All collations.
@@ -96,9 +105,12 @@ impl Collation {
         let mut all = [Collation::Binary; COUNT];
         let mut place = 0;
         while place < COUNT {
-            all[place] = match place.checked_sub(OF_NO_LANGUAGE.len()) {
-                Some(place) => Collation::Tailored(Tailoring::at(place)),
-                None => OF_NO_LANGUAGE[place],
+            all[place] = if place >= OF_UTF8MB4 {
+                Collation::OfSet(SetCollation::at(place - OF_UTF8MB4))
+            } else if place >= OF_NO_LANGUAGE.len() {
+                Collation::Tailored(Tailoring::at(place - OF_NO_LANGUAGE.len()))
+            } else {
+                OF_NO_LANGUAGE[place]
             };
             place += 1;
         }
@@ -118,6 +130,7 @@ impl Collation {
             Collation::Utf8mb4_0900_bin => "utf8mb4_0900_bin",
             Collation::Binary => "binary",
             Collation::Tailored(language) => language.name(),
+            Collation::OfSet(collation) => collation.name(),
         }
     }
 
@@ -134,6 +147,7 @@ impl Collation {
             Collation::Utf8mb4_0900_bin => 309,
             Collation::Binary => 63,
             Collation::Tailored(language) => language.id(),
+            Collation::OfSet(collation) => collation.id(),
         }
     }
 
@@ -148,7 +162,98 @@ impl Collation {
     pub fn character_set(self) -> &'static str {
         match self {
             Collation::Binary => "binary",
+            Collation::OfSet(collation) => collation.character_set(),
             _ => "utf8mb4",
+        }
+    }
+
+    /// How the character set writes texts in bytes. Of utf8mb3 it is UTF-8.
+    #[inline]
+    pub fn encoding(self) -> TextEncoding {
+        match self {
+            Collation::OfSet(collation) => collation.encoding(),
+            _ => TextEncoding::Utf8,
+        }
+    }
+
+    /// Whether its character set is one of Unicode, and has all characters that others have.
+    pub fn is_of_unicode(self) -> bool {
+        matches!(
+            self.character_set(),
+            "utf8mb4" | "utf8mb3" | "ucs2" | "utf16" | "utf16le" | "utf32" | "gb18030"
+        )
+    }
+
+    /// The most bytes of a character of its set.
+    pub fn character_bytes(self) -> u32 {
+        match self {
+            Collation::Binary => 1,
+            Collation::OfSet(_) if self.is_of_utf8mb3() => 3,
+            other => other.encoding().character_bytes(),
+        }
+    }
+
+    fn is_of_utf8mb3(self) -> bool {
+        self.character_set() == "utf8mb3"
+    }
+
+    /// Whether its character set has this character.
+    pub fn has(self, character: char) -> bool {
+        match self {
+            Collation::OfSet(_) if character.is_ascii() => true,
+            Collation::OfSet(_) if self.is_of_utf8mb3() => character <= '\u{FFFF}',
+            Collation::OfSet(collation) => collation.encoding().has(character),
+            _ => true,
+        }
+    }
+
+    /// Where in a text the first character is that its character set does not have.
+    #[inline]
+    pub fn first_foreign(self, text: &str) -> Option<usize> {
+        match self {
+            Collation::OfSet(_) if !text.is_ascii() => text
+                .char_indices()
+                .find(|(_, character)| !self.has(*character))
+                .map(|(at, _)| at),
+            _ => None,
+        }
+    }
+
+    /// The collation that a character set has by default; `None` if it is not among these.
+    pub fn default_of_set(name: &str) -> Option<Collation> {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "utf8mb4" => Some(Collation::default()),
+            "binary" => Some(Collation::Binary),
+            "utf8" => Self::default_of_set("utf8mb3"),
+            "latin1" => Collation::parse("latin1_swedish_ci"),
+            // Their default is none of these.
+            "tis620" | "gb18030" => None,
+            name => Collation::parse(&format!("{name}_general_ci")).or_else(|| {
+                Self::ALL
+                    .into_iter()
+                    .find(|collation| collation.character_set() == name)
+            }),
+        }
+    }
+
+    /// The collation by code points of its character set.
+    pub fn by_code_points(self) -> Collation {
+        match self {
+            Collation::Binary => Collation::Binary,
+            Collation::OfSet(collation) => {
+                Collation::parse(&format!("{}_bin", collation.character_set())).unwrap_or(self)
+            }
+            _ => Collation::Utf8mb4_bin,
+        }
+    }
+
+    /// The collation of utf8mb4 that orders texts alike, where there is one.
+    #[inline]
+    pub fn order(self) -> Collation {
+        match self {
+            Collation::OfSet(collation) => collation.like().unwrap_or(self),
+            other => other,
         }
     }
 
@@ -159,41 +264,19 @@ impl Collation {
             .find(|collation| collation.name().eq_ignore_ascii_case(name))
     }
 
-    /// As [`parse`](Self::parse), and what stands for the collations of `utf8mb3`, which is also called `utf8`: a part
-    /// of `utf8mb4`.
+    /// As [`parse`](Self::parse); `utf8` is another name of `utf8mb3`.
     pub fn parse_with_aliases(name: &str) -> Option<Collation> {
         Self::parse(name).or_else(|| {
             let (set, rest) = name.split_once('_')?;
-            let is_part = ["utf8", "utf8mb3"]
-                .iter()
-                .any(|part| set.eq_ignore_ascii_case(part));
-            is_part.then(|| Self::parse(&format!("utf8mb4_{rest}")))?
+            let is_other_name = set.eq_ignore_ascii_case("utf8");
+            is_other_name.then(|| Self::parse(&format!("utf8mb3_{rest}")))?
         })
     }
 
-    /// The collation of columns that is most like the one of this name: in whether case, accents and trailing spaces
-    /// count.
+    /// The collation of columns that is most like the one of this name: that itself, but for few (see
+    /// `set_collation.rs`).
     pub fn nearest(name: &str) -> Collation {
-        let of_unicode = || {
-            let (set, rest) = name.split_once('_')?;
-            let sets = ["ucs2", "utf16", "utf16le", "utf32"];
-            sets.contains(&set)
-                .then(|| Collation::parse(&format!("utf8mb4_{rest}")))?
-        };
-        // The other collations of a language; default ones stay with those of columns of utf8mb4.
-        let of_language = || {
-            let (set, rest) = name.split_once('_')?;
-            let is_default = matches!(
-                name,
-                "dec8_swedish_ci" | "latin1_swedish_ci" | "latin5_turkish_ci"
-            );
-            (!is_default && set != "utf8mb4")
-                .then(|| Collation::parse(&format!("utf8mb4_{rest}")))?
-                .filter(|found| matches!(found, Collation::Tailored(_)))
-        };
         Collation::parse_with_aliases(name)
-            .or_else(of_unicode)
-            .or_else(of_language)
             .filter(|collation| *collation != Collation::Binary)
             .unwrap_or_else(|| match name == "binary" || name.ends_with("_bin") {
                 true => Collation::Utf8mb4_bin,
@@ -211,6 +294,7 @@ impl Collation {
             | Collation::Utf8mb4_0900_bin
             | Collation::Binary => false,
             Collation::Tailored(language) => language.family() == Family::Unicode400,
+            // Those of utf8mb4 that it is like are, too.
             _ => true,
         }
     }
@@ -218,23 +302,31 @@ impl Collation {
     /// True if strings are equal only if all of their characters are the same, but for spaces at the end.
     #[inline]
     pub fn is_exact(self) -> bool {
-        matches!(
-            self,
-            Collation::Utf8mb4_bin | Collation::Utf8mb4_0900_bin | Collation::Binary
-        )
+        match self {
+            Collation::Utf8mb4_bin | Collation::Utf8mb4_0900_bin | Collation::Binary => true,
+            Collation::OfSet(collation) => collation.is_exact(),
+            _ => false,
+        }
     }
 
     /// True if strings that differ in case are equal.
     #[inline]
     pub fn ignores_case(self) -> bool {
-        !self.is_exact() && self.levels() != Some(Levels::AccentsAndCases)
+        match self {
+            Collation::OfSet(collation) => collation.ignores_case(),
+            _ => !self.is_exact() && self.levels() != Some(Levels::AccentsAndCases),
+        }
     }
 
     /// True if letters of ASCII are equal to those that differ in case only, or to none if case counts. Languages have
     /// other rules: the Turkish `I` is a capital `ı`.
     #[inline]
     pub fn has_plain_ascii(self) -> bool {
-        !matches!(self, Collation::Tailored(_))
+        match self {
+            Collation::Tailored(_) => false,
+            Collation::OfSet(collation) => collation.has_plain_ascii(),
+            _ => true,
+        }
     }
 
     /// What is compared behind the primary weights.
@@ -266,7 +358,7 @@ impl Collation {
 
     /// Appends the sort key of `text`: memcmp on sort keys is the collation's order, equal keys are equal strings.
     pub fn sort_key_into(self, text: &str, key: &mut Vec<u8>) {
-        match self {
+        match self.order() {
             Collation::Utf8mb4_0900_as_ci | Collation::Utf8mb4_0900_as_cs => {
                 unicode_key(text, usize::MAX, key);
                 self.push_levels(text, key, &|| false);
@@ -284,6 +376,7 @@ impl Collation {
                 self.push_levels(text, key, &|| false);
             }
             Collation::Utf8mb4_0900_bin => code_points_key(text, key),
+            Collation::OfSet(collation) => collation.key_into(text, usize::MAX, key),
             Collation::Binary => key.extend_from_slice(text.as_bytes()),
         }
     }
@@ -327,7 +420,7 @@ impl Collation {
     /// but for what ends a key.
     fn last_cut(self, text: &str) -> Option<usize> {
         let mut characters = text.char_indices().rev().take(MOST_LOOKED_AT);
-        let is_apart = |character| match self {
+        let is_apart = |character| match self.order() {
             Collation::Tailored(language) => language.is_in_no_sequence(character),
             _ => true,
         };
@@ -357,7 +450,7 @@ impl Collation {
     /// for text with a limit and counts bytes. Accents and cases have no elements: a beginning is ordered by the
     /// primary weights only.
     pub fn limited_key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
-        match self {
+        match self.order() {
             Collation::Utf8mb4_0900_ai_ci
             | Collation::Utf8mb4_0900_as_ci
             | Collation::Utf8mb4_0900_as_cs => unicode_key(text, limit, key),
@@ -387,6 +480,10 @@ impl Collation {
                 code_points_key(kept, key);
                 kept.chars().count()
             }
+            Collation::OfSet(collation) => {
+                collation.key_into(text, limit, key);
+                text.chars().take(limit).count()
+            }
             Collation::Binary => {
                 let length = text.len().min(limit);
                 key.extend_from_slice(&text.as_bytes()[..length]);
@@ -404,7 +501,7 @@ impl Collation {
     /// How much of a prefix of LIKE the sort keys of what matches begin with: all, but where a language has sequences
     /// of letters.
     pub fn settled_prefix(self, prefix: &str) -> &str {
-        match self {
+        match self.order() {
             Collation::Tailored(language) => {
                 language.in_front_of_sequences(prefix, |a, b| self.compare_characters(a, b).is_eq())
             }

@@ -135,6 +135,23 @@ impl Wide {
         }
     }
 
+    /// How many bytes are in front of the first unit that is no character.
+    fn valid_up_to(self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            let next = [self.unit(), 2 * self.unit()];
+            let found = next.into_iter().find(|length| {
+                let character = bytes.get(at..at + length);
+                character.is_some_and(|character| self.decode(character).is_some())
+            });
+            match found {
+                Some(length) => at += length,
+                None => break,
+            }
+        }
+        at
+    }
+
     /// `None`: they are no text. Bytes are missing in front of the first unit if that has not all of them.
     fn decode(self, bytes: &[u8]) -> Option<String> {
         let unit = self.unit();
@@ -196,6 +213,15 @@ impl TextEncoding {
         }
     }
 
+    /// The fewest bytes of a character.
+    pub fn least_bytes(self) -> u32 {
+        match self {
+            TextEncoding::Wide(Wide::Utf32) => 4,
+            TextEncoding::Wide(_) => 2,
+            _ => 1,
+        }
+    }
+
     /// A text in this encoding.
     pub fn encode<'t>(self, text: &'t [u8]) -> Cow<'t, [u8]> {
         let byte = |character: char| match self {
@@ -242,9 +268,9 @@ impl TextEncoding {
         }
     }
 
-    /// A text as it is after it was in this encoding.
-    pub fn narrowed(self, text: &str) -> Cow<'_, str> {
-        let is_kept = |character: char| match self {
+    /// Whether a character can be written in it.
+    pub fn has(self, character: char) -> bool {
+        match self {
             TextEncoding::Utf8 | TextEncoding::Wide(Wide::Utf16 | Wide::Utf16Le | Wide::Utf32) => {
                 true
             }
@@ -252,7 +278,53 @@ impl TextEncoding {
             TextEncoding::Ascii => character.is_ascii(),
             TextEncoding::EightBit(set) => set.byte(character).is_some(),
             TextEncoding::SeveralBytes(set) => set.has(character),
+        }
+    }
+
+    /// How many bytes a text has in it.
+    pub fn length(self, text: &str) -> usize {
+        match self {
+            TextEncoding::Utf8 => text.len(),
+            TextEncoding::Ascii | TextEncoding::EightBit(_) if text.is_ascii() => text.len(),
+            TextEncoding::Ascii | TextEncoding::EightBit(_) => text.chars().count(),
+            _ => self.encode(text.as_bytes()).len(),
+        }
+    }
+
+    /// Where a text ends that has at most so many bytes in it.
+    pub fn cut(self, text: &str, bytes: usize) -> usize {
+        let mut taken = 0;
+        let is_beyond = |(_, character): &(usize, char)| {
+            taken += self.length(character.encode_utf8(&mut [0; 4]));
+            taken > bytes
         };
+        text.char_indices().find(is_beyond).map_or(text.len(), |(at, _)| at)
+    }
+
+    /// The text of bytes up to the first that are of no character, and how many bytes that is.
+    pub fn decode_valid(self, bytes: &[u8]) -> (String, usize) {
+        let valid = match self {
+            TextEncoding::Utf8 => match std::str::from_utf8(bytes) {
+                Ok(_) => bytes.len(),
+                Err(error) => error.valid_up_to(),
+            },
+            TextEncoding::Ascii => bytes.iter().take_while(|byte| byte.is_ascii()).count(),
+            TextEncoding::EightBit(set) => TableSet::EightBit(set).valid_up_to(bytes),
+            TextEncoding::SeveralBytes(set) => set.valid_up_to(bytes),
+            TextEncoding::Wide(wide) => {
+                if let Some(text) = wide.decode(bytes) {
+                    return (text, bytes.len());
+                }
+                wide.valid_up_to(bytes)
+            }
+        };
+        let text = self.decode(&bytes[..valid]);
+        text.map_or((String::new(), 0), |text| (text, valid))
+    }
+
+    /// A text as it is after it was in this encoding.
+    pub fn narrowed(self, text: &str) -> Cow<'_, str> {
+        let is_kept = |character: char| self.has(character);
         match text.is_ascii() || text.chars().all(is_kept) {
             true => Cow::Borrowed(text),
             false => text

@@ -10,6 +10,7 @@
 //! | [`like`] | patterns of LIKE |
 //! | `padded` | sort keys of `utf8mb4_bin` and `utf8mb4_general_ci` |
 //! | [`quoting`] | names and strings in a statement |
+//! | `set_collation` | collations of other character sets than utf8mb4 |
 //! | `several_bytes` | character sets of several bytes a character |
 //! | `tailoring` | collations of languages |
 //! | [`unicode_primary`] | sort keys of `utf8mb4_0900_ai_ci` |
@@ -27,6 +28,7 @@ pub mod like;
 mod padded;
 pub mod quoting;
 mod sequences;
+mod set_collation;
 mod several_bytes;
 mod tailoring;
 pub mod unicode_primary;

@@ -37,7 +37,7 @@ impl Collation {
             false => 0,
         };
         let characters = characters.chain(std::iter::repeat_n(' ', padding));
-        let table = match self {
+        let table = match self.order() {
             Collation::Utf8mb4_unicode_ci => Some(Weights::of(Version::V400)),
             Collation::Utf8mb4_unicode_520_ci => Some(Weights::of(Version::V520)),
             Collation::Utf8mb4_0900_ai_ci => Some(Weights::of(Version::V900)),
@@ -50,11 +50,19 @@ impl Collation {
             weights.extend(of_text.iter().flat_map(|weight| weight.to_be_bytes()));
             return true;
         }
+        let is_short = matches!(self.character_set(), "utf8mb3" | "ucs2");
         for character in characters {
-            match self {
+            match self.order() {
+                Collation::OfSet(collation) => {
+                    collation.push_raw_weight(character, weights);
+                }
                 Collation::Utf8mb4_general_ci => {
                     let weight = u32::from(general_weight(character));
                     let weight = u16::try_from(weight).unwrap_or(BEYOND);
+                    weights.extend(weight.to_be_bytes());
+                }
+                Collation::Utf8mb4_bin if is_short => {
+                    let weight = u16::try_from(u32::from(character)).unwrap_or(BEYOND);
                     weights.extend(weight.to_be_bytes());
                 }
                 Collation::Utf8mb4_bin => {

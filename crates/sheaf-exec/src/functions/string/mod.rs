@@ -22,8 +22,11 @@ mod soundex;
 use arrow::array::StringViewArray;
 use arrow::datatypes::Field;
 use datafusion_common::Result;
+use sheaf_types::Collation;
 
-use super::types::{bytes_field, common_collation, field, takes_bytes, text_field};
+use super::types::{
+    SqlType, bytes_field, check_literal, common_collation, field, takes_bytes, text_field,
+};
 use super::{Argument, Call, Function, Operands};
 
 /// The functions of each kind.
@@ -50,7 +53,8 @@ fn bigint(_: &Operands<'_>) -> Result<Field> {
 /// 1267 for texts that insist on different collations.
 fn compared(operands: &Operands<'_>, operation: &str) -> Result<Field> {
     if !takes_bytes(operands.fields) {
-        common_collation(&operands.types(), operation)?;
+        let (collation, _) = common_collation(&operands.types(), operation)?;
+        check_literals(operands, collation)?;
     }
     Ok(field::bigint())
 }
@@ -65,7 +69,25 @@ fn like_first(operands: &Operands<'_>) -> Result<Field> {
 }
 
 fn like_all(operands: &Operands<'_>) -> Result<Field> {
-    text_field(operands.fields, "string function")
+    let field = text_field(operands.fields, "string function")?;
+    check_literals(operands, SqlType::of(&field).collation().unwrap_or_default())?;
+    Ok(field)
+}
+
+/// Looks at the literals of a text that is of a collation.
+///
+/// # Errors
+/// 3854 for one with characters that the character set does not have.
+fn check_literals(operands: &Operands<'_>, collation: Collation) -> Result<()> {
+    if !matches!(collation, Collation::OfSet(_)) {
+        return Ok(());
+    }
+    for (operand, field) in operands.fields.iter().enumerate() {
+        if let Some(text) = operands.text(operand) {
+            check_literal(&text, &SqlType::of(field), collation)?;
+        }
+    }
+    Ok(())
 }
 
 fn bytes_of_all(operands: &Operands<'_>) -> Result<Field> {

@@ -16,7 +16,7 @@ use crate::typing::{Rule, Texts, fold, is_literal_of_bytes, literal, type_of, ty
 /// literal's, which is that of bytes. So is it with parameters that come as bytes. `None` if it is no such literal.
 ///
 /// # Errors
-/// 3854 for a literal that is no UTF-8. A parameter that is none stays bytes.
+/// 3854 for a literal that is no text in the other's character set. A parameter that is none stays bytes.
 pub(super) fn text_beside(
     compared_with: &SqlType,
     other: &Expr,
@@ -33,13 +33,14 @@ pub(super) fn text_beside(
     let is_literal = is_literal_of_bytes(other);
     Ok(match literal(other) {
         Some(ScalarValue::Binary(Some(bytes))) if is_literal => {
-            let text = match std::str::from_utf8(bytes) {
-                Ok(text) => text,
-                Err(_) if texts.are_parameters => return Ok(None),
-                Err(_) => return Err(EvaluationError::not_convertible(bytes).into()),
+            let set = collation.character_set();
+            let text = match collation.encoding().decode(bytes) {
+                Some(text) => text,
+                None if texts.are_parameters => return Ok(None),
+                None => return Err(EvaluationError::not_convertible(bytes, "binary", set).into()),
             };
             let field = field::collated_text(*collation, Coercibility::Coercible);
-            let value = ScalarValue::Utf8View(Some(text.to_owned()));
+            let value = ScalarValue::Utf8View(Some(text));
             Some(typed_literal(value, &field))
         }
         _ => None,

@@ -11,7 +11,9 @@ use crate::functions::call;
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
 use crate::functions::truncated::{MomentKind, NumberKind};
-use crate::functions::types::{MAX_PRECISION, SqlType, common_collation, is_explicit};
+use crate::functions::types::{
+    MAX_PRECISION, SqlType, check_literal, common_collation, is_explicit,
+};
 use crate::typing::{Rule, cast, field_of, fold, literal};
 
 /// Where two operands are compared.
@@ -145,7 +147,12 @@ pub(super) fn convert(expr: Expr, to: &Domain, schema: &DFSchema, rule: Rule<'_>
             let text = fold(call("$text_of_bytes", vec![expr]), schema);
             return Ok(collation_key(text, *collation));
         }
-        Domain::Keys(collation) => return Ok(collation_key(expr, *collation)),
+        Domain::Keys(collation) => {
+            if let Some(text) = literal(&expr).and_then(|value| value.try_as_str().flatten()) {
+                check_literal(text, &SqlType::of(&from), *collation)?;
+            }
+            return Ok(collation_key(expr, *collation));
+        }
         Domain::Bytes if from.data_type() == &DataType::Binary => expr,
         Domain::Bytes => call("$cast_binary", vec![expr]),
         Domain::Values(data_type) if from.data_type() == data_type => expr,

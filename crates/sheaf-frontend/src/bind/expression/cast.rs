@@ -5,7 +5,7 @@ use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::collation::FILLS_BYTES;
-use sheaf_exec::functions::types::collation_of;
+use sheaf_exec::functions::types::{Coercibility, collation_of};
 use sheaf_table::Column;
 use sheaf_types::Collation;
 use sheaf_types::ColumnType;
@@ -93,6 +93,10 @@ impl Binder<'_> {
     /// The character set that an operand is converted to or is written in, if that has other bytes than UTF-8. A string
     /// without an introducer, and a parameter that is one, are of the connection's.
     fn other_character_set(&self, value: &Scalar, operand: &Expr) -> Option<&'static str> {
+        // A type knows the set, but for few.
+        if let Some(collation @ Collation::OfSet(_)) = value.sql_type().collation() {
+            return Some(collation.character_set()).filter(|set| has_other_bytes(set));
+        }
         let is_parameter = match bare(operand) {
             Expr::Value(literal) if matches!(literal.value, Literal::Placeholder(_)) => {
                 matches!(value.sql_type(), SqlType::Text { .. })
@@ -114,11 +118,10 @@ impl Binder<'_> {
         Some(value.to_string())
     }
 
-    /// The collation that COLLATE names for this value. One of another character set is the nearest, as in a column:
-    /// which set a column has said is known no more.
+    /// The collation that COLLATE names for this value.
     ///
     /// # Errors
-    /// 1253 for what is known to be of yet another character set, or bytes; 1273.
+    /// 1253 for what is known to be of another character set, or bytes; 1273.
     pub(super) fn named_in_collate(
         &self,
         (operand, value): (&Expr, &Scalar),
@@ -143,8 +146,24 @@ impl Binder<'_> {
         if let (SqlType::Text { collation, .. }, BINARY) = (value.sql_type(), set) {
             return mismatch(collation.character_set());
         }
+        // A text without a collation of its own, such as a number's, is of the connection's character set.
+        let is_unsaid = |collation, coercibility| {
+            collation == Collation::default() && coercibility == Coercibility::Coercible
+        };
+        match value.sql_type() {
+            SqlType::Text {
+                collation,
+                coercibility,
+            } if !is_unsaid(collation, coercibility) && collation.character_set() != set => {
+                return mismatch(collation.character_set());
+            }
+            SqlType::Enum { collation } if collation.character_set() != set => {
+                return mismatch(collation.character_set());
+            }
+            _ => {}
+        }
         if !has_other_bytes(set) {
-            return Ok(name.to_string());
+            return Ok(known.to_string());
         }
         let own = match (other_character_set(operand), bare(operand)) {
             (Some(own), _) => Some(own.to_string()),
@@ -227,8 +246,8 @@ impl Binder<'_> {
                     _ => Ok(value),
                 }
             }
-            Some(_) if self.other_character_set(&value, operand).is_some() => {
-                unsupported("WEIGHT_STRING of texts of other character sets")
+            Some(_) if self.other_character_set(&value, operand).is_some_and(|set| Collation::default_of_set(set).is_none()) => {
+                unsupported("WEIGHT_STRING of texts of this character set")
             }
             Some((collation, _)) if collation.has_levels() => {
                 unsupported(format!("WEIGHT_STRING by {}", collation.name()))

@@ -19,6 +19,7 @@ use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::Truth;
 use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::types::{SqlType, zerofill};
+use sheaf_types::Collation;
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, TrimWhereField, UnaryOperator, Value as Literal,
 };
@@ -226,6 +227,11 @@ impl Binder<'_> {
                     Some(literal) if prefix.value.eq_ignore_ascii_case("_binary") => {
                         let bytes = self.internal(&literal)?;
                         self.call("$literal_bytes", vec![bytes])
+                    }
+                    // It compares by the collation that its set has by default.
+                    Some(literal) if is_of_other_set(&prefix.value[1..]) => {
+                        let text = self.internal(&literal)?;
+                        self.using(text, &prefix.value[1..], true)
                     }
                     Some(literal) => self.internal(&literal),
                     None => {
@@ -464,6 +470,11 @@ impl Binder<'_> {
     fn null_test(&mut self, operand: &Expr, negated: bool) -> Bound<Scalar> {
         Ok(self.value(operand)?.test(Truth::Null, negated))
     }
+}
+
+/// Whether a character set is one whose texts have collations of their own.
+fn is_of_other_set(name: &str) -> bool {
+    matches!(Collation::default_of_set(name), Some(Collation::OfSet(_)))
 }
 
 /// `CHAR(65 USING name)` is read as CONVERT(CHAR(65) USING name).

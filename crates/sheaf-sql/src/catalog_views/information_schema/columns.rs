@@ -139,6 +139,10 @@ fn cells_of_type(ty: &ColumnType) -> [Cell; 9] {
             Some(u64::from(*length))
         }
         ty if ty.has_labels() => longest_text(ty),
+        ColumnType::Text {
+            max_bytes,
+            collation,
+        } => Some(max_bytes / u64::from(collation.encoding().least_bytes())),
         _ => octets,
     };
     let (precision, scale) = numeric_precision(ty);
