@@ -111,18 +111,6 @@ pub fn statement_character_set(name: &str) -> Result<&'static str> {
     }
 }
 
-/// The same for the character set of literals. Error 1235 for those whose bytes are not ASCII for letters of ASCII:
-/// texts are UTF-8.
-pub fn literal_character_set(name: &str) -> Result<&'static str> {
-    let name = character_set(name)?;
-    match is_for_statements(name) {
-        true => Ok(name),
-        false => Err(SqlError::not_supported_yet(format!(
-            "character_set_connection {name}"
-        ))),
-    }
-}
-
 /// Id and name of a collation; `utf8_bin` is another name of `utf8mb3_bin`. Error 1273.
 pub fn collation(name: &str) -> Result<(u16, &'static str)> {
     let is_wanted = |collation: &str| match name.split_once('_') {

@@ -527,11 +527,18 @@ fn text_of_set(call: &Call<'_>) -> Result<ArrayRef> {
     let encoding = named_encoding(call)?;
     if !call.is_bytes(0) {
         let values = call.text(0)?;
-        if encoding == TextEncoding::Utf8 {
+        // What is stored as UTF-8, utf8mb3 among it.
+        let narrow = SqlType::of(&call.args.return_field);
+        let narrow = narrow.collation().unwrap_or_default();
+        if encoding == TextEncoding::Utf8 && !matches!(narrow, Collation::OfSet(_)) {
             return Ok(Arc::new(values.array));
         }
         return texts(call, |row, out| {
-            out.push_str(&encoding.narrowed(values.get(row)?));
+            let text = values.get(row)?;
+            match encoding {
+                TextEncoding::Utf8 => out.push_str(&narrow.narrowed(text)),
+                _ => out.push_str(&encoding.narrowed(text)),
+            }
             Some(())
         });
     }

@@ -547,8 +547,14 @@ pub fn result_collation(
             None => (collation, coercibility),
             Some(kept) if is_of_other_set(kept.0, collation) => {
                 match of_two_sets(kept, (collation, coercibility)) {
-                    Some(chosen) => chosen,
-                    None => return Err(illegal_mix(operands, operation)),
+                    Some(chosen) => {
+                        clashes &= chosen.1 >= kept.1;
+                        chosen
+                    }
+                    None => {
+                        clashes = true;
+                        kept
+                    }
                 }
             }
             Some((_, current)) if coercibility < current => {
@@ -610,8 +616,21 @@ fn of_two_sets(
     let has_all_of = |left: (Collation, Coercibility), right: (Collation, Coercibility)| {
         let (left_set, right_set) = (left.0.character_set(), right.0.character_set());
         let has_more = !right.0.is_of_unicode() || left_set == "utf8mb4" && right_set == "utf8mb3";
-        left.0.is_of_unicode() && (left.1 < right.1 || left.1 == right.1 && has_more)
+        let is_part = right_set == "ascii" && left.1 <= right.1;
+        is_part || left.0.is_of_unicode() && (left.1 < right.1 || left.1 == right.1 && has_more)
     };
+    // A text that does not know the connection's collation, such as one of a function.
+    let is_unsaid =
+        |text: (Collation, Coercibility)| text == (Collation::default(), Coercibility::Coercible);
+    let is_literal_of_part = |text: (Collation, Coercibility)| {
+        text.1 == Coercibility::Coercible && text.0.character_set() == "utf8mb3"
+    };
+    if is_unsaid(one) && is_literal_of_part(other) {
+        return Some(other);
+    }
+    if is_unsaid(other) && is_literal_of_part(one) {
+        return Some(one);
+    }
     let is_weak = |strength| matches!(strength, Coercibility::Coercible | Coercibility::OfServer);
     if has_all_of(one, other) {
         return Some(one);
@@ -638,7 +657,10 @@ pub fn check_literal(text: &str, ty: &SqlType, to: Collation) -> Result<()> {
     if !is_of_other_set(from, to) {
         return Ok(());
     }
-    let bytes = from.encoding().encode(text[foreign..].as_bytes()).into_owned();
+    let bytes = from
+        .encoding()
+        .encode(text[foreign..].as_bytes())
+        .into_owned();
     let (from, to) = (from.character_set(), to.character_set());
     Err(EvaluationError::not_convertible(&bytes, from, to).into())
 }

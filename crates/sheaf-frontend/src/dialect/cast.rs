@@ -91,7 +91,7 @@ fn parse_binary_of_type(
     };
     let name = charset.as_ref().map(|name| name.to_string().to_lowercase());
     let collation = match name.as_deref() {
-        None => "utf8mb4_bin".to_string(),
+        None => OF_ITS_SET.to_string(),
         Some("binary") => return Ok((charset, None)),
         Some(name) => format!("{name}_bin"),
     };
@@ -114,6 +114,9 @@ fn as_bytes(data_type: DataType, charset: Option<ObjectName>) -> (DataType, Opti
         data_type => (data_type, charset),
     }
 }
+
+/// Names no collation: the one by code points of whatever character set a value has.
+pub(crate) const OF_ITS_SET: &str = "_bin";
 
 fn collated(expr: Expr, collation: Option<ObjectName>) -> Expr {
     match collation {

@@ -37,6 +37,7 @@ pub use crate::function_names::SpacesOfFunctions;
 use crate::function_names::missing_function;
 use crate::reserved::is_reserved;
 use crate::syntax::chain;
+pub(crate) use cast::OF_ITS_SET;
 use cast::{parse_binary, parse_cast, parse_char, parse_convert, parse_weight_string};
 pub(crate) use infix::ESCAPE;
 use infix::{

@@ -443,9 +443,14 @@ impl StatementParser<'_> {
             } else if type_name.ty.collation().is_some() && self.accept("BINARY") {
                 type_name.binary = true;
             } else if type_name.ty.collation().is_some()
-                && self.accept_one_of(&["ASCII", "UNICODE", "BYTE"]).is_some()
+                && let Some(word) = self.accept_one_of(&["ASCII", "UNICODE", "BYTE"])
             {
-                // Every character set is stored as utf8mb4.
+                let set = match word {
+                    "ASCII" => "latin1",
+                    "UNICODE" => "ucs2",
+                    _ => "binary",
+                };
+                type_name.character_set = Some(set.into());
             } else {
                 return Ok(());
             }

@@ -12,6 +12,7 @@ use sheaf_exec::functions::types::shown_type;
 use sheaf_table::TableDefinition;
 use sheaf_types::labels::longest_text;
 use sheaf_types::number::FloatDigits;
+use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::error::{Result, SqlError};
@@ -341,9 +342,13 @@ pub(crate) fn shown_length(declared: Option<&ColumnType>, ty: &DataType) -> Opti
     is_known.then_some(length)
 }
 
-/// The id of a column's collation; the default's for texts that are computed.
+/// The id of a column's collation; the default's for texts that are computed, and for those of character sets with other
+/// bytes, as texts are sent in UTF-8.
 fn own_collation_id(declared: Option<&ColumnType>) -> u16 {
-    let own: Collation = declared.and_then(ColumnType::collation).unwrap_or_default();
+    let own = declared
+        .and_then(ColumnType::collation)
+        .filter(|own| own.encoding() == TextEncoding::Utf8);
+    let own: Collation = own.unwrap_or_default();
     collation(own.name()).map_or(BINARY_COLLATION_ID, |(id, _)| id)
 }
 

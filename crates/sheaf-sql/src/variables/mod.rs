@@ -48,8 +48,8 @@ use settings::Settings;
 pub use sheaf_frontend::character_sets::{
     BINARY_COLLATION_ID, CHARACTER_SETS, COLLATIONS, OWN_COLLATION_ID, character_set,
     character_set_of, collation, collation_of_id, collation_within, default_collation,
-    encoding_of_collation_id, is_for_statements, literal_character_set, named_collation,
-    statement_character_set, unsupported_character_set_of_id,
+    encoding_of_collation_id, named_collation, statement_character_set,
+    unsupported_character_set_of_id,
 };
 pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
@@ -344,7 +344,6 @@ impl Definition {
                 NewValue::Text(text) => {
                     let set = match self.name {
                         "character_set_client" => statement_character_set(text)?,
-                        "character_set_connection" => literal_character_set(text)?,
                         _ => character_set(text)?,
                     };
                     VariableValue::Text(set.to_string())
@@ -355,13 +354,7 @@ impl Definition {
                 _ => return Err(self.wrong_value(new)),
             },
             Kind::Collation => match new {
-                NewValue::Text(text) => {
-                    let name = collation(text)?.1;
-                    if self.name == "collation_connection" {
-                        literal_character_set(character_set_of(name))?;
-                    }
-                    VariableValue::Text(name.to_string())
-                }
+                NewValue::Text(text) => VariableValue::Text(collation(text)?.1.to_string()),
                 _ => return Err(self.wrong_value(new)),
             },
             Kind::TimeZone => {

@@ -39,11 +39,7 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
     if let Some(collation) = ty.collation()
         && let Some(foreign) = collation.first_foreign(text)
     {
-        let known = |character| match collation.has(character) {
-            true => character,
-            false => '?',
-        };
-        let known: String = text.chars().map(known).collect();
+        let known = collation.narrowed(text);
         let problem = ColumnProblem::no_text(&text.as_bytes()[foreign..]);
         return Converted {
             problem: Some(problem),

@@ -38,9 +38,9 @@
 //! **`binary`** is the bytes themselves.
 
 use std::cmp::Ordering;
+use std::sync::OnceLock;
 
 use crate::text::PAD_END;
-use crate::text::encoding::TextEncoding;
 use crate::text::padded::{general_weight, padded_key};
 use crate::text::set_collation::{self, SetCollation};
 use crate::text::tailoring::{self, Family, Tailoring};
@@ -167,94 +167,18 @@ impl Collation {
         }
     }
 
-    /// How the character set writes texts in bytes. Of utf8mb3 it is UTF-8.
-    #[inline]
-    pub fn encoding(self) -> TextEncoding {
-        match self {
-            Collation::OfSet(collation) => collation.encoding(),
-            _ => TextEncoding::Utf8,
-        }
-    }
-
-    /// Whether its character set is one of Unicode, and has all characters that others have.
-    pub fn is_of_unicode(self) -> bool {
-        matches!(
-            self.character_set(),
-            "utf8mb4" | "utf8mb3" | "ucs2" | "utf16" | "utf16le" | "utf32" | "gb18030"
-        )
-    }
-
-    /// The most bytes of a character of its set.
-    pub fn character_bytes(self) -> u32 {
-        match self {
-            Collation::Binary => 1,
-            Collation::OfSet(_) if self.is_of_utf8mb3() => 3,
-            other => other.encoding().character_bytes(),
-        }
-    }
-
-    fn is_of_utf8mb3(self) -> bool {
-        self.character_set() == "utf8mb3"
-    }
-
-    /// Whether its character set has this character.
-    pub fn has(self, character: char) -> bool {
-        match self {
-            Collation::OfSet(_) if character.is_ascii() => true,
-            Collation::OfSet(_) if self.is_of_utf8mb3() => character <= '\u{FFFF}',
-            Collation::OfSet(collation) => collation.encoding().has(character),
-            _ => true,
-        }
-    }
-
-    /// Where in a text the first character is that its character set does not have.
-    #[inline]
-    pub fn first_foreign(self, text: &str) -> Option<usize> {
-        match self {
-            Collation::OfSet(_) if !text.is_ascii() => text
-                .char_indices()
-                .find(|(_, character)| !self.has(*character))
-                .map(|(at, _)| at),
-            _ => None,
-        }
-    }
-
-    /// The collation that a character set has by default; `None` if it is not among these.
-    pub fn default_of_set(name: &str) -> Option<Collation> {
-        let name = name.to_ascii_lowercase();
-        match name.as_str() {
-            "utf8mb4" => Some(Collation::default()),
-            "binary" => Some(Collation::Binary),
-            "utf8" => Self::default_of_set("utf8mb3"),
-            "latin1" => Collation::parse("latin1_swedish_ci"),
-            // Their default is none of these.
-            "tis620" | "gb18030" => None,
-            name => Collation::parse(&format!("{name}_general_ci")).or_else(|| {
-                Self::ALL
-                    .into_iter()
-                    .find(|collation| collation.character_set() == name)
-            }),
-        }
-    }
-
-    /// The collation by code points of its character set.
-    pub fn by_code_points(self) -> Collation {
-        match self {
-            Collation::Binary => Collation::Binary,
-            Collation::OfSet(collation) => {
-                Collation::parse(&format!("{}_bin", collation.character_set())).unwrap_or(self)
-            }
-            _ => Collation::Utf8mb4_bin,
-        }
-    }
-
     /// The collation of utf8mb4 that orders texts alike, where there is one.
-    #[inline]
     pub fn order(self) -> Collation {
-        match self {
-            Collation::OfSet(collation) => collation.like().unwrap_or(self),
-            other => other,
-        }
+        static ORDERS: OnceLock<Vec<Option<Collation>>> = OnceLock::new();
+        let Collation::OfSet(collation) = self else {
+            return self;
+        };
+        let orders = ORDERS.get_or_init(|| {
+            let sets = (0..set_collation::COUNT).map(SetCollation::at);
+            sets.map(|set| set.like().and_then(Collation::parse))
+                .collect()
+        });
+        orders[collation.place()].unwrap_or(self)
     }
 
     /// The collation of that name, without regard to case.
@@ -302,7 +226,7 @@ impl Collation {
     /// True if strings are equal only if all of their characters are the same, but for spaces at the end.
     #[inline]
     pub fn is_exact(self) -> bool {
-        match self {
+        match self.order() {
             Collation::Utf8mb4_bin | Collation::Utf8mb4_0900_bin | Collation::Binary => true,
             Collation::OfSet(collation) => collation.is_exact(),
             _ => false,
@@ -312,9 +236,9 @@ impl Collation {
     /// True if strings that differ in case are equal.
     #[inline]
     pub fn ignores_case(self) -> bool {
-        match self {
+        match self.order() {
             Collation::OfSet(collation) => collation.ignores_case(),
-            _ => !self.is_exact() && self.levels() != Some(Levels::AccentsAndCases),
+            order => !order.is_exact() && order.levels() != Some(Levels::AccentsAndCases),
         }
     }
 
@@ -322,7 +246,7 @@ impl Collation {
     /// other rules: the Turkish `I` is a capital `ı`.
     #[inline]
     pub fn has_plain_ascii(self) -> bool {
-        match self {
+        match self.order() {
             Collation::Tailored(_) => false,
             Collation::OfSet(collation) => collation.has_plain_ascii(),
             _ => true,

@@ -298,7 +298,9 @@ impl TextEncoding {
             taken += self.length(character.encode_utf8(&mut [0; 4]));
             taken > bytes
         };
-        text.char_indices().find(is_beyond).map_or(text.len(), |(at, _)| at)
+        text.char_indices()
+            .find(is_beyond)
+            .map_or(text.len(), |(at, _)| at)
     }
 
     /// The text of bytes up to the first that are of no character, and how many bytes that is.

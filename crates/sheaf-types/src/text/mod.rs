@@ -2,6 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `character_set` | which characters and bytes texts of a collation have |
 //! | [`collation`] | sort keys of texts |
 //! | `eight_bit` | character sets of one byte a character |
 //! | [`encoding`] | texts in other character sets |
@@ -19,6 +20,7 @@
 
 use std::borrow::Cow;
 
+mod character_set;
 pub mod collation;
 mod eight_bit;
 pub mod encoding;

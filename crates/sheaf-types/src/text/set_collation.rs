@@ -23,7 +23,6 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
-use super::collation::Collation;
 use super::eight_bit::REPLACEMENT;
 use super::encoding::TextEncoding;
 use super::padded::general_weight;
@@ -256,10 +255,18 @@ static COLLATIONS: [(u16, &str, Order); COUNT] = [
     (211, "utf8mb3_sinhala_ci", Like("utf8mb4_sinhala_ci")),
     (212, "utf8mb3_german2_ci", Like("utf8mb4_german2_ci")),
     (213, "utf8mb3_croatian_ci", Like("utf8mb4_croatian_ci")),
-    (214, "utf8mb3_unicode_520_ci", Like("utf8mb4_unicode_520_ci")),
+    (
+        214,
+        "utf8mb3_unicode_520_ci",
+        Like("utf8mb4_unicode_520_ci"),
+    ),
     (215, "utf8mb3_vietnamese_ci", Like("utf8mb4_vietnamese_ci")),
     (223, "utf8mb3_general_mysql500_ci", GeneralWithSharpS),
-    (250, "gb18030_unicode_520_ci", Like("utf8mb4_unicode_520_ci")),
+    (
+        250,
+        "gb18030_unicode_520_ci",
+        Like("utf8mb4_unicode_520_ci"),
+    ),
 ];
 pub(super) const COUNT: usize = 188;
 
@@ -283,8 +290,6 @@ enum Weight {
 /// What is computed once of a collation.
 struct Rules {
     encoding: TextEncoding,
-    /// The collation of utf8mb4 with the same order.
-    like: Option<Collation>,
     /// MySQL's weights of single bytes, and those of sort keys.
     raw: [u8; 256],
     single: [Weight; 256],
@@ -316,9 +321,17 @@ impl SetCollation {
         self.rules().encoding
     }
 
-    /// The collation of utf8mb4 that orders texts alike.
-    pub(super) fn like(self) -> Option<Collation> {
-        self.rules().like
+    /// The name of the collation of utf8mb4 that orders texts alike. What is said of the order is said of others.
+    pub(super) fn like(self) -> Option<&'static str> {
+        match self.order() {
+            Like(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Its place in the list.
+    pub(super) fn place(self) -> usize {
+        self.place.into()
     }
 
     fn order(self) -> Order {
@@ -326,25 +339,15 @@ impl SetCollation {
     }
 
     pub(super) fn is_exact(self) -> bool {
-        match self.order() {
-            Codes => true,
-            Like(_) => self.like().is_some_and(Collation::is_exact),
-            _ => false,
-        }
+        matches!(self.order(), Codes)
     }
 
     pub(super) fn ignores_case(self) -> bool {
-        match self.order() {
-            Like(_) => self.like().is_some_and(Collation::ignores_case),
-            GeneralWithSharpS => true,
-            _ => {
-                let single = &self.rules().single;
-                single[usize::from(b'a')] == single[usize::from(b'A')]
-            }
-        }
+        let single = &self.rules().single;
+        single[usize::from(b'a')] == single[usize::from(b'A')]
     }
 
-    /// See [`Collation::has_plain_ascii`].
+    /// See [`has_plain_ascii`](super::collation::Collation::has_plain_ascii).
     pub(super) fn has_plain_ascii(self) -> bool {
         self.rules().has_plain_ascii
     }
@@ -356,10 +359,6 @@ impl SetCollation {
     }
 
     fn read(self) -> Rules {
-        let like = match self.order() {
-            Like(name) => Collation::parse(name),
-            _ => None,
-        };
         let tables = include_bytes!("set_weights.bin");
         let (table, double) = match self.order() {
             Bytes(table) | German2(table) => (Some(table), None),
@@ -370,7 +369,7 @@ impl SetCollation {
         if let Some(table) = table {
             raw.copy_from_slice(&tables[256 * table..256 * (table + 1)]);
         }
-        if matches!(self.order(), Capitals) {
+        if matches!(self.order(), Capitals | GeneralWithSharpS) {
             raw.make_ascii_uppercase();
         }
         let space = raw[usize::from(b' ')];
@@ -388,13 +387,9 @@ impl SetCollation {
             };
             is_same == (raw[usize::from(a)] == raw[usize::from(b)])
         };
-        let has_plain_ascii = match like {
-            Some(like) => like.has_plain_ascii(),
-            None => (0..128).all(|a| (0..128).all(|b| is_plain(a, b))),
-        };
+        let has_plain_ascii = (0..128).all(|a| (0..128).all(|b| is_plain(a, b)));
         Rules {
             encoding: TextEncoding::of_character_set(self.character_set()),
-            like,
             raw,
             single,
             double,
@@ -542,6 +537,7 @@ impl Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::collation::Collation;
     use crate::text::hexadecimal::digits_of;
 
     fn collation(name: &str) -> Collation {
@@ -612,7 +608,10 @@ mod tests {
         }
         for name in ["latin7_general_ci", "latin7_general_cs", "latin1_bin"] {
             for (a, b) in [("a\t", "a"), ("a", "a b"), ("a \t", "a"), ("a b", "ab")] {
-                assert!(collation(name).compare(a, b).is_lt(), "{a:?} {b:?} by {name}");
+                assert!(
+                    collation(name).compare(a, b).is_lt(),
+                    "{a:?} {b:?} by {name}"
+                );
             }
         }
     }

@@ -37,10 +37,22 @@ fn in_case(call: &Call<'_>, push: fn(&str, &mut String)) -> Result<ArrayRef> {
         return slices(call, |text, _| text);
     }
     let (values, turns) = (call.text(0)?, call.turns());
+    let collation = call.sql_type(0).collation().unwrap_or_default();
     texts(call, |row, out| {
         let text = values.get(row)?;
+        let start = out.len();
         out.reserve(text.len());
         turns.stretches(text).for_each(|text| push(text, out));
+        // A letter stays as it is where its character set does not have the other case.
+        if collation.first_foreign(&out[start..]).is_some() {
+            let kept: String = text
+                .chars()
+                .zip(out[start..].chars())
+                .map(|(own, other)| if collation.has(other) { other } else { own })
+                .collect();
+            out.truncate(start);
+            out.push_str(&kept);
+        }
         Some(())
     })
 }

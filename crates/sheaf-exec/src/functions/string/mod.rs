@@ -70,7 +70,10 @@ fn like_first(operands: &Operands<'_>) -> Result<Field> {
 
 fn like_all(operands: &Operands<'_>) -> Result<Field> {
     let field = text_field(operands.fields, "string function")?;
-    check_literals(operands, SqlType::of(&field).collation().unwrap_or_default())?;
+    check_literals(
+        operands,
+        SqlType::of(&field).collation().unwrap_or_default(),
+    )?;
     Ok(field)
 }
 

@@ -5,11 +5,12 @@ use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::collation::FILLS_BYTES;
-use sheaf_exec::functions::types::{Coercibility, collation_of};
+use sheaf_exec::functions::types::{Coercibility, collation_of, declared_type};
 use sheaf_table::Column;
 use sheaf_types::Collation;
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::{MAX_DECIMAL_SCALE, MAX_FRACTION_DIGITS, Sign};
+use sheaf_types::error::codes;
 use sheaf_types::number::FloatDigits;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr, Value as Literal};
 
@@ -20,6 +21,7 @@ use crate::bind::session::session_function;
 use crate::bind::{Binder, Bound, unsupported};
 use crate::character_sets::{character_set_of, collation, has_other_bytes};
 use crate::column_default::type_of_label;
+use crate::dialect::OF_ITS_SET;
 use crate::encoding::TextEncoding;
 use crate::error::SqlError;
 use crate::syntax::{bare, null, number_digits, object_text};
@@ -128,6 +130,13 @@ impl Binder<'_> {
         name: &str,
     ) -> Bound<String> {
         let mismatch = |own: &str| Err(SqlError::collation_of_other_character_set(name, own));
+        if name == OF_ITS_SET {
+            let own = value
+                .sql_type()
+                .collation()
+                .unwrap_or_else(|| self.collation());
+            return Ok(own.by_code_points().name().to_string());
+        }
         let Ok((_, known)) = collation(name) else {
             return Ok(name.to_string());
         };
@@ -151,6 +160,11 @@ impl Binder<'_> {
             collation == Collation::default() && coercibility == Coercibility::Coercible
         };
         match value.sql_type() {
+            // Texts of the server's own are of utf8mb3 in MySQL.
+            SqlType::Text {
+                coercibility: Coercibility::OfServer,
+                ..
+            } if set == "utf8mb3" => {}
             SqlType::Text {
                 collation,
                 coercibility,
@@ -174,6 +188,65 @@ impl Binder<'_> {
             Some(own) => mismatch(&own),
             None => Ok(Collation::nearest(known).name().to_string()),
         }
+    }
+
+    /// `CAST(x AT TIME ZONE '+00:00' AS DATETIME)`: a column of type TIMESTAMP, or a literal of it, in UTC. MySQL has no
+    /// other zone here.
+    ///
+    /// # Errors
+    /// 1064 for other types; 1298 for other zones; 3998 for other values.
+    pub(super) fn cast_at_time_zone(
+        &mut self,
+        moment: &Expr,
+        data_type: &DataType,
+    ) -> Bound<Scalar> {
+        const UTC: &str = "+00:00";
+        let Expr::AtTimeZone {
+            timestamp,
+            time_zone,
+        } = moment
+        else {
+            return unsupported(moment.to_string());
+        };
+        if !matches!(data_type, DataType::Datetime(_)) {
+            return Err(SqlError::parse_error(&data_type.to_string(), 1));
+        }
+        let zone = match bare(time_zone) {
+            Expr::Value(literal) => match &literal.value {
+                Literal::SingleQuotedString(zone) | Literal::DoubleQuotedString(zone) => zone,
+                _ => return Err(SqlError::parse_error(&time_zone.to_string(), 1)),
+            },
+            _ => return Err(SqlError::parse_error(&time_zone.to_string(), 1)),
+        };
+        if zone != UTC && !zone.eq_ignore_ascii_case("UTC") {
+            return Err(SqlError::new(
+                codes::UNKNOWN_TIME_ZONE,
+                format!("Unknown or incorrect time zone: '{zone}'"),
+            ));
+        }
+        let value = self.value(timestamp)?;
+        let is_literal = matches!(
+            bare(timestamp),
+            Expr::TypedString(typed) if matches!(typed.data_type, DataType::Timestamp(..))
+        );
+        let is_column = value.as_column().is_some()
+            && matches!(
+                declared_type(value.field()),
+                Some(ColumnType::Timestamp { .. })
+            );
+        if value.sql_type() == SqlType::Null {
+            return Ok(value);
+        }
+        if !is_literal && !is_column {
+            return Err(SqlError::new(
+                codes::INVALID_CAST,
+                "Cannot cast value to TIMESTAMP WITH TIME ZONE.".to_string(),
+            ));
+        }
+        let own = self.connection_text("time_zone").unwrap_or_default();
+        let arguments = vec![value, self.text(&own)?, self.text(UTC)?];
+        let moved = self.call("convert_tz", arguments)?;
+        self.cast(moved, data_type)
     }
 
     /// WEIGHT_STRING: of a text by its collation, of bytes as they are; NULL of numbers, as in MariaDB. `length` is a
@@ -246,7 +319,11 @@ impl Binder<'_> {
                     _ => Ok(value),
                 }
             }
-            Some(_) if self.other_character_set(&value, operand).is_some_and(|set| Collation::default_of_set(set).is_none()) => {
+            Some(_)
+                if self
+                    .other_character_set(&value, operand)
+                    .is_some_and(|set| Collation::default_of_set(set).is_none()) =>
+            {
                 unsupported("WEIGHT_STRING of texts of this character set")
             }
             Some((collation, _)) if collation.has_levels() => {

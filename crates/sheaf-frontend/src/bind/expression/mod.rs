@@ -374,6 +374,11 @@ impl Binder<'_> {
             }
             Expr::Cast {
                 expr, data_type, ..
+            } if matches!(&**expr, Expr::AtTimeZone { .. }) => {
+                self.cast_at_time_zone(expr, data_type)
+            }
+            Expr::Cast {
+                expr, data_type, ..
             } => {
                 let mut value = self.value(expr)?;
                 if matches!(data_type, DataType::Binary(_)) {
