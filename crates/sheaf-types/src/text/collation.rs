@@ -99,6 +99,9 @@ const COUNT: usize = OF_UTF8MB4 + set_collation::COUNT;
 /// How many of them are of utf8mb4, or `binary`.
 const OF_UTF8MB4: usize = OF_NO_LANGUAGE.len() + tailoring::COUNT;
 
+/// [`Collation::ALL`], in one place.
+static KNOWN: [Collation; COUNT] = Collation::ALL;
+
 impl Collation {
     /// All collations.
     pub const ALL: [Collation; COUNT] = {
@@ -153,9 +156,8 @@ impl Collation {
 
     /// The collation of that number.
     pub fn of_id(id: u64) -> Option<Collation> {
-        Self::ALL
-            .into_iter()
-            .find(|collation| u64::from(collation.id()) == id)
+        let mut known = KNOWN.iter().copied();
+        known.find(|collation| u64::from(collation.id()) == id)
     }
 
     /// MySQL's name of the character set that it belongs to.
@@ -183,9 +185,8 @@ impl Collation {
 
     /// The collation of that name, without regard to case.
     pub fn parse(name: &str) -> Option<Collation> {
-        Self::ALL
-            .into_iter()
-            .find(|collation| collation.name().eq_ignore_ascii_case(name))
+        let mut known = KNOWN.iter().copied();
+        known.find(|collation| collation.name().eq_ignore_ascii_case(name))
     }
 
     /// As [`parse`](Self::parse); `utf8` is another name of `utf8mb3`.
