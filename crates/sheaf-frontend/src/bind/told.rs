@@ -44,21 +44,15 @@ impl Binder<'_> {
             return Ok(Some(self.integer(level)));
         }
         let value = self.value(operand)?;
-        if let Some((collation @ Collation::OfSet(_), _)) = collation_of(&value.sql_type()) {
-            let told = match name {
-                "charset" => collation.character_set(),
-                _ => collation.name(),
-            };
-            return self.text(told).map(Some);
-        }
-        if let Some(set) = other_character_set(operand) {
+        let known = collation_of(&value.sql_type());
+        let is_of_set = matches!(known, Some((Collation::OfSet(_), _)));
+        if !is_of_set && let Some(set) = other_character_set(operand) {
             let told = match name {
                 "charset" => set,
                 _ => default_collation(set),
             };
             return self.text(told).map(Some);
         }
-        let known = collation_of(&value.sql_type());
         let yields = matches!(known, Some((_, Coercibility::Coercible)));
         let is_own = is_system_constant(operand)
             || yields && (is_in_utf8mb3(operand) || self.is_of_system(operand)?);
@@ -172,7 +166,7 @@ impl Binder<'_> {
 }
 
 /// USER(), VERSION() and their like, which yield to columns and not to literals.
-fn is_system_constant(operand: &Expr) -> bool {
+pub(super) fn is_system_constant(operand: &Expr) -> bool {
     const NAMES: [&str; 8] = [
         "user",
         "session_user",

@@ -18,6 +18,7 @@ use crate::bind::character_set::{
     BINARY, is_of_connection, known as known_character_set, other_character_set, said_character_set,
 };
 use crate::bind::session::session_function;
+use crate::bind::told::is_system_constant;
 use crate::bind::{Binder, Bound, unsupported};
 use crate::character_sets::{character_set_of, collation, has_other_bytes};
 use crate::column_default::type_of_label;
@@ -99,13 +100,16 @@ impl Binder<'_> {
         if let Some(collation @ Collation::OfSet(_)) = value.sql_type().collation() {
             return Some(collation.character_set()).filter(|set| has_other_bytes(set));
         }
+        // A text of a function that is not made of texts, such as HEX, is of the connection's character set.
+        let is_unsaid = is_unsaid(&value.sql_type()) && !is_system_constant(bare(operand));
         let is_parameter = match bare(operand) {
             Expr::Value(literal) if matches!(literal.value, Literal::Placeholder(_)) => {
                 matches!(value.sql_type(), SqlType::Text { .. })
             }
             _ => false,
         };
-        match is_parameter || is_of_connection(bare(operand)) {
+        let is_unsaid = is_unsaid && said_character_set(operand).is_none();
+        match is_parameter || is_of_connection(bare(operand)) || is_unsaid {
             true => {
                 let name = known_character_set(&self.connection_text("character_set_connection")?);
                 name.ok().filter(|name| has_other_bytes(name))
@@ -155,20 +159,15 @@ impl Binder<'_> {
         if let (SqlType::Text { collation, .. }, BINARY) = (value.sql_type(), set) {
             return mismatch(collation.character_set());
         }
-        // A text without a collation of its own, such as a number's, is of the connection's character set.
-        let is_unsaid = |collation, coercibility| {
-            collation == Collation::default() && coercibility == Coercibility::Coercible
-        };
         match value.sql_type() {
+            // It is of the connection's character set.
+            ty if is_unsaid(&ty) => {}
             // Texts of the server's own are of utf8mb3 in MySQL.
             SqlType::Text {
                 coercibility: Coercibility::OfServer,
                 ..
             } if set == "utf8mb3" => {}
-            SqlType::Text {
-                collation,
-                coercibility,
-            } if !is_unsaid(collation, coercibility) && collation.character_set() != set => {
+            SqlType::Text { collation, .. } if collation.character_set() != set => {
                 return mismatch(collation.character_set());
             }
             SqlType::Enum { collation } if collation.character_set() != set => {
@@ -491,4 +490,15 @@ fn check_digits(data_type: &DataType) -> Bound<()> {
         true => Err(SqlError::too_big_precision(digits, "CAST", most)),
         false => Ok(()),
     }
+}
+
+/// Whether a text has no collation of its own, and compares as the connection says.
+fn is_unsaid(ty: &SqlType) -> bool {
+    matches!(
+        ty,
+        SqlType::Text {
+            collation,
+            coercibility: Coercibility::Coercible,
+        } if *collation == Collation::default()
+    )
 }

@@ -229,7 +229,10 @@ impl Binder<'_> {
                         self.call("$literal_bytes", vec![bytes])
                     }
                     // It compares by the collation that its set has by default.
-                    Some(literal) if is_of_other_set(&prefix.value[1..]) => {
+                    Some(literal)
+                        if is_of_other_set(&prefix.value[1..])
+                            || matches!(self.collation(), Collation::OfSet(_)) =>
+                    {
                         let text = self.internal(&literal)?;
                         self.using(text, &prefix.value[1..], true)
                     }
