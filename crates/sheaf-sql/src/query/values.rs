@@ -10,6 +10,7 @@ use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::labels::number_of_text;
 use sheaf_types::number::{self, bit_bytes};
+use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
@@ -325,9 +326,19 @@ fn text_of_moment(value: &Value, origin: &Origin) -> Option<Value> {
 /// - A point in time does not know how many digits of a second its expression has. A text shows them.
 /// - An ENUM or SET is its label to texts and dates, and the label's number to numbers.
 /// - A string shows all digits of a FLOAT, unless it is a TEXT or BLOB. These hold what a client is shown of a column.
+/// - A text of another character set is the bytes that it has there, where the column is of bytes.
 /// - What a column of the same kind holds is taken over without a check: the FLOAT of a FLOAT(M,D), and the ENUM of 0.
 pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
     let is_string = ty.is_character() || ty.is_binary();
+    if let (Value::Text(text), Some(collation), true) = (
+        value,
+        origin.declared.as_ref().and_then(ColumnType::collation),
+        ty.is_binary(),
+    ) && collation.encoding() != TextEncoding::Utf8
+    {
+        let bytes = collation.encoding().encode(text.as_bytes());
+        return Cow::Owned(Value::Bytes(bytes.into_owned()));
+    }
     match (value, &origin.declared) {
         (value, _) if is_string && is_moment(value) => match text_of_moment(value, origin) {
             Some(text) => Cow::Owned(text),
