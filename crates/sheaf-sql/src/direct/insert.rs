@@ -333,6 +333,12 @@ impl Insert {
         if given.any(is_hybrid) {
             return None;
         }
+        // They take the bytes that a string has in the connection's character set.
+        let mut taking = targets.iter();
+        let takes_bytes = |target: &usize| table.definition.columns[*target].ty.is_binary();
+        if session.has_other_bytes() && taking.any(takes_bytes) {
+            return None;
+        }
         let duplicates = Duplicates::of_insert(insert, (&table, &targets))?;
         let fits = |row: &Vec<Place>| row.len() == targets.len();
         rows.iter().all(fits).then_some(Insert {

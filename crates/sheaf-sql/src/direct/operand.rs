@@ -233,7 +233,8 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             let is_foreign = collation.first_foreign(&text).is_some();
             (!is_foreign).then_some(Place::At(Value::Text(text)))
         }
-        (ty, Value::Text(text)) if ty.is_binary() => {
+        // Other texts have the bytes of the connection's character set.
+        (ty, Value::Text(text)) if ty.is_binary() && text.is_ascii() => {
             Some(Place::At(Value::Bytes(text.clone().into_bytes())))
         }
         (ty, Value::Bytes(_)) if ty.is_binary() => Some(Place::At(value.clone())),

@@ -481,7 +481,11 @@ impl Session {
             if !sheaf_memory::may_go_on() {
                 self.handle.cancel_flag().check()?;
             }
-            values.push(self.simple_value(expression));
+            let value = self.simple_value(expression);
+            values.push(match (value, types.get(values.len())) {
+                (Some(value), Some(ty)) => Some(self.in_connection_bytes(value, ty)),
+                (value, _) => value,
+            });
         }
         let mut rest = expressions.into_iter().enumerate();
         let mut slot = 0;
@@ -561,6 +565,23 @@ impl Session {
             Value::Bytes(bytes) | Value::Json(bytes) => bytes.len() >= LONG_BYTES,
             _ => false,
         }
+    }
+
+    /// What a column of this type takes of a string of the statement: its bytes in `character_set_connection`, if that
+    /// is a column of bytes.
+    fn in_connection_bytes(&self, value: Value, ty: &ColumnType) -> Value {
+        match value {
+            Value::Text(text) if ty.is_binary() && self.has_other_bytes() => {
+                let encoding = self.variables.literal_collation().encoding();
+                Value::Bytes(encoding.encode(text.as_bytes()).into_owned())
+            }
+            value => value,
+        }
+    }
+
+    /// Whether a string of the statement has other bytes than those of UTF-8.
+    pub(crate) fn has_other_bytes(&self) -> bool {
+        self.variables.literal_collation().encoding() != TextEncoding::Utf8
     }
 
     /// Literals, variables, and arithmetic on whole numbers: what SET and VALUES consist of.

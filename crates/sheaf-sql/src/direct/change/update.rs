@@ -93,6 +93,12 @@ impl Update {
         if !hints.is_empty() || compiled.iter().any(is_given) {
             return None;
         }
+        // They take the bytes that a string has in the connection's character set.
+        let takes_bytes =
+            |assignment: &Assignment| definition.columns[assignment.column].ty.is_binary();
+        if session.has_other_bytes() && compiled.iter().any(takes_bytes) {
+            return None;
+        }
         let is_stamped = |column: &usize| {
             let mut assigned = compiled.iter().map(|assignment| assignment.column);
             definition.columns[*column].on_update_current_timestamp
