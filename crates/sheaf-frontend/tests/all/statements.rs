@@ -312,7 +312,6 @@ fn a_type_with_wrong_parameters_is_mysqls_error() {
     let code = |text: &str| parse(text).map_err(|error| error.code).err();
     assert_eq!(code("CREATE TABLE t (a DECIMAL(80,2))"), Some(1426));
     assert_eq!(code("CREATE TABLE t (a DECIMAL(5,6))"), Some(1427));
-    assert_eq!(code("CREATE TABLE t (a VARCHAR(70000))"), Some(1074));
     assert_eq!(code("CREATE TABLE t (a DATETIME(9))"), Some(1426));
     assert_eq!(code("CREATE TABLE t (a VARCHAR UNSIGNED)"), Some(1064));
     assert_eq!(code("CREATE TABLE t (a JSON)"), None);

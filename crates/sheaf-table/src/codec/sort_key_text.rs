@@ -28,14 +28,15 @@ pub fn text_of_sort_key(sort_key: &[u8], collation: Collation) -> Option<String>
         | Collation::Utf8mb4_0900_as_cs
         | Collation::Utf8mb4_general_ci
         | Collation::Utf8mb4_bin
-        | Collation::Utf8mb4_0900_bin => {
+        | Collation::Utf8mb4_0900_bin
+        // Those of ASCII do, mostly: that is looked at below.
+        | Collation::OfSet(_) => {
             decode_sort_key(sort_key, collation, &mut text);
         }
         // Weights are not said back.
         Collation::Utf8mb4_unicode_ci
         | Collation::Utf8mb4_unicode_520_ci
-        | Collation::Tailored(_)
-        | Collation::OfSet(_) => return None,
+        | Collation::Tailored(_) => return None,
         Collation::Binary => return None,
     }
     if collation.ignores_case() {

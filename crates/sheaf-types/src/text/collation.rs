@@ -301,7 +301,9 @@ impl Collation {
                 self.push_levels(text, key, &|| false);
             }
             Collation::Utf8mb4_0900_bin => code_points_key(text, key),
-            Collation::OfSet(collation) => collation.key_into(text, usize::MAX, key),
+            Collation::OfSet(collation) => {
+                collation.key_into(text, usize::MAX, key);
+            }
             Collation::Binary => key.extend_from_slice(text.as_bytes()),
         }
     }
@@ -405,10 +407,7 @@ impl Collation {
                 code_points_key(kept, key);
                 kept.chars().count()
             }
-            Collation::OfSet(collation) => {
-                collation.key_into(text, limit, key);
-                text.chars().take(limit).count()
-            }
+            Collation::OfSet(collation) => collation.key_into(text, limit, key),
             Collation::Binary => {
                 let length = text.len().min(limit);
                 key.extend_from_slice(&text.as_bytes()[..length]);

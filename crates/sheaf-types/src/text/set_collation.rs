@@ -397,8 +397,9 @@ impl SetCollation {
         }
     }
 
-    /// Appends the key of at most `limit` characters.
-    pub(super) fn key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) {
+    /// Appends the key of at most `limit` weights, and returns how many there were. A character has one, but for few of
+    /// German: equal texts have equal beginnings.
+    pub(super) fn key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         let rules = self.rules();
         let is_german = matches!(self.order(), German2(_));
         let is_general = matches!(self.order(), GeneralWithSharpS);
@@ -419,17 +420,26 @@ impl SetCollation {
             spaces = 0;
             key.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         };
-        for character in text.chars().take(limit) {
-            if is_german && let Some(second) = second_letter(character) {
-                push(rules.weight(character));
+        let mut count = 0;
+        for character in text.chars() {
+            if count == limit {
+                break;
+            }
+            push(match is_general {
+                true => general(character),
+                false => rules.weight(character),
+            });
+            count += 1;
+            if is_german
+                && count < limit
+                && let Some(second) = second_letter(character)
+            {
                 push(rules.weight(second));
-            } else if is_general {
-                push(general(character));
-            } else {
-                push(rules.weight(character));
+                count += 1;
             }
         }
         key.push(PAD_END);
+        count
     }
 
     /// Appends MySQL's own weights of a character, as WEIGHT_STRING shows them. Not for those that are
