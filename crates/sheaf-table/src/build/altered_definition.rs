@@ -330,7 +330,7 @@ fn altered_columns(
     for change in changes {
         if let Alteration::ConvertTo(collation) = change {
             for column in &mut columns {
-                column.ty = column.ty.clone().with_collation(*collation);
+                column.ty = column.ty.clone().converted_to(*collation);
             }
         }
     }

@@ -246,6 +246,25 @@ impl ColumnType {
         }
     }
 
+    /// The type after CONVERT TO CHARACTER SET: a TEXT holds as many characters as before, if they may take more bytes.
+    pub fn converted_to(self, collation: Collation) -> ColumnType {
+        let ColumnType::Text {
+            max_bytes,
+            collation: before,
+        } = self
+        else {
+            return self.with_collation(collation);
+        };
+        let (from, to) = (before.character_bytes(), collation.character_bytes());
+        let wanted = max_bytes.saturating_mul(to.into()) / u64::from(from.max(1));
+        let mut sizes = LONG_SIZES.iter().map(|(size, _)| *size);
+        let larger = sizes.find(|size| *size >= wanted).unwrap_or(max_bytes);
+        ColumnType::Text {
+            max_bytes: larger.max(max_bytes),
+            collation,
+        }
+    }
+
     /// The collation of a character type; `None` for numbers, dates and byte strings.
     pub fn collation(&self) -> Option<Collation> {
         match self {
@@ -483,6 +502,26 @@ mod tests {
         ] {
             let ty = ColumnType::parse(text).expect(text);
             assert_eq!(ty.whole_digits(), digits, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_keeps_its_characters_in_another_set() {
+        let text = |max_bytes, set| ColumnType::Text {
+            max_bytes,
+            collation: Collation::default_of_set(set).expect(set),
+        };
+        for (size, from, to, larger) in [
+            (65_535, "latin1", "utf8mb4", 16_777_215),
+            (255, "latin1", "utf8mb4", 65_535),
+            (65_535, "utf8mb3", "utf8mb4", 16_777_215),
+            (65_535, "utf16", "utf8mb4", 65_535),
+            (65_535, "utf8mb4", "latin1", 65_535),
+            (4_294_967_295, "latin1", "utf8mb4", 4_294_967_295),
+        ] {
+            let collation = Collation::default_of_set(to).expect(to);
+            let converted = text(size, from).converted_to(collation);
+            assert_eq!(converted, text(larger, to), "{from} to {to}");
         }
     }
 }
