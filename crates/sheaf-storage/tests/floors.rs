@@ -22,7 +22,7 @@ const FLOORS: &[&[&str]] = &[
     &["sheaf-optimizer", "sheaf-frontend"],
     &["sheaf-sql"],
     &["sheaf-server", "sheaf"],
-    &["sheaf-cli"],
+    &["sheaf-cli", "sheaf-python"],
     &["sheaf-torture", "sheaf-fuzz"],
     &["sheaf-bench"],
 ];
@@ -55,6 +55,10 @@ const UNKNOWN: &[(&str, &[&str])] = &[
             "rustyline",
             "sheaf-server",
         ],
+    ),
+    (
+        "sheaf-python",
+        &["mysql", "rustls", "rcgen", "clap", "datafusion"],
     ),
 ];
 
@@ -318,7 +322,18 @@ const ORDER: &[(&str, &[&str])] = &[
             "console",
         ],
     ),
-    ("sheaf", &["statement", "typed"]),
+    ("sheaf", &["statement", "answer", "typed"]),
+    (
+        "sheaf-python",
+        &[
+            "error",
+            "value",
+            "arrow_stream",
+            "open_databases",
+            "answer",
+            "connection",
+        ],
+    ),
     (
         "sheaf-cli",
         &[

@@ -29,6 +29,7 @@
 //! # use arrow::{array::AsArray, datatypes::Int32Type};
 //! ```
 
+mod answer;
 mod statement;
 mod typed;
 
@@ -41,14 +42,17 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use sheaf_sql::{
     BatchBuilder, CellRow, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session,
-    SessionInfo,
 };
 
+pub use answer::Answer;
 pub use arrow;
 pub use sheaf_archive::{existing_archive, open_archive};
 /// An error with MySQL's number, SQLSTATE and text.
 pub use sheaf_sql::SqlError as Error;
-pub use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType};
+pub use sheaf_sql::{
+    Cell, CellReader, ColumnMeta, MysqlColumnType, SessionHandle, SessionInfo, cell_readers,
+    column_flags, status_flags,
+};
 pub use sheaf_storage::{LogArchive, StorageOptions, SyncLog};
 pub use sheaf_types::Value;
 pub use statement::{Row, Statement};
@@ -137,8 +141,13 @@ impl Database {
 
     /// Starts a session. Any number of threads may each have one.
     pub fn connect(&self) -> Result<Connection> {
+        self.connect_as(SessionInfo::default())
+    }
+
+    /// Starts a session of an account, in a database, or with another count of changed rows.
+    pub fn connect_as(&self, info: SessionInfo) -> Result<Connection> {
         Ok(Connection {
-            session: self.engine.session(SessionInfo::default())?,
+            session: self.engine.session(info)?,
             dropped: Arc::default(),
         })
     }

@@ -112,19 +112,27 @@ impl Connection {
         values: &[Value],
         take: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<u64> {
-        if !Arc::ptr_eq(&self.dropped, &statement.dropped) {
-            let handler = format!("{}, of another connection", statement.id);
-            return Err(Error::unknown_statement_handler(&handler, "run"));
-        }
-        self.close_dropped();
         let mut sink = RowSink {
             take,
             columns: Vec::new(),
             affected_rows: 0,
         };
-        self.session
-            .execute_prepared(statement.id, values, &mut sink)?;
+        self.run_into(statement, values, &mut sink)?;
         Ok(sink.affected_rows)
+    }
+
+    pub(crate) fn run_into(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if !Arc::ptr_eq(&self.dropped, &statement.dropped) {
+            let handler = format!("{}, of another connection", statement.id);
+            return Err(Error::unknown_statement_handler(&handler, "run"));
+        }
+        self.close_dropped();
+        self.session.execute_prepared(statement.id, values, sink)
     }
 
     /// Closes a prepared statement now. Dropping it does so before the next one is prepared or run.
