@@ -19,6 +19,7 @@ mod embedded;
 mod failed_commits;
 mod faults;
 mod foreign_keys_concurrent;
+mod formats;
 mod generated_columns;
 mod harness;
 mod hints;

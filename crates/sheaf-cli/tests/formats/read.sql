@@ -1,0 +1,13 @@
+USE shop;
+SELECT * FROM customer ORDER BY id;
+SELECT name FROM customer WHERE city = 'paris';
+SELECT id, customer_id, price, placed, LENGTH(note), LEFT(note, 5) FROM orders ORDER BY id;
+SELECT * FROM defaults ORDER BY id;
+SELECT a, twice, thrice FROM generated ORDER BY a;
+SELECT a FROM generated WHERE thrice = 12;
+SELECT id, f, HEX(b), s, j, z, e, t, y, HEX(v), d FROM types ORDER BY id;
+SELECT a, b FROM invisible ORDER BY a;
+SELECT * FROM hidden WHERE UPPER(name) = 'TWO';
+SELECT * FROM shaped ORDER BY a;
+SELECT * FROM spent ORDER BY name;
+SHOW GRANTS FOR reader@localhost;
