@@ -56,6 +56,7 @@ mod temporary_tables;
 mod tpch;
 mod transactions;
 mod transcripts;
+mod tutorial;
 mod user_locks;
 mod users;
 mod variables;
