@@ -328,6 +328,9 @@ fn a_change_reads_what_it_names() {
                 "UPDATE t SET b = (SELECT 1) WHERE 1 = 1",
                 "UPDATE t SET b = DEFAULT WHERE RAND() > 2",
                 "UPDATE t AS x SET x.b = 1 WHERE EXISTS (SELECT 1)",
+                "UPDATE t, (SELECT 1 AS q) AS d SET b = q",
+                "WITH d AS (SELECT 1 AS q) UPDATE t, d SET b = q",
+                "UPDATE t LEFT JOIN s ON TRUE SET t.b = s.z",
                 "UPDATE t SET b = (SELECT MAX(z) FROM s) ORDER BY RAND()",
                 "EXPLAIN UPDATE t SET b = 1 WHERE 1 = 1",
             ],
@@ -349,10 +352,35 @@ fn a_change_reads_what_it_names() {
                     "SELECT: table 't'",
                 ),
                 (
-                    "UPDATE t, (SELECT 1 AS q) AS d SET b = q",
+                    "UPDATE t, (SELECT COUNT(*) AS q FROM t) AS d SET b = q",
                     "SELECT: table 't'",
                 ),
                 ("SELECT 1 FROM t", "SELECT: table 't'"),
+                ("UPDATE t SET b = b", "SELECT: column 'b' in table 't'"),
+                (
+                    "UPDATE t SET b = DEFAULT(c)",
+                    "SELECT: column 'c' in table 't'",
+                ),
+                (
+                    "UPDATE t, s SET b = c + z",
+                    "SELECT: column 'c' in table 't'",
+                ),
+                (
+                    "INSERT INTO t (a) VALUES (8), (a + 1)",
+                    "SELECT: column 'a' in table 't'",
+                ),
+                (
+                    "INSERT INTO t SET a = DEFAULT(c)",
+                    "SELECT: column 'c' in table 't'",
+                ),
+                (
+                    "INSERT INTO t (a) VALUES ((SELECT MAX(z) FROM s WHERE z > c))",
+                    "SELECT: column 'c' in table 't'",
+                ),
+                (
+                    "INSERT INTO t (a) VALUES (7) ON DUPLICATE KEY UPDATE b = VALUES(a)",
+                    "SELECT: column 'a' in table 't'",
+                ),
             ],
         );
     }

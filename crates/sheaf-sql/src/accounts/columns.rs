@@ -54,7 +54,9 @@ impl RightsCheck<'_> {
             return Ok(());
         };
         let needs = insert_needs(insert);
-        let Some((database, table)) = self.table_in_part(&name_of(name)?, needs)? else {
+        // Which columns are read is told by the errors about them.
+        let known = needs.without(Privileges::SELECT);
+        let Some((database, table)) = self.table_in_part(&name_of(name)?, (known, needs))? else {
             return Ok(());
         };
         let on_table = (database.as_str(), table.as_str());
@@ -96,7 +98,7 @@ impl RightsCheck<'_> {
 
     /// LOAD DATA.
     pub(super) fn check_load(&self, load: &LoadData, needs: Privileges) -> Result<()> {
-        let Some((database, table)) = self.table_in_part(&load.table, needs)? else {
+        let Some((database, table)) = self.table_in_part(&load.table, (needs, needs))? else {
             return Ok(());
         };
         let targets = load.targets.iter().filter_map(|target| match target {
@@ -122,19 +124,19 @@ impl RightsCheck<'_> {
         }
     }
 
-    /// Database and name of a table on some columns of which the session has what is needed; `None`: it has it on the
-    /// whole table, or the table is its own. Error 1142.
+    /// Database and name of a table on some columns of which the session has what is needed at least; `None`: it has
+    /// all that is needed on the whole table, or the table is its own. Error 1142.
     fn table_in_part(
         &self,
         name: &TableName,
-        needs: Privileges,
+        (least, needs): (Privileges, Privileges),
     ) -> Result<Option<(String, String)>> {
         let (database, table) = name.resolve(self.database)?;
         if self.names.is_temporary(&database, &table) {
             return Ok(None);
         }
         self.client
-            .require_on_some_column(&database, &table, needs)?;
+            .require_on_some_column(&database, &table, least)?;
         let whole = self.client.require_on_table(&database, &table, needs);
         Ok(whole.is_err().then_some((database, table)))
     }

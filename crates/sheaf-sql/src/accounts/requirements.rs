@@ -12,7 +12,7 @@ use sqlparser::ast;
 
 use crate::accounts::{Client, may};
 use crate::change::assigned::is_default;
-use crate::change::value_names::names_in;
+use crate::change::value_names::{names_in, names_outside_queries};
 use crate::error::{Result, SqlError};
 use crate::parser::account::{AccountOptions, AccountStatement};
 use crate::parser::change::name_of;
@@ -25,7 +25,7 @@ use crate::statement::properties::Requirement;
 impl Session {
     /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
     pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
-        self.client.changed_alone = None;
+        self.client.changed_alone.clear();
         if self.client.has_all_rights() {
             return Ok(());
         }
@@ -37,7 +37,7 @@ impl Session {
         let changed_alone = match requirement {
             Requirement::Update(update) => check.changed_alone(update.into())?,
             Requirement::Delete(delete) => check.changed_alone(delete.into())?,
-            _ => None,
+            _ => Vec::new(),
         };
         self.client.changed_alone = changed_alone;
         if let Requirement::Session(id) = requirement {
@@ -261,33 +261,37 @@ impl RightsCheck<'_> {
         if self.is_temporary(&name)? {
             return Ok(());
         }
-        let needs = match self.changed_alone(change)? {
-            Some(_) => privileges,
-            None => privileges | Privileges::SELECT,
+        let needs = match self.changed_alone(change)?.is_empty() {
+            false => privileges,
+            true => privileges | Privileges::SELECT,
         };
         let (database, table) = name.resolve(self.database)?;
         self.client.require_on_some_column(&database, &table, needs)
     }
 
-    /// The table or the view that a statement changes, if nothing else in the statement names it: it may be named
-    /// without SELECT, and of its columns those that may be read. In a subquery to count its rows is to read it, be it
-    /// through a view.
-    fn changed_alone(&self, change: RowChange<'_>) -> Result<Option<(String, String)>> {
-        let Some(name) = change.single_table().filter(|_| !change.returns) else {
-            return Ok(None);
-        };
-        let changed = name_of(name)?.resolve(self.database)?;
-        let mut expressions = change.expressions.iter();
-        let names_it = expressions.any(|expression| {
-            let found = ast::visit_relations(*expression, |relation| {
-                match self.may_read(relation, &changed) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            });
-            found.is_break()
-        });
-        Ok((!names_it).then_some(changed))
+    /// The tables and views that a statement changes, if no query inside of the statement names them: they may be named
+    /// without SELECT, and of their columns those that may be read. In a subquery to count rows is to read them, be it
+    /// through a view. Of several tables, those count of which the session may change a column.
+    fn changed_alone(&self, change: RowChange<'_>) -> Result<Vec<(String, String)>> {
+        if change.returns {
+            return Ok(Vec::new());
+        }
+        let names = change.names_in_from();
+        let are_several = names.len() > 1 || change.single_table().is_none();
+        let mut changed = Vec::with_capacity(names.len());
+        for name in names {
+            let name = name_of(name)?.resolve(self.database)?;
+            let (database, table) = (name.0.as_str(), name.1.as_str());
+            let may_change = || {
+                let needs = Privileges::UPDATE;
+                self.client.require_on_some_column(database, table, needs)
+            };
+            let is_changed = !are_several || may_change().is_ok();
+            if is_changed && !change.reads(&mut |relation| self.may_read(relation, &name)) {
+                changed.push(name);
+            }
+        }
+        Ok(changed)
     }
 
     /// Whether a name in a subquery may mean a table. Every view may read it.
@@ -372,7 +376,7 @@ impl RightsCheck<'_> {
 struct RowChange<'s> {
     tables: &'s [ast::TableWithJoins],
     expressions: Vec<&'s ast::Expr>,
-    /// RETURNING
+    /// RETURNING, or a DELETE that says from which tables of a join: it reads all of them.
     returns: bool,
 }
 
@@ -386,6 +390,50 @@ impl<'s> RowChange<'s> {
             },
             _ => None,
         }
+    }
+}
+
+impl<'s> RowChange<'s> {
+    /// The names of tables and views in the FROM, but for those in queries.
+    fn names_in_from(&self) -> Vec<&'s ast::ObjectName> {
+        let mut names = Vec::new();
+        for table in self.tables {
+            let joined = table.joins.iter().map(|join| &join.relation);
+            for factor in std::iter::once(&table.relation).chain(joined) {
+                if let ast::TableFactor::Table { name, .. } = factor {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    /// Whether a query in the statement names a table for which `is_meant` is true.
+    fn reads(&self, is_meant: &mut dyn FnMut(&ast::ObjectName) -> bool) -> bool {
+        let mut visit = |relation: &ast::ObjectName| match is_meant(relation) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let mut expressions = self.expressions.iter();
+        if expressions.any(|value| ast::visit_relations(*value, &mut visit).is_break()) {
+            return true;
+        }
+        self.tables.iter().any(|table| {
+            let is_read = match &table.relation {
+                ast::TableFactor::Table { .. } => false,
+                other => ast::visit_relations(other, &mut visit).is_break(),
+            };
+            let mut joins = table.joins.iter();
+            is_read
+                || joins.any(|join| {
+                    let is_read = match &join.relation {
+                        ast::TableFactor::Table { .. } => false,
+                        other => ast::visit_relations(other, &mut visit).is_break(),
+                    };
+                    let operator = &join.join_operator;
+                    is_read || ast::visit_relations(operator, &mut visit).is_break()
+                })
+        })
     }
 }
 
@@ -410,7 +458,6 @@ impl<'s> From<&'s Delete> for RowChange<'s> {
         RowChange {
             tables: &delete.tables,
             expressions: delete.selection.iter().chain(order).collect(),
-            // With targets, the table is one of a join.
             returns: delete.returning.is_some() || !delete.targets.is_empty(),
         }
     }
@@ -419,6 +466,9 @@ impl<'s> From<&'s Delete> for RowChange<'s> {
 /// What an INSERT or REPLACE needs of its table.
 pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
     let mut needs = Privileges::INSERT;
+    if values_are_read(insert) {
+        needs = needs | Privileges::SELECT;
+    }
     if insert.replace_into {
         needs = needs | Privileges::DELETE;
     }
@@ -432,6 +482,24 @@ pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
         needs = needs | Privileges::SELECT;
     }
     needs
+}
+
+/// Whether a value may name a column of its row.
+fn values_are_read(insert: &ast::Insert) -> bool {
+    let names_one = |value: &ast::Expr| {
+        !matches!(value, ast::Expr::Value(_)) && !names_outside_queries(value).is_empty()
+    };
+    let mut assigned = insert.assignments.iter();
+    if assigned.any(|assignment| names_one(&assignment.value)) {
+        return true;
+    }
+    match insert.source.as_deref().map(|source| source.body.as_ref()) {
+        Some(ast::SetExpr::Values(values)) => {
+            let mut rows = values.rows.iter();
+            rows.any(|row| row.content.iter().any(names_one))
+        }
+        _ => false,
+    }
 }
 
 /// Whether ON DUPLICATE KEY UPDATE looks at a column of the conflicting row, or of the one to insert.

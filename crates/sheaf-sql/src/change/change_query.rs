@@ -428,11 +428,28 @@ impl Session {
         position: usize,
         privilege: Privileges,
     ) -> Result<()> {
-        let (Some(table), false) = (&reference.table, self.client.has_all_rights()) else {
+        match &reference.table {
+            Some(table) => {
+                let view = reference.changed_view.as_deref();
+                self.check_column_of(table, view, position, privilege)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The same of a table, and of the view through which it is changed.
+    pub(crate) fn check_column_of(
+        &self,
+        table: &Table,
+        view: Option<&ChangedView>,
+        position: usize,
+        privilege: Privileges,
+    ) -> Result<()> {
+        if self.client.has_all_rights() {
             return Ok(());
-        };
+        }
         let definition = &table.definition;
-        match &reference.changed_view {
+        match view {
             Some(view) => {
                 let mut columns = view.columns.iter();
                 let found = columns.find(|(_, known)| *known == Some(position));

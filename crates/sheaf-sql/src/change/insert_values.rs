@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_table::Table;
+use sheaf_table::{Privileges, Table};
 use sheaf_types::error::codes;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
@@ -21,7 +21,8 @@ use crate::change::assigned::is_default;
 use crate::change::insert::Destination;
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::TableWriter;
-use crate::change::values_around::row_around_values;
+use crate::change::through_view::ChangedView;
+use crate::change::values_around::{columns_named, row_around_values};
 use crate::change::values_before::{LaterValue, RowSoFar, take_later_values};
 use crate::error::{Result, SqlError};
 use crate::parser::{Parsed, RowPortions};
@@ -42,6 +43,8 @@ pub(crate) struct RowsToInsert {
     at_a_time: usize,
     /// Those behind them.
     unparsed: Option<RowPortions>,
+    /// The view that the statement names, if it is one.
+    view: Option<Arc<ChangedView>>,
 }
 
 /// One place in VALUES.
@@ -70,6 +73,12 @@ impl Session {
             destination.target_columns(table)?
         };
         check_value_counts(&rows, targets.len())?;
+        let view = destination.view.clone();
+        self.check_may_read(
+            table,
+            view.as_deref(),
+            columns_named(table, &mut rows, false),
+        )?;
         self.compute_subqueries(&mut destination.assignments, text)?;
         let has_query = |row: &mut Vec<ast::Expr>| row.iter_mut().any(has_subquery);
         let at_a_time = self.rows_at_a_time(&mut rows);
@@ -80,12 +89,17 @@ impl Session {
         let now = self.local_now_micros();
         let of_row = (&**table, targets.as_slice(), now);
         let with_row = row_around_values(of_row, &mut rows);
+        let in_queries = match with_row {
+            Some(_) => columns_named(table, &mut rows, true),
+            None => Vec::new(),
+        };
         let values = self.values_of_rows(table, &targets, Parsed::new(rows, text));
         // A subquery beside a name outside of it is refused where rows are computed, before its own names are looked
         // up.
         let of_names = [codes::BAD_FIELD_ERROR, codes::NOT_SUPPORTED_YET].map(|code| code.number());
         let values = match (values, with_row) {
             (Err(error), Some(rows)) if of_names.contains(&error.code) => {
+                self.check_may_read(table, view.as_deref(), in_queries)?;
                 self.values_of_rows(table, &targets, Parsed::new(rows?, text))?
             }
             (values, _) => values?,
@@ -96,8 +110,20 @@ impl Session {
             others,
             at_a_time,
             unparsed,
+            view,
         };
         Ok((targets, rows))
+    }
+
+    /// Error 1143 for a column of their row that values read and that the session may not read.
+    fn check_may_read(
+        &self,
+        table: &Table,
+        view: Option<&ChangedView>,
+        columns: Vec<usize>,
+    ) -> Result<()> {
+        let mut columns = columns.into_iter();
+        columns.try_for_each(|at| self.check_column_of(table, view, at, Privileges::SELECT))
     }
 
     fn rows_at_a_time(&self, rows: &mut [Vec<ast::Expr>]) -> usize {
@@ -189,6 +215,7 @@ impl Session {
             others,
             mut at_a_time,
             mut unparsed,
+            view,
         } = rows.ast;
         let behind = unparsed.as_ref().map_or(0, RowPortions::rows);
         let count = computed.len() + others.len() + behind;
@@ -212,6 +239,9 @@ impl Session {
                     && let Some(unparsed) = &mut unparsed
                     && let Some(mut portion) = unparsed.next(statement_text, &self.dialect())?
                 {
+                    let table = Arc::clone(writer.table());
+                    let read = columns_named(&table, &mut portion.rows, false);
+                    self.check_may_read(&table, view.as_deref(), read)?;
                     at_a_time = self.rows_at_a_time(&mut portion.rows);
                     others = portion.rows.into_iter();
                     text = Cow::Owned(portion.text);

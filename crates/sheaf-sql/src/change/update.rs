@@ -31,7 +31,7 @@ use crate::change::later_values::{
 use crate::change::row_rules::RowRules;
 use crate::change::update_rows::{Updated, update_rows};
 use crate::change::update_target::{Rules, Source, Target};
-use crate::change::value_names::names_in;
+use crate::change::value_names::names_outside_queries;
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
@@ -103,8 +103,9 @@ impl Session {
         self.end_update(outcome?, sink)
     }
 
-    /// Error 1143 for a column that may not be assigned, or one that a value reads and that may not be read. Most
-    /// values are part of the query, which checks that too, but later values are not.
+    /// Error 1143 for a column that may not be assigned, or one that a value reads and that may not be read. Values
+    /// that are computed by the query are checked there too. Later values are not part of it, nor are a column that is
+    /// assigned to itself and DEFAULT of a column.
     fn check_assigned(
         &self,
         references: &References,
@@ -117,12 +118,11 @@ impl Session {
             let reference = &references.0[assignment.reference];
             self.check_column(reference, assignment.column, Privileges::UPDATE)?;
         }
-        // A value is a later one only behind another assignment.
-        for assignment in written.iter().skip(1) {
-            for (table, column) in names_in(&assignment.value) {
+        for assignment in written {
+            for (table, column) in names_outside_queries(&assignment.value) {
                 let parts = table.into_iter().chain([column]);
                 let parts: Vec<ast::Ident> = parts.map(ast::Ident::new).collect();
-                // What means no column of these tables means one of a subquery's, or nothing.
+                // What means no column is found when the query is bound.
                 if let Ok((reference, column)) = references.column(&ast::ObjectName::from(parts)) {
                     let reference = &references.0[reference];
                     self.check_column(reference, column, Privileges::SELECT)?;

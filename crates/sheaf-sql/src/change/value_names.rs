@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
 use sqlparser::ast;
 
 use crate::change::assigned::is_default;
@@ -15,6 +15,17 @@ pub(crate) fn names_in(value: &ast::Expr) -> Vec<(Option<String>, String)> {
     }
     let mut names = ColumnNames(Vec::new());
     walk_expression(&mut value.clone(), &mut names);
+    names.0
+}
+
+/// As [`names_in`], without the names in subqueries. These are looked up when the subquery is bound.
+pub(crate) fn names_outside_queries(value: &ast::Expr) -> Vec<(Option<String>, String)> {
+    if is_default(value) {
+        return Vec::new();
+    }
+    let mut names = ColumnNames(Vec::new());
+    let mut collect = |expression: &mut ast::Expr| names.leave_expression(expression);
+    walk_outside_queries(&mut value.clone(), &mut collect);
     names.0
 }
 

@@ -11,7 +11,7 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
 use sheaf_table::Table;
 use sqlparser::ast;
 
@@ -109,6 +109,36 @@ fn select_in(subquery: &mut ast::Expr) -> Option<&mut ast::Select> {
         },
         _ => None,
     }
+}
+
+/// The columns of their row that values name, each once: outside of subqueries, or also in them.
+pub(crate) fn columns_named(
+    table: &Table,
+    rows: &mut [Vec<ast::Expr>],
+    in_queries: bool,
+) -> Vec<usize> {
+    let mut columns: Vec<usize> = Vec::new();
+    for value in rows.iter_mut().flatten().filter(|value| !is_plain(value)) {
+        let named = match in_queries {
+            true => names_in(table, value).columns,
+            false => columns_outside_queries(table, value),
+        };
+        for column in named {
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+    }
+    columns
+}
+
+fn columns_outside_queries(table: &Table, value: &mut ast::Expr) -> Vec<usize> {
+    let mut columns = Vec::new();
+    walk_outside_queries(value, &mut |expression| {
+        columns.extend(column_of(table, expression));
+        ControlFlow::Continue(())
+    });
+    columns
 }
 
 /// Names in a value that may be those of columns of the row.

@@ -28,10 +28,10 @@ pub(crate) struct Client {
     pub(crate) info: SessionInfo,
     pub(crate) rights: Rights,
     /// The roles that the session uses, as far as its account has them.
-    pub(crate) active_roles: BTreeSet<AccountName>,
-    /// The table, or the view, of which the running statement changes rows, if nothing else in it names it. It needs no
-    /// SELECT; its columns do, and so does what a view reads.
-    pub(crate) changed_alone: Option<(String, String)>,
+    pub(super) active_roles: BTreeSet<AccountName>,
+    /// The tables and views of which the running statement changes rows, if no query in it names them. They need no
+    /// SELECT; their columns do, and so does what a view reads.
+    pub(super) changed_alone: Vec<(String, String)>,
 }
 
 impl Client {
@@ -40,13 +40,13 @@ impl Client {
             info,
             rights: Rights::all(),
             active_roles: BTreeSet::new(),
-            changed_alone: None,
+            changed_alone: Vec::new(),
         }
     }
 
     /// Takes notice of changes of accounts. A statement's rights are those at its start.
     pub(crate) fn refresh_rights(&mut self, catalog: &Catalog, handle: &SessionHandle) {
-        self.changed_alone = None;
+        self.changed_alone.clear();
         if self.info.account.is_some() && self.rights.version != catalog.accounts_version() {
             self.take_rights(catalog, handle);
         }
@@ -237,8 +237,8 @@ impl Client {
     /// Whether a query may name a table, or some of its columns: error 1142 if not. Which columns is asked by
     /// [`ReadRights`](sheaf_frontend::query::ReadRights).
     pub(crate) fn check_read(&self, database: &str, table: &str) -> Result<()> {
-        let changed = self.changed_alone.as_ref();
-        match changed.is_some_and(|(of, name)| of == database && name == table) {
+        let mut changed = self.changed_alone.iter();
+        match changed.any(|(of, name)| of == database && name == table) {
             true => Ok(()),
             false => self.require_on_some_column(database, table, Privileges::SELECT),
         }
