@@ -25,6 +25,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{
     Column as PlanColumn, DFSchema, NullEquality, Result, Spans, TableReference, internal_err,
@@ -214,6 +215,12 @@ impl Translation<'_> {
         let name = self.name(id);
         match &expr {
             Expr::Column(column) if *column == name => expr,
+            // An alias that repeats the expression's own name is dropped with its table when projections are merged. One
+            // with metadata stays, even with nothing in it.
+            _ if name.relation.is_some() && expr.schema_name().to_string() == name.name => {
+                let stays = Some(FieldMetadata::new_empty());
+                expr.alias_qualified_with_metadata(name.relation, name.name, stays)
+            }
             _ => expr.alias_qualified(name.relation, name.name),
         }
     }
