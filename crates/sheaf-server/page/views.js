@@ -153,7 +153,7 @@ export function locksView() {
     const found = await rows("SELECT waiting_pid, waiting_query, waiting_lock_mode, wait_age_secs, locked_table, locked_index, blocking_pid, blocking_query, "
       + "blocking_trx_age FROM sys.innodb_lock_waits", { poll });
     const transactions = await rows("SELECT trx_mysql_thread_id AS id, trx_state, trx_started, TIMESTAMPDIFF(SECOND, trx_started, NOW()) AS age, "
-      + "trx_rows_locked, trx_query FROM information_schema.INNODB_TRX ORDER BY trx_started", { poll });
+      + "trx_rows_locked, trx_rows_modified, trx_query FROM information_schema.INNODB_TRX ORDER BY trx_started", { poll });
     const others = await rows("SELECT ID, USER, STATE, TIME, INFO FROM information_schema.PROCESSLIST WHERE STATE LIKE '%ait%' AND COMMAND <> 'Sleep'", { poll });
     const waiters = new Set(found.map((row) => row.waiting_pid));
     const blockers = new Map();
@@ -174,7 +174,7 @@ export function locksView() {
       ], others) : null);
     replace(list, h("h2", {}, "Transactions"), table(`${transactions.length} are open`, [
       ["session", (row) => row.id, { number: true }], ["state", (row) => row.trx_state], ["seconds", (row) => row.age, { number: true }],
-      ["row locks", (row) => row.trx_rows_locked, { number: true }],
+      ["row locks", (row) => row.trx_rows_locked, { number: true }], ["changed rows", (row) => row.trx_rows_modified, { number: true }],
       ["statement", (row) => sql(row.trx_query)],
       ["", (row) => end(row.id)],
     ], transactions, "No transaction is open."));

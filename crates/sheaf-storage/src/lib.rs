@@ -69,7 +69,9 @@ pub use transaction::row_lock::{
     Interrupt, LOCK_BYTES, LockMode, LockWait, RangeLock, ShownLock, ShownLocks, ShownTarget,
 };
 pub use transaction::snapshot::{MAX_SNAPSHOTS, ReadView};
-pub use transaction::{LockedRow, PendingCommit, Transaction, TransactionId, Unsettled};
+pub use transaction::{
+    ChangedRows, LockedRow, PendingCommit, Transaction, TransactionId, Unsettled,
+};
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LOOK_AHEAD_KEYS, LeafCursor, LeafEntries, LeafSample,
     MAX_ENTRY_BYTES, MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck,

@@ -492,12 +492,27 @@ fn waits_for_locks_are_measured_and_shown() {
          JOIN performance_schema.data_locks r ON r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
          JOIN performance_schema.data_locks b ON b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID";
     assert_eq!(query_text(&mut connection, pairs), ["1"]);
-    let states = "SELECT trx_state, trx_requested_lock_id IS NULL FROM information_schema.innodb_trx \
-         ORDER BY trx_state";
+    let states = "SELECT trx_state, trx_requested_lock_id IS NULL, trx_rows_modified, trx_rows_locked \
+         FROM information_schema.innodb_trx ORDER BY trx_state";
     assert_eq!(
         query_text(&mut connection, states),
-        ["LOCK WAIT\t0", "RUNNING\t1"]
+        ["LOCK WAIT\t0\t0\t1", "RUNNING\t1\t1\t1"]
     );
+    // What is undone is not counted, a row that is changed twice counts twice.
+    run(
+        &mut connection,
+        &[
+            "SAVEPOINT s",
+            "UPDATE t SET a = 13 WHERE id = 1",
+            "INSERT INTO t (id, a) VALUES (100, 1), (101, 1)",
+            "DELETE FROM t WHERE id = 101",
+        ],
+    );
+    let modified =
+        "SELECT blocking_trx_rows_modified, waiting_trx_rows_modified FROM sys.innodb_lock_waits";
+    assert_eq!(query_text(&mut connection, modified), ["5\t0"]);
+    run(&mut connection, &["ROLLBACK TO s"]);
+    assert_eq!(query_text(&mut connection, modified), ["1\t0"]);
     let current = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
     assert_eq!(
         query_text(&mut connection, current),

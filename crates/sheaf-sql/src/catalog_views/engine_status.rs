@@ -116,6 +116,10 @@ impl Session {
             } else if let Some(locks) = locks {
                 writeln!(text, "{locks} lock struct(s)")?;
             }
+            let changed = other.changed_rows();
+            if changed > 0 {
+                writeln!(text, "undo log entries {changed}")?;
+            }
             let activity = other.activity();
             writeln!(
                 text,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sheaf_storage::{ShownLock, TransactionId};
 use sheaf_types::text::quoting::quoted_name;
 
-use crate::catalog_views::performance_schema::locks::{LockView, id_of, mode_of};
+use crate::catalog_views::performance_schema::locks::{LockView, id_of, mode_of, rows_locked};
 use crate::catalog_views::performance_schema::table_io::for_each_table;
 use crate::catalog_views::virtual_table::{Columns, VirtualTable, owned};
 use crate::error::Result;
@@ -126,6 +126,7 @@ struct Party {
     handle: Option<Arc<SessionHandle>>,
     began_micros: Option<i64>,
     locks: u64,
+    modified: u64,
     query: Option<String>,
 }
 
@@ -149,6 +150,7 @@ fn lock_waits(session: &Session, rows: &mut Rows, longest: usize) -> Result<()> 
         Party {
             handle: handle.cloned(),
             began_micros: open.map(|(_, began)| began),
+            modified: handle.map_or(0, |handle| handle.changed_rows()),
             locks: locks_of(lock.transaction).unwrap_or_default() as u64,
             query: query.map(shown),
         }
@@ -182,8 +184,8 @@ fn lock_waits(session: &Session, rows: &mut Rows, longest: usize) -> Result<()> 
             wanted.transaction.0.into(),
             waiter.began_micros.map_or(Cell::Null, moment),
             age(waiter.began_micros).into(),
-            waiter.locks.into(),
-            Cell::Unsigned(0),
+            rows_locked(waiter.locks, waiter.modified).into(),
+            waiter.modified.into(),
             waiter.handle.map(|handle| handle.id()).into(),
             waiter.query.into(),
             id_of(wanted).into(),
@@ -195,8 +197,8 @@ fn lock_waits(session: &Session, rows: &mut Rows, longest: usize) -> Result<()> 
             mode_of(held).into(),
             blocker.began_micros.map_or(Cell::Null, moment),
             age(blocker.began_micros).into(),
-            blocker.locks.into(),
-            Cell::Unsigned(0),
+            rows_locked(blocker.locks, blocker.modified).into(),
+            blocker.modified.into(),
             id.map(|id| format!("KILL QUERY {id}")).into(),
             id.map(|id| format!("KILL {id}")).into(),
         ]);

@@ -347,7 +347,11 @@ impl Session {
         }
         let began = self.statement.start_micros;
         SessionTransaction {
-            _shown: self.handle.show_transaction(transaction.number(), began),
+            _shown: self.handle.show_transaction(
+                transaction.number(),
+                transaction.changed_rows(),
+                began,
+            ),
             transaction,
             tables: KeptTables::default(),
             savepoints: Vec::new(),

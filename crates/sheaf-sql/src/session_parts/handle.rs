@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_memory::StatementMemory;
 use sheaf_optimizer::{PhysicalQuery, Reads};
-use sheaf_storage::TransactionId;
+use sheaf_storage::{ChangedRows, TransactionId};
 use sheaf_table::AccountName;
 
 use crate::error::Result;
@@ -82,6 +82,8 @@ pub struct SessionHandle {
     transaction: AtomicU64,
     /// When that began, microseconds since 1970 UTC.
     transaction_began: AtomicI64,
+    /// What it changes.
+    changed_rows: Mutex<Option<ChangedRows>>,
     /// The resource group that the session is in; `None`: the default one.
     group: Mutex<Option<Arc<ActiveGroup>>>,
     /// Grows when the group is assigned.
@@ -143,6 +145,7 @@ impl SessionHandle {
             plan: Mutex::new(None),
             transaction: AtomicU64::new(0),
             transaction_began: AtomicI64::new(0),
+            changed_rows: Mutex::new(None),
             group: Mutex::new(None),
             group_version: AtomicU64::new(0),
             counters: Arc::new(SessionCounters::default()),
@@ -265,8 +268,10 @@ impl SessionHandle {
     pub(crate) fn show_transaction(
         self: &Arc<Self>,
         transaction: TransactionId,
+        changed_rows: ChangedRows,
         began_micros: i64,
     ) -> ShownTransaction {
+        *lock(&self.changed_rows) = Some(changed_rows);
         self.transaction_began
             .store(began_micros, Ordering::Relaxed);
         self.transaction.store(transaction.0, Ordering::Release);
@@ -282,6 +287,13 @@ impl SessionHandle {
                 Some((TransactionId(number), began))
             }
         }
+    }
+
+    /// How many rows the open transaction has changed.
+    pub(crate) fn changed_rows(&self) -> u64 {
+        lock(&self.changed_rows)
+            .as_ref()
+            .map_or(0, ChangedRows::count)
     }
 
     /// Puts the session into a resource group, from its next statement on.
@@ -421,6 +433,7 @@ pub(crate) struct ShownTransaction(Arc<SessionHandle>);
 impl Drop for ShownTransaction {
     fn drop(&mut self) {
         self.0.transaction.store(0, Ordering::Release);
+        lock(&self.0.changed_rows).take();
     }
 }
 

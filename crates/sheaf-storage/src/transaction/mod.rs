@@ -170,6 +170,11 @@ impl Transaction {
         self.status.id()
     }
 
+    /// The rows that it changes, for others to look at.
+    pub fn changed_rows(&self) -> ChangedRows {
+        ChangedRows(Arc::clone(&self.status))
+    }
+
     /// Whether others may wait until it ends: it has locked something, or changed it.
     pub fn keeps_others_waiting(&self) -> bool {
         self.has_locks || self.permit.is_some()
@@ -493,6 +498,9 @@ impl Transaction {
         self.store.log.reserve(rollback_bytes(record_bytes));
         self.deletes += usize::from(change == Change::Delete);
         self.followed += usize::from(tree.is_followed());
+        if tree.holds_rows() {
+            self.status.set_changed_rows(self.status.changed_rows() + 1);
+        }
         self.is_logged = true;
         Ok(())
     }
@@ -503,8 +511,12 @@ impl Transaction {
             return;
         };
         let is_delete = record.change == Change::Delete;
-        let is_followed =
-            self.followed > 0 && self.tree(record.tree).is_ok_and(|tree| tree.is_followed());
+        let tree = self.tree(record.tree).ok();
+        let is_followed = self.followed > 0 && tree.is_some_and(|tree| tree.is_followed());
+        if tree.is_some_and(|tree| tree.holds_rows()) {
+            let rows = self.status.changed_rows();
+            self.status.set_changed_rows(rows.saturating_sub(1));
+        }
         self.deletes = self.deletes.saturating_sub(usize::from(is_delete));
         self.followed -= usize::from(is_followed);
         let before = self.undo.bytes();
@@ -578,6 +590,17 @@ const UNDONE_BETWEEN_LOOKS: usize = 1024;
 
 /// Deletes, of rows and of entries of indexes, whose ghosts another thread may purge at the commit.
 const SHORT_COMMIT_DELETES: usize = 32;
+
+/// How many rows a transaction has changed, as other threads see it.
+#[derive(Clone, Debug)]
+pub struct ChangedRows(Arc<StatusCell>);
+
+impl ChangedRows {
+    /// Inserts, updates and deletes of rows that were not undone; a row that is changed twice counts twice.
+    pub fn count(&self) -> u64 {
+        self.0.changed_rows()
+    }
+}
 
 /// A transaction whose commit record is in the log, but perhaps not on the disk. Others may change its rows already;
 /// snapshots do not see what it did. To be finished: what is dropped instead becomes visible with a later commit, and

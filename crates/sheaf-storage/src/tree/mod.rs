@@ -204,6 +204,8 @@ pub struct Tree {
     last_large_scan: LastLargeScan,
     /// The log has whole values of its changes.
     is_followed: AtomicBool,
+    /// Its entries are the rows of a table.
+    holds_rows: AtomicBool,
     this: Weak<Tree>,
 }
 
@@ -221,6 +223,7 @@ impl Tree {
             counts: LiveCounts::new(counts),
             last_large_scan: LastLargeScan::default(),
             is_followed: AtomicBool::new(false),
+            holds_rows: AtomicBool::new(false),
             this: this.clone(),
         })
     }
@@ -252,6 +255,17 @@ impl Tree {
     #[inline]
     pub fn is_followed(&self) -> bool {
         self.is_followed.load(Ordering::Relaxed)
+    }
+
+    /// Its entries are rows: transactions [count](crate::ChangedRows) those that they change. To be said when no
+    /// transaction changes the tree.
+    pub fn count_rows(&self) {
+        self.holds_rows.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn holds_rows(&self) -> bool {
+        self.holds_rows.load(Ordering::Relaxed)
     }
 
     /// This tree, for a caller that keeps it.

@@ -224,6 +224,7 @@ impl Table {
         };
         self.made_at.store(made_at.0, Ordering::Release);
         self.let_follow();
+        self.clustered.count_rows();
         self.state.version.store(self.version, Ordering::Release);
     }
 

@@ -4,7 +4,7 @@
 use sheaf_storage::PAGE_SIZE;
 
 use super::{AskedTables, LONG_TEXT, NUMBER, TEXT, for_each_table};
-use crate::catalog_views::performance_schema::locks::{LockView, id_of};
+use crate::catalog_views::performance_schema::locks::{LockView, id_of, rows_locked};
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::session::Session;
@@ -174,7 +174,9 @@ pub(super) fn transactions(session: &Session) -> Rows {
         let mut locks = view.shown.locks.iter();
         let requested = locks.find(|lock| lock.transaction == transaction && !lock.is_granted);
         let locked = view.shown.counts.get(&transaction).copied();
-        let locked = Cell::Unsigned(locked.unwrap_or_default() as u64);
+        let locks = locked.unwrap_or_default() as u64;
+        let modified = other.changed_rows();
+        let rows_locked = rows_locked(locks, modified);
         let unknown = || Cell::Unsigned(0);
         rows.push(vec![
             transaction.0.into(),
@@ -187,16 +189,16 @@ pub(super) fn transactions(session: &Session) -> Rows {
             moment(began),
             requested.map(id_of).into(),
             wait_began.map_or(Cell::Null, moment),
-            locked.clone(),
+            Cell::Unsigned(locks.saturating_add(modified)),
             other.id().into(),
             activity.statement.into(),
             activity.state.into(),
             unknown(),
             unknown(),
-            locked.clone(),
+            Cell::Unsigned(locks),
             unknown(),
-            locked,
-            unknown(),
+            Cell::Unsigned(rows_locked),
+            Cell::Unsigned(modified),
             unknown(),
             Cell::Null,
             Cell::Signed(1),

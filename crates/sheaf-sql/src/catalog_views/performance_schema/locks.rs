@@ -65,6 +65,12 @@ pub(super) fn wait_columns() -> Columns {
     ])
 }
 
+/// Rows that a transaction has locked, about. A row that it has changed is locked by its new version, and has a lock
+/// besides if the transaction had locked it before, or if another one waits for it.
+pub(in crate::catalog_views) fn rows_locked(locks: u64, modified: u64) -> u64 {
+    locks.max(modified)
+}
+
 /// The locks, and what is known of those that have them.
 pub(in crate::catalog_views) struct LockView {
     pub(in crate::catalog_views) shown: ShownLocks,

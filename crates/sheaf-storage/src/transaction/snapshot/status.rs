@@ -25,6 +25,8 @@ const ROLLED_BACK: u64 = u64::MAX - 1;
 pub(crate) struct StatusCell {
     id: TransactionId,
     word: AtomicU64,
+    /// Rows that the transaction has changed, inserted or deleted, and not undone. It alone writes here.
+    changed_rows: AtomicU64,
 }
 
 impl StatusCell {
@@ -32,6 +34,7 @@ impl StatusCell {
         Arc::new(StatusCell {
             id,
             word: AtomicU64::new(ACTIVE),
+            changed_rows: AtomicU64::new(0),
         })
     }
 
@@ -67,6 +70,14 @@ impl StatusCell {
     pub(crate) fn roll_back(&self) {
         debug_assert!(self.is_active());
         self.word.store(ROLLED_BACK, Ordering::SeqCst);
+    }
+
+    pub(crate) fn changed_rows(&self) -> u64 {
+        self.changed_rows.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_changed_rows(&self, rows: u64) {
+        self.changed_rows.store(rows, Ordering::Relaxed);
     }
 
     /// Whether a snapshot sees what the transaction did. A transaction that is active while a snapshot is taken
