@@ -27,6 +27,8 @@ pub struct SheafTableSource {
     /// The name that the statement knows the table by (EXPLAIN's `table` column).
     pub alias: String,
     pub hints: TableHints,
+    /// A locking read does not lock it: it is read through the view of plain reads.
+    pub is_beside_locks: bool,
     schema: SchemaRef,
     constraints: Constraints,
 }
@@ -45,6 +47,7 @@ impl SheafTableSource {
             reference,
             alias,
             hints: hints.into(),
+            is_beside_locks: false,
             schema,
             constraints,
         }
@@ -62,6 +65,7 @@ impl SheafTableSource {
             reference: self.reference,
             alias: self.alias.clone(),
             hints: self.hints.clone(),
+            is_beside_locks: self.is_beside_locks,
             schema: Arc::clone(&self.schema),
             constraints: Constraints::default(),
         }
@@ -74,6 +78,7 @@ impl SheafTableSource {
             reference: self.reference,
             alias: self.alias.clone(),
             hints,
+            is_beside_locks: self.is_beside_locks,
             schema: Arc::clone(&self.schema),
             constraints: self.constraints.clone(),
         }
@@ -86,6 +91,7 @@ impl SheafTableSource {
             reference: self.reference,
             alias: self.alias.clone(),
             hints: self.hints.clone(),
+            is_beside_locks: self.is_beside_locks,
             schema: Arc::clone(&self.schema),
             constraints: self.constraints.clone(),
         }

@@ -215,6 +215,9 @@ pub struct QueryContext<'a> {
     pub notes: Option<&'a ViewNotes>,
     /// The plan is to be a list over a condition over the tables, as they are written, if it is nothing else.
     pub is_over_rows: bool,
+    /// What a locking read locks in its FROM, by the names there; `None` in it: all tables. All others are
+    /// [beside its locks](sheaf_exec::SheafTableSource::is_beside_locks).
+    pub locked: Option<&'a [Option<String>]>,
 }
 
 /// A column of the result as the client is told.

@@ -42,6 +42,7 @@ use datafusion_execution::TaskContext;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::empty::EmptyExec;
 use sheaf_access::{CancelFlag, SessionCounters};
+use sheaf_exec::SheafTableSource;
 use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
@@ -72,6 +73,8 @@ pub struct PlannerContext {
     pub counters: Arc<SessionCounters>,
     /// What the statement sees of the tables' rows.
     pub view: ReadView,
+    /// What it sees of tables [beside its locks](SheafTableSource::is_beside_locks), if that is something else.
+    pub view_beside_locks: Option<ReadView>,
     /// Set by KILL; scans look at it.
     pub cancel: CancelFlag,
     /// Configuration, memory pool and spill files; the plan runs under the same one.
@@ -84,6 +87,16 @@ pub struct PlannerContext {
     pub common_tables: CommonTables,
     /// Places of the plan for values that each of its runs has of its own.
     pub places: Option<Places>,
+}
+
+impl PlannerContext {
+    /// What the statement sees of a table's rows.
+    pub(crate) fn view_of(&self, source: &SheafTableSource) -> ReadView {
+        match &self.view_beside_locks {
+            Some(view) if source.is_beside_locks => view.clone(),
+            _ => self.view.clone(),
+        }
+    }
 }
 
 /// A plan that is ready to run, once.

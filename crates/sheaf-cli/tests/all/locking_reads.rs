@@ -2,7 +2,7 @@
 
 use mysql::prelude::Queryable;
 
-use crate::harness::{TestServer, query_text};
+use crate::harness::{TestServer, query_text, run as run_all};
 use crate::transactions::{code_of, error_of, rows, run, two_sessions};
 
 #[test]
@@ -477,5 +477,97 @@ fn small_tables_without_keys_are_locked_and_changed_directly() {
         assert_eq!(direct_count(&mut one), before + 4, "{level}");
         run(&mut one, "commit");
         assert_eq!(query_text(&mut two, "select * from s"), ["5"], "{level}");
+    }
+}
+
+/// In REPEATABLE READ, subqueries, queries in the FROM and tables that OF leaves out are seen as plain reads see them, in
+/// each way to run the statement. The answers are MySQL's.
+#[test]
+fn what_is_not_locked_is_seen_as_by_plain_reads() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("beside");
+    run_all(
+        &mut connection,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+            "CREATE TABLE s (id INT PRIMARY KEY, v INT)",
+            "CREATE VIEW few AS SELECT * FROM t WHERE id IN (SELECT id FROM s WHERE v < 10)",
+        ],
+    );
+    let mut other = server.connect();
+    run_all(&mut other, &["USE beside"]);
+    let queries = [
+        (
+            "SELECT t.id FROM t WHERE id IN (SELECT id FROM s WHERE v >= 10) FOR UPDATE",
+            &[][..],
+        ),
+        (
+            "SELECT t.v, (SELECT MAX(s.v) FROM s) FROM t WHERE id = 1 FOR UPDATE",
+            &["100\t2"],
+        ),
+        (
+            "SELECT t.v, (SELECT MAX(x.v) FROM t x) FROM t WHERE id = 1 FOR SHARE",
+            &["100\t2"],
+        ),
+        (
+            "SELECT t.v, s.v FROM t JOIN s ON t.id = s.id FOR UPDATE OF t",
+            &["100\t1", "200\t2"],
+        ),
+        (
+            "SELECT t.v, s.v FROM t JOIN s ON t.id = s.id WHERE t.id = 1 FOR UPDATE OF s",
+            &["1\t10"],
+        ),
+        (
+            "SELECT t.v, s.v FROM t JOIN s ON t.id = s.id FOR UPDATE",
+            &["100\t10", "200\t20"],
+        ),
+        (
+            "SELECT t.v, q.v FROM t JOIN (SELECT id, v FROM s) q ON t.id = q.id FOR UPDATE",
+            &["100\t1", "200\t2"],
+        ),
+        (
+            "WITH q AS (SELECT MAX(v) AS v FROM t) SELECT t.v, q.v FROM t, q FOR UPDATE",
+            &["100\t2", "200\t2"],
+        ),
+        (
+            "SELECT COUNT(*), SUM(v), (SELECT SUM(v) FROM s) FROM t FOR UPDATE",
+            &["2\t300\t3"],
+        ),
+        ("SELECT v FROM few FOR UPDATE", &["100", "200"]),
+        (
+            "SELECT v FROM t WHERE v > (SELECT MIN(v) FROM s) + 5 ORDER BY v LIMIT 1 FOR UPDATE",
+            &["100"],
+        ),
+        (
+            "SELECT t.id FROM t WHERE v > (SELECT MAX(x.v) FROM t x) FOR UPDATE SKIP LOCKED",
+            &["1", "2"],
+        ),
+    ];
+    for direct in ["on", "off"] {
+        run_all(
+            &mut connection,
+            &[&format!("SET optimizer_switch = 'direct={direct}'")],
+        );
+        for (query, expected) in queries {
+            run_all(
+                &mut other,
+                &[
+                    "REPLACE INTO t VALUES (1, 1), (2, 2)",
+                    "REPLACE INTO s VALUES (1, 1), (2, 2)",
+                ],
+            );
+            run_all(&mut connection, &["BEGIN"]);
+            assert_eq!(query_text(&mut connection, "SELECT COUNT(*) FROM t"), ["2"]);
+            run_all(
+                &mut other,
+                &["UPDATE t SET v = 100 * v", "UPDATE s SET v = 10 * v"],
+            );
+            for _ in 0..2 {
+                let mut found = query_text(&mut connection, query);
+                found.sort();
+                assert_eq!(found, expected, "{query}, direct={direct}");
+            }
+            run_all(&mut connection, &["ROLLBACK"]);
+        }
     }
 }

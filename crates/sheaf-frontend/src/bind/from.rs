@@ -546,6 +546,17 @@ impl Binder<'_> {
         Ok((Operator::Project(project).into(), columns))
     }
 
+    /// Whether a locking read locks what the FROM that is bound calls so. All of it in any other statement.
+    pub(super) fn is_locked(&self, known_as: &str) -> bool {
+        let Some(locked) = self.context.locked else {
+            return true;
+        };
+        // A view is locked as a whole.
+        let is_named = |name: &Option<String>| name.as_deref().is_none_or(|name| name == known_as);
+        self.depth == self.locked_depth
+            && (!self.open_views.is_empty() || locked.iter().any(is_named))
+    }
+
     fn source(
         &mut self,
         database: &str,
@@ -575,7 +586,8 @@ impl Binder<'_> {
         let mut hints = index_hints(hints, exists, table)?;
         hints.invisible_indexes = invisible_indexes;
         let reference = self.tables.len() as u32;
-        let source = SheafTableSource::new(opened, reference, known_as.to_string(), hints);
+        let mut source = SheafTableSource::new(opened, reference, known_as.to_string(), hints);
+        source.is_beside_locks = !self.is_locked(known_as);
         let outermost = self.depth == 1 && self.open_views.is_empty() || self.delivers_key;
         Ok(Arc::new(
             match self.context.listed == Listed::Changes && outermost {

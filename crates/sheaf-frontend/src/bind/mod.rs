@@ -400,6 +400,8 @@ struct Binder<'a> {
     variables: Variables,
     locking: bool,
     depth: usize,
+    /// The depth of the FROM whose tables a locking read locks; 0: there is none.
+    locked_depth: usize,
     /// Tables and query blocks that have been bound.
     blocks_so_far: u64,
     /// Common table expressions that are bound where they are named.
@@ -470,6 +472,7 @@ impl<'a> Binder<'a> {
             parameters_seen: 0,
             locking: false,
             depth: 0,
+            locked_depth: 1,
             blocks_so_far: 0,
             open_common_tables: 0,
             repeated_expressions: 0,

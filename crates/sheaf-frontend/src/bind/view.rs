@@ -163,7 +163,14 @@ impl Binder<'_> {
             false => Vec::new(),
         };
         let around = std::mem::replace(&mut self.delivers_key, !keys.is_empty());
+        // The FROM of the view's query is two levels below: behind the view and behind its query.
+        let locked_depth = match self.is_locked(alias) {
+            true => self.depth + 2,
+            false => 0,
+        };
+        let locked_around = std::mem::replace(&mut self.locked_depth, locked_depth);
         let bound = self.nested(|binder| binder.query_of_view(&view, &keys));
+        self.locked_depth = locked_around;
         self.delivers_key = around;
         let is_made = self.context.notes.is_some();
         let (relation, outputs) = bound.map_err(|error| match is_of_broken_view(&error) {

@@ -172,6 +172,7 @@ fn plan_with(
             listed: Listed::Items,
             notes: None,
             is_over_rows: false,
+            locked: None,
             sql,
             tables: TableNames::new(catalog, None),
             session: &FixedSession,

@@ -530,7 +530,7 @@ impl TableReference<'_> {
         let context = planner.context;
         Ok(ScanSpec {
             table: Arc::clone(self.table),
-            view: context.view.clone(),
+            view: context.view_of(self.source),
             index: path.index,
             ranges: path.ranges.ranges.as_ref().clone(),
             key_filter: path.jumps.as_ref().and_then(|jumps| {

@@ -216,6 +216,7 @@ impl Lab {
             settings: self.settings.clone(),
             counters: Arc::new(SessionCounters::default()),
             view: sheaf_storage::ReadView::newest(),
+            view_beside_locks: None,
             cancel: CancelFlag::new(),
             task: self.runtime.task_context(
                 "test".to_string(),
@@ -250,6 +251,7 @@ impl Lab {
                 listed: Listed::Items,
                 notes: None,
                 is_over_rows: false,
+                locked: None,
             },
         );
         Ok(bound.map_err(failed)?.plan)

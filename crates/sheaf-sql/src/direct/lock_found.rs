@@ -34,6 +34,9 @@ use super::subquery::Values;
 use super::{Action, DirectPlan};
 use crate::accounts::TableNeed;
 use crate::error::Result;
+use crate::isolation::beside_locks::names_beside_locks;
+use crate::isolation::locking_read::lock_row_or_skip;
+use crate::isolation::statement_locks::PlannedSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::locking::statement_locks::PlannedSearch;
 use crate::parser::statement::Statement;
@@ -58,6 +61,8 @@ pub(super) struct LockFound {
     offset: Option<Operand>,
     /// A LIMIT chooses among the rows that are found.
     is_cut: bool,
+    /// It may read tables that it does not lock.
+    reads_others: bool,
 }
 
 /// A table whose rows are locked.
@@ -140,6 +145,7 @@ impl LockFound {
         }
         let skips = nonblock == Some(ast::NonBlock::SkipLocked);
         let rows = session.rows_to_lock(query)?;
+        let reads_others = names_beside_locks(query);
         let without_locks = ast::Query {
             locks: Vec::new(),
             ..query.clone()
@@ -220,6 +226,7 @@ impl LockFound {
             limit,
             offset,
             is_cut,
+            reads_others,
         })
     }
 
@@ -349,9 +356,18 @@ impl Session {
                 None => return Ok(false),
             }
         }
+        let beside = match lock.reads_others {
+            true => self.view_beside_locks()?,
+            false => None,
+        };
         let mut statement = self.begin_locks(lock.wait);
         let outcome = self.until_stable(&mut statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
+            // The operators see tables that are not locked through another view.
+            let is_other = |beside: &ReadView| beside.timestamp() != view.timestamp();
+            if beside.as_ref().is_some_and(is_other) {
+                return Ok(Some(None));
+            }
             let found = session.find_to_lock(lock, parameters, (statement, &view))?;
             let Some((waiting, searched)) = found else {
                 return Ok(Some(None));

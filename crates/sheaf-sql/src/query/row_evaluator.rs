@@ -251,6 +251,7 @@ impl Session {
             listed: Listed::Values,
             notes: None,
             is_over_rows: false,
+            locked: None,
         };
         over_rows(items, condition.as_ref(), kinds, &context)
     }

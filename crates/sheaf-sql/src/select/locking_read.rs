@@ -12,7 +12,9 @@
 //! With LIMIT two queries might choose different rows. There one query delivers the keys and the items, and what it has
 //! found is shown once it is locked.
 //!
-//! What queries in the FROM read is not locked, and neither are common table expressions. A query whose rows cannot be
+//! What queries in the FROM read is not locked, and neither are common table expressions, subqueries and tables that OF
+//! leaves out. In REPEATABLE READ these are seen as plain reads see them, through the transaction's own view, beside the
+//! newest rows of the tables that are locked. A query whose rows cannot be
 //! told apart so (a union, a table beside a common table expression) locks what it searches: FOR SHARE against all
 //! changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
 //!
@@ -93,9 +95,9 @@ pub(crate) struct RowsToLock {
 }
 
 /// The parts of a query that say which rows of its tables it finds.
-struct LockedRows {
+pub(super) struct LockedRows {
     hints: Vec<ast::OptimizerHint>,
-    tables: Vec<ast::TableWithJoins>,
+    pub(super) tables: Vec<ast::TableWithJoins>,
     selection: Option<ast::Expr>,
     order_by: Vec<ast::OrderByExpr>,
     /// Rows of the result are rows of the tables.
@@ -418,6 +420,10 @@ impl Session {
         parsed: ParsedQuery<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.with_view_beside_locks(parsed.ast, |session| session.skip_locked(parsed, sink))
+    }
+
+    fn skip_locked(&mut self, parsed: ParsedQuery<'_>, sink: &mut dyn ResultSink) -> Result<()> {
         let query = parsed.ast;
         let unsupported = || SqlError::not_supported_yet("SKIP LOCKED in a query of this form");
         let from = rows_of(query)
@@ -670,7 +676,7 @@ pub(crate) fn lock_row_or_skip(
 }
 
 /// The name of the table that a locking clause is about.
-fn named_by(lock: &ast::LockClause) -> Option<&str> {
+pub(super) fn named_by(lock: &ast::LockClause) -> Option<&str> {
     let last = lock.of.as_ref()?.0.last()?;
     Some(last.as_ident()?.value.as_str())
 }
@@ -733,7 +739,7 @@ fn targets_of(
 }
 
 /// The query's FROM and WHERE, if it reads tables and nothing else there.
-fn rows_of(query: &ast::Query) -> Option<LockedRows> {
+pub(super) fn rows_of(query: &ast::Query) -> Option<LockedRows> {
     let ast::SetExpr::Select(select) = query.body.as_ref() else {
         return None;
     };

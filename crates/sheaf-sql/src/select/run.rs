@@ -68,6 +68,10 @@ impl Session {
     /// view that showed them. A table that it only reads may have another definition by then. Then it begins again, and
     /// keeps all of them.
     fn plan_locked(&mut self, query: ParsedQuery<'_>) -> Result<SerializableRead> {
+        self.with_view_beside_locks(query.ast, |session| session.plan_and_lock(query))
+    }
+
+    fn plan_and_lock(&mut self, query: ParsedQuery<'_>) -> Result<SerializableRead> {
         let before = self.warnings.clone();
         for attempt in 0..MAX_REPLANS {
             return match self.lock_rows_of(query, attempt > 0)? {

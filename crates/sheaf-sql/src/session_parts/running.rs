@@ -39,6 +39,14 @@ impl Definitions {
     }
 }
 
+/// What a locking read sees of tables that it does not lock, where that is not what it sees of those that it locks.
+pub(crate) struct BesideLocks {
+    /// The view of plain reads.
+    pub(crate) view: ReadView,
+    /// The names of what is locked in the FROM; `None`: all of it.
+    pub(crate) locked: Vec<Option<String>>,
+}
+
 /// A statement of it.
 #[derive(Default)]
 pub(crate) struct RunningStatement {
@@ -54,6 +62,8 @@ pub(crate) struct RunningStatement {
     pub(crate) view: Option<ReadView>,
     /// What its direct plan of a query has searched, if that is to be locked.
     pub(crate) searched: Option<Vec<Searched>>,
+    /// How a locking read that is planned sees tables that it does not lock.
+    pub(crate) beside_locks: Option<BesideLocks>,
     /// While a prepared statement runs in the database of its PREPARE: the session's own.
     pub(crate) own_database: Option<Option<String>>,
     /// How the text of a prepared statement is read, where the session reads others in another way by now.

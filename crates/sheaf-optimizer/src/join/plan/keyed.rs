@@ -139,7 +139,7 @@ impl Builder<'_, '_, '_> {
         };
         let spec = KeyedLookupSpec {
             table: Arc::clone(table.table),
-            view: context.view.clone(),
+            view: context.view_of(table.source),
             index: path.index,
             key_parts: path.key.len(),
             ranged: !bounds.is_empty(),

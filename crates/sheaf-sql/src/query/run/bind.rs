@@ -109,6 +109,7 @@ impl Session {
                 )) as Arc<dyn TableSource>
             }))
         };
+        let beside_locks = self.statement.beside_locks.as_ref();
         let context = QueryContext {
             sql: query.text,
             tables: self.table_names(),
@@ -119,6 +120,7 @@ impl Session {
             listed,
             notes,
             is_over_rows,
+            locked: beside_locks.map(|beside| beside.locked.as_slice()),
         };
         let planning = self.workers.planning();
         planning.during(|| bind(query.ast, &context))
@@ -140,6 +142,7 @@ impl Session {
             listed: Listed::Items,
             notes: None,
             is_over_rows: false,
+            locked: None,
         };
         logical_plan(query, &context)
     }

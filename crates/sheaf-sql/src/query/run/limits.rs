@@ -48,10 +48,12 @@ impl Session {
             max_recursion_rounds: self.variables.cte_max_recursion_depth(),
             ..PlannerSettings::default()
         };
+        let beside_locks = self.statement.beside_locks.as_ref();
         PlannerContext {
             settings,
             counters: Arc::clone(&self.handle.counters),
             view,
+            view_beside_locks: beside_locks.map(|beside| beside.view.clone()),
             cancel: self.handle.cancel_flag().clone(),
             task: self.task_context(),
             trace: self.traces.current.clone(),
