@@ -80,6 +80,27 @@ pub(in crate::typing) fn texts_beside(
     Ok(operands)
 }
 
+/// Operands that are compared with each other, all as one type: a literal of bytes is a text beside any stronger one.
+pub(super) fn texts_beside_each_other(
+    mut operands: Vec<Expr>,
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<Vec<Expr>> {
+    if !operands.iter().any(is_literal_of_bytes) {
+        return Ok(operands);
+    }
+    let types = operands.iter().map(|operand| type_of(operand, schema));
+    let types = types.collect::<Result<Vec<_>>>()?;
+    for operand in &mut operands {
+        for ty in &types {
+            if let Some(text) = text_beside(ty, operand, &rule)? {
+                *operand = text;
+            }
+        }
+    }
+    Ok(operands)
+}
+
 /// A text that is compared with several values, all by one collation: that of all of them together, as of the operands
 /// of a function. It is left alone where each pair has that collation anyway.
 ///

@@ -3,7 +3,7 @@
 use datafusion_common::{DFSchema, DataFusionError, Result, internal_err};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr};
 
-use super::collation::texts_beside;
+use super::collation::texts_beside_each_other;
 use super::domain::{Domain, convert};
 use super::{PartOf, compare, comparison};
 use crate::functions::call;
@@ -100,7 +100,7 @@ pub(in crate::typing) fn between(
     // Beside a number, a hexadecimal literal is one.
     let args = match has_number {
         true => args.into_iter().map(number_of_hybrid).collect(),
-        false => texts_beside(args, schema, rule)?,
+        false => texts_beside_each_other(args, schema, rule)?,
     };
     let [x, low, high] = operands(args)?;
     let make = |values: Vec<Expr>, bounds: Vec<Expr>, schema: &DFSchema| {
