@@ -214,6 +214,7 @@ impl Runner {
             settings: PlannerSettings::default(),
             counters: Arc::default(),
             view: sheaf_storage::ReadView::newest(),
+            view_beside_locks: None,
             cancel: CancelFlag::default(),
             task: self.runtime.task_context(
                 "test".to_string(),
