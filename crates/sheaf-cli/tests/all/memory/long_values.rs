@@ -234,6 +234,14 @@ fn long_literals_are_planned_without_texts_of_them() {
         let eighth = "z".repeat(8_000_000);
         let sql = format!("SELECT LENGTH('{eighth}')");
         assert_eq!(answer_of(&mut connection, &sql), ["8000000"]);
+        // Nor is what is made of it computed for many rows at a time, whatever finds them.
+        for rows in [2, 300] {
+            let sql = format!(
+                "SELECT SUM(LENGTH(CONCAT(UPPER(s), '{eighth}'))) FROM d.short WHERE id <= {rows}"
+            );
+            let bytes = rows * 8_000_034_u64;
+            assert_eq!(answer_of(&mut connection, &sql), [bytes.to_string()]);
+        }
         let key = |table: &str| format!("CONCAT({table}.s, REPEAT('cd', 15000))");
         let sql = format!(
             "SELECT COUNT(*) FROM d.short x JOIN d.short y ON {} = {} WHERE x.id <= 1000 AND y.id <= 1000",

@@ -74,6 +74,10 @@ const MAX_SUBQUERY_RUNS: usize = 400;
 /// all has them no more often.
 const MAX_SUBQUERY_ROWS: u64 = 4_000;
 
+/// Rows beside a longer value have no such plan: what is made of it is computed in one batch, and operators compute it
+/// for few rows at a time. To find that out took memory that they need.
+const MAX_VALUE_BYTES: usize = 1 << 20;
+
 /// See the module's comment.
 #[derive(Debug)]
 pub(super) struct OverRows {

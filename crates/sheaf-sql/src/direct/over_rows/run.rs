@@ -13,8 +13,8 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, with_rows};
-use super::{MAX_SUBQUERY_ROWS, MAX_SUBQUERY_RUNS, OverRows, QueryInstance, Work};
-use crate::direct::expression::{ExpressionCache, INPUTS, PlanInputs};
+use super::{MAX_SUBQUERY_ROWS, MAX_SUBQUERY_RUNS, MAX_VALUE_BYTES, OverRows, QueryInstance, Work};
+use crate::direct::expression::{INPUTS, PlanInputs};
 use crate::direct::join_walk::OpenTables;
 use crate::direct::joined_result::{Found, Window};
 use crate::direct::read::{MAX_LIMITED_ROWS, row_count};
@@ -108,6 +108,13 @@ impl Session {
         given: (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
+        let (parameters, _) = given;
+        if parameters
+            .iter()
+            .any(|value| value.string_bytes() > MAX_VALUE_BYTES)
+        {
+            return Ok(false);
+        }
         let is_done = self.run_one_over_rows(query, given, sink)?;
         match &query.otherwise {
             Some(otherwise) if !is_done => self.run_one_over_rows(otherwise, given, sink),
