@@ -7,11 +7,11 @@ use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
 use sheaf_types::temporal::read_datetime;
 
-use super::compare::{case_value, comparison, of_one_collation};
+use super::compare::{case_value, comparison, of_one_collation, texts_beside_each_other};
 use super::once::{are_deep, are_many, computed_once, hidden, is_small};
 use super::{
-    Rule, Texts, cast, field_of, fold, literal, moment_of, operands, reached, type_of,
-    typed_literal,
+    Rule, Texts, cast, field_of, fold, is_literal_of_bytes, literal, moment_of, operands, reached,
+    type_of, typed_literal,
 };
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, common_field_in, microseconds};
@@ -276,7 +276,8 @@ pub(super) fn simple_case(
     mut args: Vec<Expr>,
     (schema, rule): (&DFSchema, Rule<'_>),
 ) -> Result<Expr> {
-    let value = args.remove(0);
+    let mut value = args.remove(0);
+    make_texts_of_bytes(&mut value, &mut args, schema, rule)?;
     let compared: Vec<&Expr> = args.chunks_exact(2).map(|branch| &branch[0]).collect();
     let value = of_one_collation(value, compared.into_iter(), schema, "case")?;
     let make = |values: Vec<Expr>, mut args: Vec<Expr>, schema: &DFSchema| {
@@ -293,6 +294,33 @@ pub(super) fn simple_case(
         case(args, schema, rule)
     };
     computed_once("case", (vec![value], args), schema, make)
+}
+
+/// Literals of bytes in a CASE of a value, which are texts where the value, or one that it is compared with, is a stronger
+/// text.
+fn make_texts_of_bytes(
+    value: &mut Expr,
+    branches: &mut [Expr],
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<()> {
+    let compared = branches.chunks_exact_mut(2).map(|branch| &mut branch[0]);
+    let mut compared: Vec<&mut Expr> = std::iter::once(value).chain(compared).collect();
+    if !compared.iter().any(|operand| is_literal_of_bytes(operand)) {
+        return Ok(());
+    }
+    for operand in &compared {
+        // Beside a number, a literal of bytes is one.
+        if !type_of(operand, schema)?.is_string() {
+            return Ok(());
+        }
+    }
+    let operands = compared.iter_mut().map(|operand| std::mem::take(*operand));
+    let texts = texts_beside_each_other(operands.collect(), schema, rule)?;
+    for (operand, text) in compared.into_iter().zip(texts) {
+        *operand = text;
+    }
+    Ok(())
 }
 
 pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {

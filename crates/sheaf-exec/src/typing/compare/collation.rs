@@ -81,7 +81,7 @@ pub(in crate::typing) fn texts_beside(
 }
 
 /// Operands that are compared with each other, all as one type: a literal of bytes is a text beside any stronger one.
-pub(super) fn texts_beside_each_other(
+pub(in crate::typing) fn texts_beside_each_other(
     mut operands: Vec<Expr>,
     schema: &DFSchema,
     rule: Rule<'_>,

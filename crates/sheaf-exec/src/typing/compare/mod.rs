@@ -50,7 +50,7 @@ use operand::is_column;
 use place::{compare_with_place, double_of, place_among_floats, place_in_float_column};
 use year::{as_digits, is_year_beside};
 
-pub(super) use collation::{collated, of_one_collation, texts_beside};
+pub(super) use collation::{collated, of_one_collation, texts_beside, texts_beside_each_other};
 pub(super) use moment::place_of_moment;
 pub(super) use operand::{Operand, text_of};
 pub use place::number_of_column;
