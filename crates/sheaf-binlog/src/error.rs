@@ -1,4 +1,4 @@
-//! What can be wrong with what is to be logged, with MySQL's numbers.
+//! What can be wrong with what is to be logged, or was received, with MySQL's numbers.
 
 use sheaf_types::error::codes::{self, ErrorCode};
 
@@ -26,6 +26,17 @@ pub enum BinlogError {
     /// 1534: a name that is longer than 255 bytes, too many columns, or a primary key of columns that are not there.
     #[error("Table '{table}' cannot be described in the binary log: {reason}.")]
     Table { table: String, reason: &'static str },
+    /// 1677: the replica's column does not take values of the source's.
+    #[error("Column {column} of table '{table}' cannot be converted from type '{from}' to type '{to}'")]
+    Conversion {
+        column: usize,
+        table: String,
+        from: String,
+        to: String,
+    },
+    /// 1594: what another server sent does not hold.
+    #[error("Relay log read failure: {what} cannot be read")]
+    Malformed { what: String },
 }
 
 impl BinlogError {
@@ -33,6 +44,8 @@ impl BinlogError {
     pub fn code(&self) -> ErrorCode {
         match self {
             BinlogError::MalformedGtidSet { .. } => codes::MALFORMED_GTID_SET_SPECIFICATION,
+            BinlogError::Conversion { .. } => codes::REPLICA_CONVERSION_FAILED,
+            BinlogError::Malformed { .. } => codes::REPLICA_RELAY_LOG_READ_FAILURE,
             BinlogError::ForeignValue { .. }
             | BinlogError::ValueCount { .. }
             | BinlogError::Json { .. }

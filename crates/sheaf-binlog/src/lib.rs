@@ -54,6 +54,7 @@
 //! | [`event`] | the events |
 //! | [`mod@file`] | a binary log file |
 //! | [`reader`] | reading a file |
+//! | [`received`] | events of another server, and the rows that they have |
 //! | [`recovery`] | what a crash left of a file |
 //! | [`shown`] | events in words |
 
@@ -63,6 +64,7 @@ pub mod event;
 pub mod file;
 pub mod gtid;
 pub mod reader;
+pub mod received;
 pub mod recovery;
 pub mod row;
 pub mod shown;

@@ -30,18 +30,18 @@ const MAX_NAME_BYTES: usize = 255;
 /// Columns of a table, at most: MySQL's limit.
 const MAX_COLUMNS: usize = 4096;
 
-mod optional {
-    pub(super) const SIGNEDNESS: u8 = 1;
-    pub(super) const DEFAULT_CHARSET: u8 = 2;
-    pub(super) const COLUMN_CHARSET: u8 = 3;
-    pub(super) const COLUMN_NAME: u8 = 4;
-    pub(super) const SET_STR_VALUE: u8 = 5;
-    pub(super) const ENUM_STR_VALUE: u8 = 6;
-    pub(super) const SIMPLE_PRIMARY_KEY: u8 = 8;
-    pub(super) const PRIMARY_KEY_WITH_PREFIX: u8 = 9;
-    pub(super) const ENUM_AND_SET_DEFAULT_CHARSET: u8 = 10;
-    pub(super) const ENUM_AND_SET_COLUMN_CHARSET: u8 = 11;
-    pub(super) const COLUMN_VISIBILITY: u8 = 12;
+pub(crate) mod optional {
+    pub(crate) const SIGNEDNESS: u8 = 1;
+    pub(crate) const DEFAULT_CHARSET: u8 = 2;
+    pub(crate) const COLUMN_CHARSET: u8 = 3;
+    pub(crate) const COLUMN_NAME: u8 = 4;
+    pub(crate) const SET_STR_VALUE: u8 = 5;
+    pub(crate) const ENUM_STR_VALUE: u8 = 6;
+    pub(crate) const SIMPLE_PRIMARY_KEY: u8 = 8;
+    pub(crate) const PRIMARY_KEY_WITH_PREFIX: u8 = 9;
+    pub(crate) const ENUM_AND_SET_DEFAULT_CHARSET: u8 = 10;
+    pub(crate) const ENUM_AND_SET_COLUMN_CHARSET: u8 = 11;
+    pub(crate) const COLUMN_VISIBILITY: u8 = 12;
 }
 
 /// A column of a table.

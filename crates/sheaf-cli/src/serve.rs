@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, FromArgMatches};
 use sheaf_memory::keep_within;
-use sheaf_server::{ConsoleServer, MetricsServer, Server, ServerOptions, TlsOptions};
+use sheaf_server::{
+    ConsoleServer, MetricsServer, Server, ServerOptions, TlsOptions, let_replicate,
+};
 use sheaf_sql::{Engine, EngineOptions, MIN_MEMORY_BYTES, faults_of_globals};
 use sheaf_storage::{DATA_FILE, FILL_FACTORS, StorageOptions, SyncLog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -84,6 +86,9 @@ pub struct ServeArguments {
     /// Seconds that running statements may take to finish after SIGTERM or SIGINT.
     #[arg(long, default_value_t = 10)]
     drain_seconds: u64,
+    /// Do not start the replica that ran when the server ended: START REPLICA does.
+    #[arg(long)]
+    skip_replica_start: bool,
 }
 
 /// What `--tls` says.
@@ -238,6 +243,8 @@ fn serve(
     set_variables(engine, &arguments.set)?;
     refuse_open_accounts(engine, arguments)?;
     engine.start_maintenance()?;
+    let_replicate(engine);
+    engine.begin_replication(arguments.skip_replica_start)?;
     tracing::info!(data_dir = %arguments.data_dir.display(), memory = format_size(arguments.memory), "opened");
     let metrics = arguments
         .metrics

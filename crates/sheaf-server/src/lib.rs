@@ -17,7 +17,7 @@
 //!   deferred_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
-//!   binlog_dump  clients that follow the binary log
+//!   binlog_dump  clients that follow the binary log    source_link  this server as such a client
 //!   http, metrics, console  other doors: counters for monitoring, and a page for people, over HTTP
 //! ```
 //!
@@ -48,6 +48,7 @@ mod ready_connections;
 mod response;
 mod self_signed;
 mod shared_threads;
+mod source_link;
 mod text_row;
 mod tls;
 mod transport;
@@ -55,5 +56,6 @@ mod transport;
 pub use console::ConsoleServer;
 pub use listener::{Server, ServerOptions};
 pub use metrics::MetricsServer;
+pub use source_link::let_replicate;
 pub use text_row::TextRows;
 pub use tls::TlsOptions;

@@ -18,7 +18,7 @@ mod events;
 mod isolation;
 mod locking;
 mod query;
-mod request;
+pub mod replica;
 mod resource_groups;
 mod rights;
 mod select;

@@ -30,6 +30,7 @@ pub use catalog::account::{
     Account, AccountName, Accounts, AuthenticationMethod, ColumnPrivileges, GrantedRole,
 };
 pub use catalog::annotation::annotated;
+pub use catalog::replication::{KeptReplication, moved_to, put_replication_position};
 pub use catalog::cpu_set;
 pub use catalog::cpu_set::CpuSet;
 pub use catalog::definition_check::{check_database_name, check_table_name};

@@ -116,6 +116,13 @@ impl GtidSet {
         rest.is_empty().then_some(set)
     }
 
+    /// The body of PREVIOUS_GTIDS, in which form a follower sends the set, too.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        bytes
+    }
+
     /// Appends the body of PREVIOUS_GTIDS: a number of series, and for each the server, the tag where there are tags,
     /// and its intervals with the number behind the last one.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {

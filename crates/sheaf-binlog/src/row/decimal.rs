@@ -17,7 +17,7 @@ const BYTES: [usize; GROUP_DIGITS as usize + 1] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
 
 /// Appends `unscaled` / 10^`scale` as a DECIMAL of `precision` digits. `false`: it has more of them, and nothing was
 /// appended.
-pub(super) fn put(out: &mut Vec<u8>, unscaled: i128, precision: u8, scale: u8) -> bool {
+pub(crate) fn put(out: &mut Vec<u8>, unscaled: i128, precision: u8, scale: u8) -> bool {
     let (precision, scale) = (u32::from(precision), u32::from(scale));
     let magnitude = unscaled.unsigned_abs();
     let Some(whole_digits) = precision.checked_sub(scale) else {
@@ -68,9 +68,53 @@ fn put_fraction(out: &mut Vec<u8>, number: u128, digits: u32) {
 }
 
 /// Digits before the point that a number has, at least the 0 of 0.5.
-pub(super) fn whole_digits(unscaled: i128, scale: u8) -> u8 {
+pub(crate) fn whole_digits(unscaled: i128, scale: u8) -> u8 {
     let whole = unscaled.unsigned_abs() / 10u128.checked_pow(scale.into()).unwrap_or(u128::MAX);
     whole.checked_ilog10().map_or(1, |log| log as u8 + 1)
+}
+
+/// Bytes of a DECIMAL of so many digits. `None`: there is no such type.
+pub(crate) fn bytes(precision: u8, scale: u8) -> Option<usize> {
+    let length = |digits: u8| {
+        let digits = u32::from(digits);
+        (digits / GROUP_DIGITS) as usize * GROUP_BYTES + BYTES[(digits % GROUP_DIGITS) as usize]
+    };
+    let whole = precision.checked_sub(scale)?;
+    (1..=65)
+        .contains(&precision)
+        .then(|| length(whole) + length(scale))
+}
+
+/// The unscaled number that [`put`] has written. `None`: it is longer than the type.
+pub(crate) fn read(bytes: &[u8], precision: u8, scale: u8) -> Option<i128> {
+    let (first, rest) = bytes.split_first()?;
+    let is_negative = first & 0x80 == 0;
+    let mask = if is_negative { 0xFF } else { 0 };
+    let mut left = std::iter::once(first ^ 0x80).chain(rest.iter().copied());
+    let mut group = |digits: u32| {
+        let mut number: u32 = 0;
+        for _ in 0..BYTES[digits as usize] {
+            number = number << 8 | u32::from(left.next()? ^ mask);
+        }
+        (number < 10u32.pow(digits)).then_some(i128::from(number))
+    };
+    let (precision, scale) = (u32::from(precision), u32::from(scale));
+    let whole = precision.checked_sub(scale)?;
+    let mut magnitude: i128 = 0;
+    let groups = |digits: u32, short_first: bool| {
+        let (full, short) = ((digits / GROUP_DIGITS) as usize, digits % GROUP_DIGITS);
+        let mut sizes = vec![GROUP_DIGITS; full];
+        if short > 0 {
+            sizes.insert(if short_first { 0 } else { full }, short);
+        }
+        sizes
+    };
+    for digits in groups(whole, true).into_iter().chain(groups(scale, false)) {
+        magnitude = magnitude
+            .checked_mul(10i128.pow(digits))?
+            .checked_add(group(digits)?)?;
+    }
+    Some(if is_negative { -magnitude } else { magnitude })
 }
 
 #[cfg(test)]
@@ -94,6 +138,19 @@ mod tests {
         assert_eq!(bytes(-12_345_678_901_234, 14, 4), plus.map(|byte| !byte));
         assert_eq!(bytes(0, 5, 5), [0x80, 0, 0]);
         assert_eq!(bytes(-1, 1, 0), [0x7E]);
+    }
+
+    #[test]
+    fn numbers_read_as_they_were_written() {
+        for (precision, scale) in [(1, 0), (5, 2), (9, 9), (14, 4), (20, 10), (38, 0), (38, 38)] {
+            let limit = 10i128.pow(u32::from(precision));
+            for number in [0, 1, -1, 7, limit - 1, 1 - limit, limit / 7, -limit / 3] {
+                let written = bytes(number, precision, scale);
+                assert_eq!(Some(written.len()), super::bytes(precision, scale));
+                assert_eq!(read(&written, precision, scale), Some(number));
+                assert_eq!(read(&written[1..], precision, scale), None);
+            }
+        }
     }
 
     #[test]

@@ -10,27 +10,34 @@ use super::{decimal, json, temporal};
 use crate::bytes::{put_big, put_little};
 
 /// Types by their numbers in the protocol.
-mod code {
-    pub(super) const TINY: u8 = 1;
-    pub(super) const SHORT: u8 = 2;
-    pub(super) const LONG: u8 = 3;
-    pub(super) const FLOAT: u8 = 4;
-    pub(super) const DOUBLE: u8 = 5;
-    pub(super) const LONGLONG: u8 = 8;
-    pub(super) const INT24: u8 = 9;
-    pub(super) const DATE: u8 = 10;
-    pub(super) const YEAR: u8 = 13;
-    pub(super) const VARCHAR: u8 = 15;
-    pub(super) const BIT: u8 = 16;
-    pub(super) const TIMESTAMP2: u8 = 17;
-    pub(super) const DATETIME2: u8 = 18;
-    pub(super) const TIME2: u8 = 19;
-    pub(super) const JSON: u8 = 245;
-    pub(super) const NEWDECIMAL: u8 = 246;
-    pub(super) const ENUM: u8 = 247;
-    pub(super) const SET: u8 = 248;
-    pub(super) const BLOB: u8 = 252;
-    pub(super) const STRING: u8 = 254;
+pub(crate) mod code {
+    pub(crate) const TINY: u8 = 1;
+    pub(crate) const SHORT: u8 = 2;
+    pub(crate) const LONG: u8 = 3;
+    pub(crate) const FLOAT: u8 = 4;
+    pub(crate) const DOUBLE: u8 = 5;
+    pub(crate) const TIMESTAMP: u8 = 7;
+    pub(crate) const LONGLONG: u8 = 8;
+    pub(crate) const INT24: u8 = 9;
+    pub(crate) const DATE: u8 = 10;
+    pub(crate) const TIME: u8 = 11;
+    pub(crate) const DATETIME: u8 = 12;
+    pub(crate) const YEAR: u8 = 13;
+    pub(crate) const NEWDATE: u8 = 14;
+    pub(crate) const VARCHAR: u8 = 15;
+    pub(crate) const BIT: u8 = 16;
+    pub(crate) const TIMESTAMP2: u8 = 17;
+    pub(crate) const DATETIME2: u8 = 18;
+    pub(crate) const TIME2: u8 = 19;
+    pub(crate) const VECTOR: u8 = 242;
+    pub(crate) const JSON: u8 = 245;
+    pub(crate) const NEWDECIMAL: u8 = 246;
+    pub(crate) const ENUM: u8 = 247;
+    pub(crate) const SET: u8 = 248;
+    pub(crate) const BLOB: u8 = 252;
+    pub(crate) const VAR_STRING: u8 = 253;
+    pub(crate) const STRING: u8 = 254;
+    pub(crate) const GEOMETRY: u8 = 255;
 }
 
 /// The year that one byte of 1 stands for is the next one.

@@ -18,36 +18,36 @@ use sheaf_types::json::{Json, View};
 
 use super::{decimal, temporal};
 
-mod code {
-    pub(super) const SMALL_OBJECT: u8 = 0x00;
-    pub(super) const LARGE_OBJECT: u8 = 0x01;
-    pub(super) const SMALL_ARRAY: u8 = 0x02;
-    pub(super) const LARGE_ARRAY: u8 = 0x03;
-    pub(super) const LITERAL: u8 = 0x04;
-    pub(super) const INT16: u8 = 0x05;
-    pub(super) const UINT16: u8 = 0x06;
-    pub(super) const INT32: u8 = 0x07;
-    pub(super) const UINT32: u8 = 0x08;
-    pub(super) const INT64: u8 = 0x09;
-    pub(super) const UINT64: u8 = 0x0A;
-    pub(super) const DOUBLE: u8 = 0x0B;
-    pub(super) const STRING: u8 = 0x0C;
-    pub(super) const OPAQUE: u8 = 0x0F;
+pub(crate) mod code {
+    pub(crate) const SMALL_OBJECT: u8 = 0x00;
+    pub(crate) const LARGE_OBJECT: u8 = 0x01;
+    pub(crate) const SMALL_ARRAY: u8 = 0x02;
+    pub(crate) const LARGE_ARRAY: u8 = 0x03;
+    pub(crate) const LITERAL: u8 = 0x04;
+    pub(crate) const INT16: u8 = 0x05;
+    pub(crate) const UINT16: u8 = 0x06;
+    pub(crate) const INT32: u8 = 0x07;
+    pub(crate) const UINT32: u8 = 0x08;
+    pub(crate) const INT64: u8 = 0x09;
+    pub(crate) const UINT64: u8 = 0x0A;
+    pub(crate) const DOUBLE: u8 = 0x0B;
+    pub(crate) const STRING: u8 = 0x0C;
+    pub(crate) const OPAQUE: u8 = 0x0F;
 }
 
-mod literal {
-    pub(super) const NULL: u8 = 0;
-    pub(super) const TRUE: u8 = 1;
-    pub(super) const FALSE: u8 = 2;
+pub(crate) mod literal {
+    pub(crate) const NULL: u8 = 0;
+    pub(crate) const TRUE: u8 = 1;
+    pub(crate) const FALSE: u8 = 2;
 }
 
 /// Types of SQL whose values JSON lacks, by their numbers in the protocol.
-mod field_type {
-    pub(super) const TIMESTAMP: u8 = 7;
-    pub(super) const DATE: u8 = 10;
-    pub(super) const TIME: u8 = 11;
-    pub(super) const DATETIME: u8 = 12;
-    pub(super) const DECIMAL: u8 = 246;
+pub(crate) mod field_type {
+    pub(crate) const TIMESTAMP: u8 = 7;
+    pub(crate) const DATE: u8 = 10;
+    pub(crate) const TIME: u8 = 11;
+    pub(crate) const DATETIME: u8 = 12;
+    pub(crate) const DECIMAL: u8 = 246;
 }
 
 /// Bytes of a count and of an offset.
@@ -77,7 +77,7 @@ impl Width {
 struct TooLong;
 
 /// Appends a document. `false`: it is longer than the form allows, and what was appended does not count.
-pub(super) fn put(out: &mut Vec<u8>, json: Json<'_>) -> bool {
+pub(crate) fn put(out: &mut Vec<u8>, json: Json<'_>) -> bool {
     let place = out.len();
     out.push(0);
     let written = put_value(out, json.view(), Width::Large);

@@ -13,7 +13,7 @@
 //! | `json` | JSON in MySQL's binary form |
 
 pub mod columns;
-mod decimal;
+pub(crate) mod decimal;
 pub mod field;
-mod json;
-mod temporal;
+pub(crate) mod json;
+pub(crate) mod temporal;

@@ -40,6 +40,7 @@ mod plugin;
 mod prepare;
 mod query;
 mod query_behind_insert;
+pub mod replication;
 pub mod resource_group;
 pub mod rewrite;
 mod role;
@@ -376,7 +377,18 @@ impl StatementParser<'_> {
             "REVOKE" => self.revoke(),
             "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
             "PURGE" => self.purge(),
-            "HANDLER" | "XA" | "CHANGE" | "STOP" | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL"
+            "CHANGE" => {
+                let words = ["CHANGE REPLICATION SOURCE TO", "CHANGE MASTER TO"];
+                match self.accept_one_of(&words) {
+                    Some(_) => Ok(Statement::Replication(self.change_source()?)),
+                    None => self.unsupported(&first),
+                }
+            }
+            "STOP" => match self.accept_one_of(&["STOP REPLICA", "STOP SLAVE"]) {
+                Some(_) => Ok(Statement::Replication(self.stop_replica()?)),
+                None => self.unsupported(&first),
+            },
+            "HANDLER" | "XA" | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL"
             | "RESIGNAL" | "BINLOG" | "HELP" | "RESTART" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }

@@ -136,7 +136,7 @@ impl StatementParser<'_> {
         Ok((scope, name.to_ascii_lowercase()))
     }
 
-    /// RESET PERSIST, and RESET of the binary log.
+    /// RESET PERSIST, and RESET of the binary log and of the replica.
     pub(super) fn reset(&mut self) -> ParseResult<Statement> {
         let binary_logs = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
         if self.accept_one_of(&binary_logs).is_some() {
@@ -144,6 +144,9 @@ impl StatementParser<'_> {
                 true => self.unsupported("RESET BINARY LOGS AND GTIDS TO"),
                 false => Ok(Statement::BinaryLog(BinaryLogChange::Reset)),
             };
+        }
+        if self.accept_one_of(&["RESET REPLICA", "RESET SLAVE"]).is_some() {
+            return Ok(Statement::Replication(self.reset_replica()?));
         }
         if !self.accept("RESET PERSIST") {
             return self.unsupported("RESET");

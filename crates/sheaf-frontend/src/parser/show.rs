@@ -167,6 +167,12 @@ impl StatementParser<'_> {
         {
             return Ok(Show::BinaryLogStatus);
         }
+        if let Some(words) = self.accept_one_of(&["REPLICA STATUS", "SLAVE STATUS"]) {
+            self.channel()?;
+            return Ok(Show::ReplicaStatus {
+                old_names: words == "SLAVE STATUS",
+            });
+        }
         if self.accept("BINLOG EVENTS") {
             let file = match self.accept("IN") {
                 true => Some(self.string()?),
@@ -185,8 +191,6 @@ impl StatementParser<'_> {
             ("PROCEDURE STATUS", EmptyList::ProcedureStatus),
             ("FUNCTION STATUS", EmptyList::FunctionStatus),
             ("OPEN TABLES", EmptyList::OpenTables),
-            ("REPLICA STATUS", EmptyList::Replicas),
-            ("SLAVE STATUS", EmptyList::Replicas),
         ] {
             if self.accept(words) {
                 self.in_database()?;

@@ -10,6 +10,7 @@ use sqlparser::ast;
 
 use super::account::{AccountStatement, UserName};
 use super::diagnostics::GetDiagnostics;
+use super::replication::ReplicationStatement;
 use super::resource_group::ResourceGroupStatement;
 use super::view::CreateView;
 use crate::error::{Result, SqlError};
@@ -147,6 +148,7 @@ pub enum Statement {
     },
     /// PURGE BINARY LOGS and RESET BINARY LOGS AND GTIDS.
     BinaryLog(BinaryLogChange),
+    Replication(ReplicationStatement),
     /// RESET PERSIST; a name: of one variable.
     ResetPersist {
         name: Option<String>,
@@ -712,6 +714,10 @@ pub enum Show {
     CreateUser(UserName),
     BinaryLogs,
     BinaryLogStatus,
+    ReplicaStatus {
+        /// The names of columns are those before MySQL 8.0.22.
+        old_names: bool,
+    },
     /// SHOW BINLOG EVENTS
     BinlogEvents {
         /// Otherwise the first one.
@@ -732,7 +738,6 @@ pub enum EmptyList {
     ProcedureStatus,
     FunctionStatus,
     OpenTables,
-    Replicas,
 }
 
 /// What becomes of files of the binary log.

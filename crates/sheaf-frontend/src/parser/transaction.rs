@@ -10,10 +10,11 @@ impl StatementParser<'_> {
     /// `START TRANSACTION [WITH CONSISTENT SNAPSHOT | READ ONLY | READ WRITE, …]`
     pub(super) fn start_transaction(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
-        for what in ["SLAVE", "REPLICA", "GROUP_REPLICATION"] {
-            if self.peek(what) {
-                return self.unsupported(&format!("START {what}"));
-            }
+        if self.accept_one_of(&["REPLICA", "SLAVE"]).is_some() {
+            return Ok(Statement::Replication(self.start_replica()?));
+        }
+        if self.peek("GROUP_REPLICATION") {
+            return self.unsupported("START GROUP_REPLICATION");
         }
         self.expect("TRANSACTION")?;
         let (mut consistent_snapshot, mut read_only) = (false, None);

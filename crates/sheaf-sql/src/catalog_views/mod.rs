@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`show`] | SHOW |
 //! | [`binary_log`] | SHOW BINARY LOGS and the like, PURGE and RESET |
+//! | [`replica`] | SHOW REPLICA STATUS |
 //! | [`engine_status`] | SHOW ENGINE INNODB STATUS |
 //! | [`information_schema`] | tables whose rows are made when a query names them |
 //! | [`performance_schema`], [`sys`] | tables of what statements did and wait for |
@@ -16,6 +17,7 @@ pub(crate) mod catalog_text;
 mod engine_status;
 pub mod information_schema;
 pub(crate) mod performance_schema;
+mod replica;
 pub(crate) mod show;
 pub(crate) mod sys;
 mod system_tables;

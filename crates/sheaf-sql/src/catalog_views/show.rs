@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sheaf_exec::MemoryTableSource;
-use sheaf_table::{Catalog, Column, Privileges, Table, View, check_database_name};
+use sheaf_table::{Catalog, Column, Table, View, check_database_name};
 use sheaf_types::ColumnType;
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
@@ -237,17 +237,15 @@ impl Session {
                 let rows = self.binary_log_status_rows()?;
                 self.send(&rows, sink)
             }
+            Show::ReplicaStatus { old_names } => {
+                let rows = self.replica_status_rows(old_names)?;
+                self.send(&rows, sink)
+            }
             Show::BinlogEvents { file, from, limit } => {
                 let rows = self.binlog_event_rows(file.as_deref(), from, limit)?;
                 self.send(&rows, sink)
             }
-            Show::Empty(list) => {
-                if list == EmptyList::Replicas {
-                    let to_see = Privileges::SUPER | Privileges::REPLICATION_CLIENT;
-                    self.client.check_one_of(to_see)?;
-                }
-                self.send(&empty_list(list), sink)
-            }
+            Show::Empty(list) => self.send(&empty_list(list), sink),
         }
     }
 
@@ -784,7 +782,6 @@ fn empty_list(list: EmptyList) -> Rows {
             "Database Collation",
         ],
         EmptyList::OpenTables => &["Database", "Table", "In_use", "Name_locked"],
-        EmptyList::Replicas => &["Replica_IO_State", "Source_Host"],
     };
     Rows::new(columns.iter().map(|name| (*name, TEXT)))
 }

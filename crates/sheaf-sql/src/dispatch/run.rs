@@ -250,6 +250,7 @@ impl Session {
             Statement::BinaryLog(change) => {
                 self.change_binary_log(Parsed::new(&change, text), sink)
             }
+            Statement::Replication(statement) => self.change_replication(statement, sink),
             Statement::ResetPersist { name, if_exists } => {
                 self.reset_persist(name.as_deref(), if_exists, sink)
             }

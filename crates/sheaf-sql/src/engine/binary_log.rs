@@ -42,12 +42,13 @@ impl Engine {
     /// # Errors
     /// Why they are not.
     pub(crate) fn show_gtids(&self) -> Result<()> {
-        let Some(binlog) = self.binlog() else {
-            return Ok(());
+        let purged = match self.binlog() {
+            Some(binlog) => binlog.gtids()?.1.to_string(),
+            None => String::new(),
         };
-        let (executed, purged) = binlog.gtids()?;
+        let executed = self.executed_gtids()?.to_string();
         self.change_globals(|globals| {
-            variables::show_gtids(globals, executed.to_string(), purged.to_string());
+            variables::show_gtids(globals, executed, purged);
         });
         Ok(())
     }

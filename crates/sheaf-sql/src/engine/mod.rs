@@ -9,6 +9,7 @@
 //! | [`rewrite_rules`] | the query rewrite rules that are in force |
 //! | [`shared_plans`] | plans that all sessions share |
 //! | [`binary_log`] | the binary log of the engine |
+//! | [`replication`] | the engine as a replica |
 //! | [`transports`] | how clients reach the server |
 //! | [`digest_cache`] | of passwords, for clients that have connected before |
 //! | [`counted`] | what performance_schema shows of all sessions |
@@ -22,6 +23,7 @@ pub(crate) mod maintenance_thread;
 pub(crate) mod metrics;
 pub(crate) mod optimizer_costs;
 mod options;
+mod replication;
 pub(crate) mod rewrite_rules;
 pub(crate) mod shared_plans;
 mod transports;
@@ -56,12 +58,12 @@ use crate::engine::shared_plans::SharedPlans;
 use crate::error::{Result, SqlError};
 use crate::events::digest_table::DigestTable;
 use crate::events::slow_log::SlowLog;
-use crate::rights::global_at_start;
-use crate::session_parts::handle::SessionHandle;
-use crate::session_parts::info::SessionInfo;
-use crate::session_parts::statement_timer::StatementTimer;
-use crate::session_parts::status::{Command, CommandCounters, ServerGauges};
-use crate::session_parts::workers::ActiveGroups;
+use crate::replica::Replica;
+use crate::resource_groups::ActiveGroups;
+use crate::session::handle::SessionHandle;
+use crate::session::statement_timer::StatementTimer;
+use crate::session::status::{Command, CommandCounters, ServerGauges};
+use crate::session::{Session, SessionInfo};
 use crate::variables::persisted::{self, PersistedVariables};
 use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
 
@@ -114,6 +116,7 @@ pub struct Engine {
     pub(crate) slow_log: SlowLog,
     /// Empty if there is none.
     binlog: OnceLock<Arc<Binlogger>>,
+    replica: Replica,
     /// Of users that have connected.
     pub(crate) digests: DigestCache,
     /// What statements are planned with, from the tables of cost constants.
@@ -160,6 +163,7 @@ impl Engine {
             digest_table: DigestTable::new(globals.digests_size(), globals.max_digest_length()),
             slow_log: SlowLog::default(),
             binlog: OnceLock::new(),
+            replica: Replica::default(),
             globals: RwLock::new(globals),
             persisted: Mutex::new(persisted::read_file(path)?),
             lacks_secure_transport: AtomicBool::new(false),
@@ -299,11 +303,32 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A handle of a session that begins. Dropping the session takes it out of the list again.
-    ///
-    /// # Errors
-    /// 1053 when the engine is closing, 1040 when there are too many sessions.
-    pub(crate) fn begin_session(&self, info: &SessionInfo) -> Result<Arc<SessionHandle>> {
+    /// Starts a session. Error 1040 when `max_connections` are open, 1203 and 1226 when the account has its share of
+    /// them, 1053 when the engine is closing, 1049 when there is no such database.
+    pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+        let account = info.account.clone();
+        let session = self.session_without_place(info)?;
+        self.give_place(&session.handle, account.as_ref())?;
+        Ok(session)
+    }
+
+    /// Starts the session of a client that has not identified itself yet. It gets a place of `max_connections` when it
+    /// [has](Session::change_user). Error 1040 when too many are about to do so.
+    pub fn session_of_stranger(self: &Arc<Self>, host: &str) -> Result<Session> {
+        self.session_without_place(SessionInfo {
+            user: "unauthenticated user".into(),
+            host: host.into(),
+            account: Some(AccountName::new("", "")),
+            ..SessionInfo::default()
+        })
+    }
+
+    /// The session of the replica's applier, which is no client.
+    pub(crate) fn session_of_replica(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+        self.session_without_place(info)
+    }
+
+    fn session_without_place(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
         if self.is_shutting_down() {
             return Err(SqlError::server_shutdown());
         }
@@ -613,6 +638,7 @@ impl Engine {
         for session in self.sessions() {
             session.kill();
         }
+        self.replica.close();
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }

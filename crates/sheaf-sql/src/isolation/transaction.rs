@@ -166,9 +166,16 @@ pub(crate) struct Transactions {
     /// See [`Session::leave_commits`].
     leaves_commits: bool,
     unfinished_commit: Option<UnfinishedCommit>,
+    /// What is changed are the changes of a replica's source, which `read_only` lets through.
+    applies_source: bool,
 }
 
 impl Transactions {
+    /// The session is that of a replica's applier.
+    pub(crate) fn applies_source(&mut self) {
+        self.applies_source = true;
+    }
+
     /// The statement goes on without the transaction that was opened for it, and without its locks.
     pub(crate) fn leave_implicit(&mut self) -> Result<()> {
         if std::mem::take(&mut self.is_of_statement)
@@ -448,6 +455,7 @@ impl Session {
     pub(crate) fn check_server_writable(&self) -> Result<()> {
         let option = match self.engine.read_only() {
             ServerReadOnly::Nobody => return Ok(()),
+            _ if self.transactions.applies_source => return Ok(()),
             ServerReadOnly::WithoutPrivilege => {
                 let to_write = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
                 if self.client.has_all_rights() || self.client.check_one_of(to_write).is_ok() {

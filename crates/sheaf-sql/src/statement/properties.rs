@@ -25,6 +25,7 @@ use sqlparser::ast;
 
 use crate::binlog::statement::StatementKind;
 use crate::parser::account::AccountStatement;
+use crate::parser::replication::ReplicationStatement;
 use crate::parser::resource_group::ResourceGroupStatement;
 use crate::parser::statement::{
     Assignment, BinaryLogChange, CreateTable, Delete, ExplainTarget, IntoTarget, LoadData,
@@ -544,6 +545,13 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             }),
         )
         .with_queries(true),
+        Statement::Replication(statement) => Properties::of_session(
+            None,
+            Requirement::OneOf(match statement {
+                ReplicationStatement::Reset { .. } => Privileges::RELOAD,
+                _ => Privileges::SUPER | Privileges::REPLICATION_SLAVE_ADMIN,
+            }),
+        ),
         Statement::ResetPersist { .. } => {
             Properties::of_session(None, Requirement::OneOf(TO_SET_GLOBALS))
         }

@@ -48,6 +48,29 @@ impl Variables {
         self.boolean("sql_log_bin")
     }
 
+    /// 0: none of its own, as MySQL says.
+    pub(crate) fn server_id(&self) -> u32 {
+        u32::try_from(self.integer("server_id")).unwrap_or(u32::MAX)
+    }
+
+    /// How long a source may say nothing.
+    pub(crate) fn replica_net_timeout(&self) -> Duration {
+        Duration::from_secs(self.integer("replica_net_timeout"))
+    }
+
+    /// Bytes of an event that a replica takes, at most.
+    pub(crate) fn replica_max_event_bytes(&self) -> usize {
+        usize::try_from(self.integer("replica_max_allowed_packet")).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn replica_skip_counter(&self) -> u64 {
+        self.integer("sql_replica_skip_counter")
+    }
+
+    pub(crate) fn check_foreign_keys(&mut self, checks: bool) {
+        self.set_internally("foreign_key_checks", VariableValue::Bool(checks));
+    }
+
     pub(crate) fn log_changes(&mut self, logs: bool) {
         self.set_internally("sql_log_bin", VariableValue::Bool(logs));
     }

@@ -33,6 +33,7 @@
 //! | [`resource_groups`] | resource groups in the catalog |
 //! | [`resource_group`] | the CPUs and the priority of a session's threads |
 //! | [`cpu_set`] | sets of CPUs, as Linux numbers them |
+//! | [`replication`] | the source of a replica, and how far its changes have come |
 //! | [`definition_check`] | names, types, defaults and keys of a definition, checked and resolved |
 //! | [`table_ids`] | where the ids of new tables come from |
 //! | [`temporary`] | catalogs of temporary tables, which write nothing down |
@@ -50,6 +51,7 @@ pub(crate) mod foreign_keys;
 mod open_tables;
 pub mod privilege;
 pub(crate) mod records;
+pub(crate) mod replication;
 pub mod resource_group;
 pub(crate) mod resource_groups;
 pub(crate) mod statistics;
@@ -185,6 +187,8 @@ impl Catalog {
                     }
                     kind::ACCOUNT => accounts.add(rest, value).ok_or_else(unreadable)?,
                     kind::RESOURCE_GROUP => read_resource_group(&mut resource_groups, rest, value)?,
+                    // It is read when it is asked for.
+                    kind::REPLICATION => {}
                     _ => return Err(unreadable()),
                 }
             }
@@ -387,7 +391,12 @@ impl Catalog {
         }
         let mut transaction = self.storage.begin_transaction();
         let annotation = annotation::take();
-        let mut changed = change(&self.storage.catalog_tree(), &mut transaction);
+        let position = replication::take_position();
+        let tree = self.storage.catalog_tree();
+        let mut changed = change(&tree, &mut transaction);
+        if let (Ok(()), Some(position)) = (&changed, &position) {
+            changed = replication::put_position(&tree, &mut transaction, position);
+        }
         if let (Ok(()), Some(annotation)) = (&changed, &annotation) {
             changed = transaction.annotate(annotation, true).map_err(Into::into);
         }
@@ -395,6 +404,7 @@ impl Catalog {
             Ok(()) => Ok(transaction.commit_or_stop()?),
             Err(error) => {
                 annotation::put_back(annotation);
+                replication::put_back(position);
                 transaction.rollback()?;
                 Err(error)
             }

@@ -28,11 +28,13 @@ pub(crate) mod kind {
     pub(crate) const RESOURCE_GROUP: u8 = 6;
     /// Database, 0x00, view, 0x00, number of the chunk (u16 big-endian): a chunk of a view's definition.
     pub(crate) const VIEW: u8 = 7;
+    /// 0x00: the source of a replica; 0x01 and the number of the chunk (u16 big-endian): a chunk of its position.
+    pub(crate) const REPLICATION: u8 = 8;
 }
 
 /// The newest format of the catalog that this program writes and reads: 3 has accounts, 4 resource groups, 5 collations
-/// of databases, 6 views.
-const CATALOG_FORMAT: u64 = 6;
+/// of databases, 6 views, 7 a replica's source.
+const CATALOG_FORMAT: u64 = 7;
 
 /// Bytes of a definition in one entry; keys are short.
 pub(crate) const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - 1000;

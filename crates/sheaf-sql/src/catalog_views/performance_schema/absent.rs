@@ -8,7 +8,6 @@ const NUMBER: Cells = Cells::Unsigned;
 const SIGNED: Cells = Cells::Signed;
 const TEXT: Cells = Cells::Text(64);
 const LONG_TEXT: Cells = Cells::Text(1024);
-const MOMENT: Cells = Cells::Moment;
 
 /// `events_waits_summary_global_by_event_name`
 pub(super) fn waits() -> Columns {
@@ -52,54 +51,6 @@ pub(super) fn group_member_statistics() -> Columns {
         ("COUNT_TRANSACTIONS_REMOTE_APPLIED", NUMBER),
         ("COUNT_TRANSACTIONS_LOCAL_PROPOSED", NUMBER),
         ("COUNT_TRANSACTIONS_LOCAL_ROLLBACK", NUMBER),
-    ])
-}
-
-/// `replication_applier_status_by_worker`
-pub(super) fn applier_workers() -> Columns {
-    owned(&[
-        ("CHANNEL_NAME", TEXT),
-        ("WORKER_ID", NUMBER),
-        ("THREAD_ID", NUMBER),
-        ("SERVICE_STATE", TEXT),
-        ("LAST_ERROR_NUMBER", SIGNED),
-        ("LAST_ERROR_MESSAGE", LONG_TEXT),
-        ("LAST_ERROR_TIMESTAMP", MOMENT),
-        ("LAST_APPLIED_TRANSACTION", Cells::Text(90)),
-        ("LAST_APPLIED_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP", MOMENT),
-        (
-            "LAST_APPLIED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP",
-            MOMENT,
-        ),
-        ("LAST_APPLIED_TRANSACTION_START_APPLY_TIMESTAMP", MOMENT),
-        ("LAST_APPLIED_TRANSACTION_END_APPLY_TIMESTAMP", MOMENT),
-        ("APPLYING_TRANSACTION", Cells::Text(90)),
-        ("APPLYING_TRANSACTION_ORIGINAL_COMMIT_TIMESTAMP", MOMENT),
-        ("APPLYING_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP", MOMENT),
-        ("APPLYING_TRANSACTION_START_APPLY_TIMESTAMP", MOMENT),
-        ("LAST_APPLIED_TRANSACTION_RETRIES_COUNT", NUMBER),
-        (
-            "LAST_APPLIED_TRANSACTION_LAST_TRANSIENT_ERROR_NUMBER",
-            SIGNED,
-        ),
-        (
-            "LAST_APPLIED_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE",
-            LONG_TEXT,
-        ),
-        (
-            "LAST_APPLIED_TRANSACTION_LAST_TRANSIENT_ERROR_TIMESTAMP",
-            MOMENT,
-        ),
-        ("APPLYING_TRANSACTION_RETRIES_COUNT", NUMBER),
-        ("APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_NUMBER", SIGNED),
-        (
-            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE",
-            LONG_TEXT,
-        ),
-        (
-            "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_TIMESTAMP",
-            MOMENT,
-        ),
     ])
 }
 

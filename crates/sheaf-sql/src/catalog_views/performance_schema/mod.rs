@@ -11,6 +11,7 @@
 //! | [`resources`] | files and memory |
 //! | [`absent`] | what Sheaf does not have or does not measure: empty |
 //! | [`table_io`] | what was read through indexes and changed in tables |
+//! | [`replication`] | the server as a replica |
 //! | [`persisted`] | system variables that SET PERSIST has kept |
 //!
 //! Status counters and variables have their tables here, too, as MySQL 8 has. Reading them takes no privilege. For all
@@ -20,6 +21,7 @@ mod absent;
 pub(super) mod locks;
 mod metadata_locks;
 mod persisted;
+mod replication;
 mod resources;
 mod statements;
 pub(crate) mod table_io;
@@ -41,7 +43,7 @@ const BY_INDEX: &str = "table_io_waits_summary_by_index_usage";
 const BY_TABLE: &str = "table_io_waits_summary_by_table";
 
 /// The tables that take a privilege.
-pub(crate) const TABLES: [VirtualTable; 18] = [
+pub(crate) const TABLES: [VirtualTable; 22] = [
     VirtualTable {
         name: "data_lock_waits",
         columns: locks::wait_columns,
@@ -98,9 +100,29 @@ pub(crate) const TABLES: [VirtualTable; 18] = [
         fill: persisted::variables,
     },
     VirtualTable {
-        name: "replication_applier_status_by_worker",
-        columns: absent::applier_workers,
+        name: "replication_applier_status",
+        columns: replication::applier_columns,
+        fill: replication::applier,
+    },
+    VirtualTable {
+        name: "replication_applier_status_by_coordinator",
+        columns: replication::coordinator_columns,
         fill: nothing,
+    },
+    VirtualTable {
+        name: "replication_applier_status_by_worker",
+        columns: replication::worker_columns,
+        fill: replication::worker,
+    },
+    VirtualTable {
+        name: "replication_connection_configuration",
+        columns: replication::configuration_columns,
+        fill: replication::configuration,
+    },
+    VirtualTable {
+        name: "replication_connection_status",
+        columns: replication::connection_columns,
+        fill: replication::connection,
     },
     VirtualTable {
         name: "replication_group_member_stats",

@@ -1,0 +1,63 @@
+//! The engine as a replica of another server.
+
+use sheaf_binlog::gtid::{Gtid, GtidSet};
+
+use super::Engine;
+use crate::binlog::server_uuid;
+use crate::error::Result;
+use crate::replica::Replica;
+use crate::replica::link::OpenLink;
+use crate::variables::VariableValue;
+
+impl Engine {
+    pub(crate) fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// The program around the engine says how another server is reached.
+    pub fn reach_sources_by(&self, open_link: Box<OpenLink>) {
+        self.replica.reaches_sources_by(open_link);
+    }
+
+    pub(crate) fn server_uuid(&self) -> String {
+        server_uuid(self.storage.history()).to_string()
+    }
+
+    /// The transactions that were executed here, of this server and of others.
+    ///
+    /// # Errors
+    /// The binary log is not up to date.
+    pub(crate) fn executed_gtids(&self) -> Result<GtidSet> {
+        let mut executed = match self.binlog() {
+            Some(binlog) => binlog.gtids()?.0,
+            None => GtidSet::new(),
+        };
+        if let Some(kept) = self.replica.state.get().kept {
+            executed.union(&kept.position.gtids);
+        }
+        Ok(executed)
+    }
+
+    /// Whether a transaction is this server's own.
+    ///
+    /// # Errors
+    /// The binary log is not up to date.
+    pub(crate) fn has_logged(&self, gtid: Gtid) -> Result<bool> {
+        if gtid.server() != server_uuid(self.storage.history()) {
+            return Ok(false);
+        }
+        match self.binlog() {
+            Some(binlog) => Ok(binlog.gtids()?.0.contains(gtid)),
+            None => Ok(false),
+        }
+    }
+
+    /// What sql_replica_skip_counter says, which is said once.
+    pub(crate) fn take_replica_skip_counter(&self) -> u64 {
+        self.change_globals(|globals| {
+            let skip = globals.replica_skip_counter();
+            globals.set_internally("sql_replica_skip_counter", VariableValue::Integer(0));
+            skip
+        })
+    }
+}

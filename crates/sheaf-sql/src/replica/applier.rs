@@ -1,0 +1,526 @@
+//! The SQL thread: it takes events from the queue and applies transactions and statements.
+//!
+//! A transaction of rows is one transaction here, which writes the position, too. A DDL statement writes it with the
+//! change of the catalog that it makes. What fails is rolled back, and the thread stops with the error, as MySQL's does;
+//! after a deadlock or a lock wait the transaction is received again a few times.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sheaf_binlog::gtid::Gtid;
+use sheaf_binlog::received::rows::{RowsChange, table_of_rows};
+use sheaf_binlog::received::{Received, ReceivedQuery, RowsKind, SourceEvent, SourceTable};
+use sheaf_table::{moved_to, put_replication_position};
+use sheaf_types::error::codes;
+use sheaf_types::text::quoting::quoted_string;
+
+use super::queue::Queued;
+use super::source::Position;
+use super::state::{Connection, ThreadError};
+use crate::engine::Engine;
+use crate::error::{Result, SqlError};
+use crate::session::{IgnoredResult, Session, SessionInfo};
+
+/// Tables that a transaction may name, at most.
+const MAX_TABLES: usize = 10_000;
+/// How often a transaction is tried again that others were in the way of (replica_transaction_retries).
+const MAX_RETRIES: u32 = 10;
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Runs until it is told to stop, or a transaction cannot be applied.
+pub(super) fn apply(engine: &Arc<Engine>, stops: &Arc<AtomicBool>) {
+    let replica = engine.replica();
+    let stopped = || stops.load(Ordering::Acquire);
+    replica.queue.begin_applying();
+    let mut applier = match Applier::new(engine, stops) {
+        Ok(applier) => applier,
+        Err(error) => return stop_with(engine, &error),
+    };
+    let mut retries = 0;
+    loop {
+        applier.show_idle();
+        let Some(item) = replica.queue.pop(&stopped) else {
+            break;
+        };
+        let applied = match &item {
+            Queued::Event { bytes, .. } => applier.take(bytes),
+            Queued::Interrupted => {
+                applier.interrupt();
+                Ok(Step::Within)
+            }
+        };
+        match applied {
+            Ok(Step::Within) => {}
+            Ok(Step::Ended) => retries = 0,
+            Err(_) if stopped() => break,
+            Err(error) if is_transient(&error) && retries < MAX_RETRIES => {
+                retries += 1;
+                replica.state.change(|known| known.retries += 1);
+                tracing::warn!(%error, retries, "a transaction of the source is tried again");
+                applier.interrupt();
+                replica.queue.begin_applying();
+                std::thread::sleep(RETRY_INTERVAL);
+            }
+            Err(error) => {
+                applier.interrupt();
+                stop_with(engine, &error);
+                break;
+            }
+        }
+    }
+    applier.interrupt();
+    replica.state.change(|known| {
+        known.sql_state = "";
+        known.applying_time = 0;
+    });
+}
+
+fn stop_with(engine: &Arc<Engine>, error: &SqlError) {
+    tracing::error!(%error, "the replica has stopped to apply");
+    engine.replica().state.change(|known| {
+        known.sql_error = ThreadError::now(error.code, error.message.as_str());
+    });
+}
+
+/// Others were in the way.
+fn is_transient(error: &SqlError) -> bool {
+    error.is(codes::LOCK_WAIT_TIMEOUT)
+        || error.is(codes::LOCK_DEADLOCK)
+        || error.is_definition_changed()
+}
+
+/// What an event was to its transaction.
+enum Step {
+    Within,
+    /// The last one.
+    Ended,
+}
+
+/// The transaction that events are of.
+#[derive(Default)]
+struct Group {
+    gtid: Option<Gtid>,
+    /// Rows and statements are changes of one transaction.
+    is_open: bool,
+    /// It is not applied.
+    is_skipped: bool,
+    /// sql_replica_skip_counter leaves it out.
+    is_counted: bool,
+}
+
+struct Applier {
+    engine: Arc<Engine>,
+    session: Session,
+    own_server_id: u32,
+    position: Position,
+    /// Tables by the numbers that rows events name.
+    tables: BTreeMap<u64, SourceTable>,
+    group: Group,
+}
+
+impl Applier {
+    fn new(engine: &Arc<Engine>, stops: &Arc<AtomicBool>) -> Result<Applier> {
+        let mut session = engine.session_of_replica(SessionInfo {
+            user: "system user".into(),
+            host: String::new(),
+            ..SessionInfo::default()
+        })?;
+        session.transactions.applies_source();
+        session.variables.log_changes(false);
+        // What a statement sets is reset before the next one; rows are in UTC.
+        session.run_own("SET time_zone = '+00:00'")?;
+        let kept = engine.replica().state.get().kept;
+        let handle = session.handle();
+        let cancelled = Arc::clone(stops);
+        engine.replica().on_stop_applying(Box::new(move || {
+            if cancelled.load(Ordering::Acquire) {
+                handle.cancel();
+            }
+        }));
+        Ok(Applier {
+            own_server_id: engine.globals().server_id(),
+            engine: Arc::clone(engine),
+            session,
+            position: kept.unwrap_or_default().position,
+            tables: BTreeMap::new(),
+            group: Group::default(),
+        })
+    }
+
+    fn show_idle(&self) {
+        if self.group.is_open {
+            return;
+        }
+        let replica = self.engine.replica();
+        if replica.queue.bytes() == 0 {
+            replica.state.change(|known| {
+                known.applying_time = 0;
+                known.sql_state = match known.connection {
+                    Connection::Connected => {
+                        "Replica has read all relay log; waiting for more updates"
+                    }
+                    _ => "Waiting for source to send event",
+                };
+            });
+        }
+    }
+
+    /// Rolls back what is not complete.
+    fn interrupt(&mut self) {
+        self.tables.clear();
+        if std::mem::take(&mut self.group).is_open {
+            let _ = self.session.execute("ROLLBACK", &mut IgnoredResult);
+        }
+        self.engine
+            .replica()
+            .state
+            .change(|known| known.applied.give_up());
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<Step> {
+        let event = match SourceEvent::is_description(bytes) {
+            true => SourceEvent::description(bytes),
+            false => SourceEvent::new(bytes, false),
+        };
+        let unreadable = || {
+            SqlError::new(
+                codes::REPLICA_RELAY_LOG_READ_FAILURE,
+                "Relay log read failure: an event cannot be read",
+            )
+        };
+        let event = event.ok_or_else(unreadable)?;
+        let said = event.read().ok_or_else(unreadable)?;
+        let end = self.place_behind(&event);
+        match said {
+            Received::FormatDescription { .. } | Received::Nothing | Received::Heartbeat => {}
+            Received::Rotate { file, position } => {
+                // A transaction is in one file.
+                if self.group.is_open {
+                    self.interrupt();
+                }
+                self.move_to(file, position);
+            }
+            Received::Gtid(gtid) => self.begin_group(&event, gtid)?,
+            Received::MariadbGtid {
+                is_one_statement, ..
+            } => {
+                self.begin_group(&event, None)?;
+                if !is_one_statement {
+                    self.open()?;
+                }
+            }
+            Received::Query(query) => return self.query(&event, &query, end),
+            Received::LastInsertId(value) => {
+                self.set(&format!("SET last_insert_id = {value}"))?;
+            }
+            Received::InsertId(value) => self.set(&format!("SET insert_id = {value}"))?,
+            Received::TableMap(body) => {
+                let table = SourceTable::read(body).ok_or_else(unreadable)?;
+                if self.tables.len() >= MAX_TABLES {
+                    return Err(fatal("a transaction names too many tables"));
+                }
+                self.tables.insert(table.id, table);
+            }
+            Received::Rows(kind, body) => self.rows(kind, body, end)?,
+            Received::Xid => return self.commit(end),
+            Received::Refused(name) => {
+                if !self.group.is_skipped {
+                    return Err(fatal(&format!("events {name} are not supported yet")));
+                }
+            }
+        }
+        Ok(Step::Within)
+    }
+
+    /// The position behind an event, whose low 32 bits it says.
+    fn place_behind(&self, event: &SourceEvent<'_>) -> u64 {
+        let low = u64::from(event.end());
+        if low == 0 || event.is_artificial() {
+            return self.position.position;
+        }
+        let high = self.position.position >> 32 << 32;
+        let place = high | low;
+        match place < self.position.position {
+            true => place + (1 << 32),
+            false => place,
+        }
+    }
+
+    fn move_to(&mut self, file: String, position: u64) {
+        self.position.file = file;
+        self.position.position = position;
+        self.show_position();
+    }
+
+    fn show_position(&self) {
+        let position = self.position.clone();
+        self.engine.replica().state.change(|known| {
+            if let Some(kept) = &mut known.kept {
+                kept.position = position;
+            }
+        });
+    }
+
+    fn begin_group(&mut self, event: &SourceEvent<'_>, gtid: Option<Gtid>) -> Result<()> {
+        if self.group.is_open {
+            self.interrupt();
+        }
+        let replica = self.engine.replica();
+        let is_counted = replica.state.change(|known| {
+            let name = gtid.map_or("ANONYMOUS".to_string(), |gtid| gtid.to_string());
+            known
+                .applied
+                .begin(name, u64::from(event.time()) * 1_000_000);
+            known.applying_time = event.time();
+            known.sql_state = "Applying batch of row changes";
+            known.skip > 0
+        });
+        let is_done = match gtid {
+            Some(gtid) => self.position.gtids.contains(gtid) || self.engine.has_logged(gtid)?,
+            None => false,
+        };
+        self.group = Group {
+            gtid,
+            is_open: false,
+            is_skipped: is_done || is_counted || event.server_id() == self.own_server_id,
+            is_counted,
+        };
+        Ok(())
+    }
+
+    /// Begins the transaction that rows are changed in.
+    fn open(&mut self) -> Result<()> {
+        self.group.is_open = true;
+        match self.group.is_skipped {
+            true => Ok(()),
+            false => self.session.execute("BEGIN", &mut IgnoredResult),
+        }
+    }
+
+    fn set(&mut self, text: &str) -> Result<()> {
+        match self.group.is_skipped {
+            true => Ok(()),
+            false => self.session.run_own(text),
+        }
+    }
+
+    fn rows(&mut self, kind: RowsKind, body: &[u8], end: u64) -> Result<()> {
+        if self.group.is_skipped {
+            return Ok(());
+        }
+        if !self.group.is_open {
+            self.open()?;
+        }
+        let number = table_of_rows(body).ok_or_else(|| fatal("a rows event cannot be read"))?;
+        let Some(table) = self.tables.get(&number) else {
+            return Err(fatal(
+                "a rows event is about a table that no event describes",
+            ));
+        };
+        let checks = sheaf_binlog::received::rows::checks_foreign_keys(body);
+        self.session.variables.check_foreign_keys(checks);
+        let applied = self
+            .session
+            .run("", |session| session.apply_rows(kind, body, table));
+        applied.map_err(|error| {
+            let what = match kind.change {
+                RowsChange::Insert => "Write_rows",
+                RowsChange::Update => "Update_rows",
+                RowsChange::Delete => "Delete_rows",
+            };
+            SqlError {
+                message: format!(
+                    "Could not execute {what} event on table {}.{}; {}, Error_code: {}; the event's source log {}, \
+                     end_log_pos {end}",
+                    table.database, table.name, error.message, error.code, self.position.file
+                ),
+                ..error
+            }
+        })
+    }
+
+    fn query(
+        &mut self,
+        event: &SourceEvent<'_>,
+        query: &ReceivedQuery<'_>,
+        end: u64,
+    ) -> Result<Step> {
+        let text = text_of(query)?;
+        let word = text
+            .trim_start()
+            .split(|c: char| !c.is_ascii_alphabetic())
+            .next();
+        match word.unwrap_or_default().to_ascii_uppercase().as_str() {
+            "BEGIN" => {
+                self.open()?;
+                return Ok(Step::Within);
+            }
+            "COMMIT" => return self.commit(end),
+            "ROLLBACK" if !text.to_ascii_uppercase().contains(" TO ") => {
+                if self.group.is_open && !self.group.is_skipped {
+                    self.session.execute("ROLLBACK", &mut IgnoredResult)?;
+                    self.session.execute("BEGIN", &mut IgnoredResult)?;
+                }
+                return self.commit(end);
+            }
+            "XA" => return Err(fatal("XA transactions are not supported yet")),
+            _ => {}
+        }
+        if self.group.is_open {
+            if !self.group.is_skipped {
+                self.run_statement(event, query, &text)?;
+            }
+            return Ok(Step::Within);
+        }
+        if text.trim_end().ends_with(" START TRANSACTION") && !self.group.is_skipped {
+            return Err(fatal("CREATE TABLE ... SELECT is not supported yet"));
+        }
+        let next = self.next_position(end);
+        if self.group.is_skipped {
+            return self.keep_position(next);
+        }
+        let (ran, is_written) =
+            moved_to(next.to_bytes(), || self.run_statement(event, query, &text));
+        ran?;
+        match is_written {
+            true => self.ended(next),
+            // It has changed nothing in the catalog.
+            false => self.keep_position(next),
+        }
+    }
+
+    /// Runs a statement with what is known of the session that ran it.
+    fn run_statement(
+        &mut self,
+        event: &SourceEvent<'_>,
+        query: &ReceivedQuery<'_>,
+        text: &str,
+    ) -> Result<()> {
+        let database = String::from_utf8_lossy(query.database).into_owned();
+        let session = &mut self.session;
+        // CREATE DATABASE names a database that is not there yet.
+        if database.is_empty() || session.set_database(&database).is_err() {
+            session.database = None;
+        }
+        let on = |is_on: bool| if is_on { "1" } else { "0" };
+        let mut set = format!(
+            "SET timestamp = {}.{:06}, foreign_key_checks = {}, unique_checks = {}",
+            event.time(),
+            query.microseconds,
+            on(query.foreign_key_checks),
+            on(query.unique_checks)
+        );
+        if let Some(mode) = query.sql_mode {
+            set.push_str(&format!(", sql_mode = {}", mode & KNOWN_MODES));
+        }
+        if let Some((increment, offset)) = query.auto_increment {
+            set.push_str(&format!(
+                ", auto_increment_increment = {increment}, auto_increment_offset = {offset}"
+            ));
+        }
+        if let Some(zone) = query.time_zone {
+            let zone = String::from_utf8_lossy(zone).into_owned();
+            set.push_str(&format!(", time_zone = {}", quoted_string(&zone)));
+        }
+        if let Some([_, connection, server]) = query.collations {
+            for (name, id) in [
+                ("collation_connection", connection),
+                ("collation_server", server),
+            ] {
+                if let Some(collation) = sheaf_types::Collation::of_id(id.into()) {
+                    set.push_str(&format!(", {name} = {}", collation.name()));
+                }
+            }
+        }
+        session.run_own(&set)?;
+        let ran = session.execute(text, &mut IgnoredResult);
+        session.run_own("SET time_zone = '+00:00', timestamp = DEFAULT")?;
+        match ran {
+            Err(error) if query.error == 0 || query.error != error.code => {
+                let shown = crate::error::excerpt(text);
+                Err(SqlError {
+                    message: format!(
+                        "Error '{}' on query. Default database: '{database}'. Query: '{shown}'",
+                        error.message
+                    ),
+                    ..error
+                })
+            }
+            // The source had the same error.
+            _ => Ok(()),
+        }
+    }
+
+    fn next_position(&self, end: u64) -> Position {
+        let mut next = self.position.clone();
+        next.position = end;
+        if let Some(gtid) = self.group.gtid {
+            next.gtids.add(gtid);
+        }
+        next
+    }
+
+    /// Ends the group with its changes and the position in one transaction.
+    fn commit(&mut self, end: u64) -> Result<Step> {
+        let next = self.next_position(end);
+        if self.group.is_skipped || !self.group.is_open {
+            return self.keep_position(next);
+        }
+        let bytes = next.to_bytes();
+        let storage = Arc::clone(self.engine.storage());
+        self.session.run("COMMIT", |session| {
+            if let Some(changes) = session.transactions.open_changes() {
+                put_replication_position(&storage, changes, &bytes)?;
+            }
+            session.commit_open()
+        })?;
+        self.ended(next)
+    }
+
+    /// Keeps a position that no change has written.
+    fn keep_position(&mut self, next: Position) -> Result<Step> {
+        let storage = self.engine.storage();
+        let mut transaction = storage.begin_transaction();
+        match put_replication_position(storage, &mut transaction, &next.to_bytes()) {
+            Ok(()) => transaction.commit_or_stop()?,
+            Err(error) => {
+                transaction.rollback()?;
+                return Err(error.into());
+            }
+        }
+        self.ended(next)
+    }
+
+    fn ended(&mut self, next: Position) -> Result<Step> {
+        self.position = next;
+        self.show_position();
+        self.tables.clear();
+        let is_counted = std::mem::take(&mut self.group).is_counted;
+        self.engine.replica().state.change(|known| {
+            known.applied.end();
+            if is_counted {
+                known.skip = known.skip.saturating_sub(1);
+            }
+        });
+        Ok(Step::Ended)
+    }
+}
+
+/// The bits of sql_mode that MySQL and MariaDB number alike and that Sheaf knows.
+const KNOWN_MODES: u64 = (1 << 32) | 0xFFFF_FFFF & !(1 << 28);
+
+/// The text of a statement, which is in the character set of its client.
+fn text_of(query: &ReceivedQuery<'_>) -> Result<String> {
+    let client = query.collations.map_or(45, |[client, ..]| client);
+    sheaf_binlog::received::decode_text(query.text, client)
+        .ok_or_else(|| fatal("a statement is in a character set that is not known"))
+}
+
+fn fatal(message: &str) -> SqlError {
+    SqlError::new(
+        codes::REPLICA_FATAL_ERROR,
+        format!("Fatal error: {message}"),
+    )
+}

@@ -1,0 +1,263 @@
+//! CHANGE REPLICATION SOURCE TO, START REPLICA, STOP REPLICA and RESET REPLICA.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sheaf_frontend::parser::replication::{ReplicaThreads, ReplicationStatement, SourceChange};
+use sheaf_types::error::codes;
+
+use super::source::{KeptSource, Password, Position};
+use super::state::{Known, ThreadError};
+use super::{ReplicaThread, applier, lock, receiver};
+use crate::engine::Engine;
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::result::ResultSink;
+use crate::variables::VariableValue;
+
+impl Session {
+    /// Runs a statement about the replica.
+    pub(crate) fn change_replication(
+        &mut self,
+        statement: ReplicationStatement,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let engine = Arc::clone(&self.engine);
+        let _control = lock(&engine.replica().control);
+        match statement {
+            ReplicationStatement::ChangeSource(change) => self.change_source(&change)?,
+            ReplicationStatement::Start(threads) => {
+                if !engine.start_replica(threads, true)? {
+                    let message = "Replication thread(s) for channel '' are already running.";
+                    self.warnings
+                        .note(codes::REPLICA_CHANNEL_WAS_RUNNING, message.to_string());
+                }
+            }
+            ReplicationStatement::Stop(threads) => {
+                if !engine.stop_replica(threads)? {
+                    let message = "Replication thread(s) for channel '' are already stopped.";
+                    self.warnings
+                        .note(codes::REPLICA_CHANNEL_WAS_NOT_RUNNING, message.to_string());
+                }
+            }
+            ReplicationStatement::Reset { all } => engine.reset_replica(all)?,
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    fn change_source(&mut self, change: &SourceChange) -> Result<()> {
+        let engine = Arc::clone(&self.engine);
+        engine.check_replica_stopped()?;
+        let known = engine.replica().state.get();
+        let earlier = known.kept.unwrap_or_default();
+        let next = earlier.changed(change)?;
+        if change.user.is_some() || change.password.is_some() {
+            self.warnings.note(
+                codes::INSECURE_PLAIN_TEXT,
+                "Sending passwords in plain text without SSL/TLS is extremely insecure."
+                    .to_string(),
+            );
+        }
+        if let Some(password) = &change.password {
+            Password(password.clone()).write_file(engine.directory())?;
+        }
+        engine.catalog().keep_replication(Some(&next.to_kept()))?;
+        engine.replica().state.change(|known| {
+            known.kept = Some(next);
+            if let Some(password) = &change.password {
+                known.password = Password(password.clone());
+            }
+            known.io_error = ThreadError::default();
+            known.sql_error = ThreadError::default();
+            known.source_server_id = 0;
+            known.source_uuid.clear();
+        });
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Reads what is kept of the source, and starts the threads that ran, unless they are to be left alone.
+    ///
+    /// # Errors
+    /// What is kept cannot be read.
+    pub fn begin_replication(self: &Arc<Self>, skips_start: bool) -> Result<()> {
+        self.change_globals(|globals| {
+            globals.set_internally("skip_replica_start", VariableValue::Bool(skips_start));
+        });
+        let replica = self.replica();
+        let _control = lock(&replica.control);
+        let Some((kept, password)) = super::read_kept(self.catalog(), self.directory())? else {
+            return Ok(());
+        };
+        let threads = ReplicaThreads {
+            io: kept.options.runs_io,
+            sql: kept.options.runs_sql,
+        };
+        replica.state.change(|known| {
+            known.kept = Some(kept);
+            known.password = password;
+        });
+        if !skips_start && (threads.io || threads.sql) {
+            self.start_replica(threads, false)?;
+        }
+        Ok(())
+    }
+
+    /// Starts threads. False: they run already. `is_kept`: the next start of the server starts them, too.
+    fn start_replica(self: &Arc<Self>, threads: ReplicaThreads, is_kept: bool) -> Result<bool> {
+        let replica = self.replica();
+        let Some(kept) = replica
+            .state
+            .get()
+            .kept
+            .filter(|kept| !kept.options.host.is_empty())
+        else {
+            return Err(SqlError::new(
+                codes::BAD_REPLICA,
+                "The server is not configured as replica; fix in config file or with CHANGE REPLICATION SOURCE TO",
+            ));
+        };
+        if replica.open_link.get().is_none() {
+            return Err(SqlError::not_supported_yet(
+                "START REPLICA inside a program, which reaches no other servers",
+            ));
+        }
+        let (runs_io, runs_sql) = replica.threads_running();
+        let (io, sql) = (threads.io && !runs_io, threads.sql && !runs_sql);
+        if is_kept {
+            self.keep_runs(kept, threads, true)?;
+        }
+        // The applier first: the receiver begins where it has come to.
+        if sql {
+            let skip = self.take_replica_skip_counter();
+            replica.state.change(|known| {
+                known.sql_error = ThreadError::default();
+                known.skip += skip;
+            });
+            spawn(self, &replica.applier, "replica_sql", applier::apply)?;
+        }
+        if io {
+            replica
+                .state
+                .change(|known| known.io_error = ThreadError::default());
+            spawn(self, &replica.receiver, "replica_io", receiver::receive)?;
+        }
+        Ok(io || sql)
+    }
+
+    /// Stops threads. False: they do not run.
+    fn stop_replica(&self, threads: ReplicaThreads) -> Result<bool> {
+        let replica = self.replica();
+        let (runs_io, runs_sql) = replica.threads_running();
+        if threads.sql {
+            replica.applier.ask_to_stop();
+            replica.stop_applying();
+        }
+        if threads.io {
+            replica.receiver.ask_to_stop();
+        }
+        replica.queue.wake();
+        if threads.sql {
+            replica.applier.join();
+        }
+        if threads.io {
+            replica.receiver.join();
+        }
+        if let Some(kept) = replica.state.get().kept {
+            self.keep_runs(kept, threads, false)?;
+        }
+        Ok(threads.io && runs_io || threads.sql && runs_sql)
+    }
+
+    /// RESET REPLICA: the place is forgotten; with `all` the source, too.
+    fn reset_replica(&self, all: bool) -> Result<()> {
+        self.check_replica_stopped()?;
+        let replica = self.replica();
+        let Some(kept) = replica.state.get().kept else {
+            return Ok(());
+        };
+        let gtids = kept.position.gtids.clone();
+        let position = Position {
+            position: super::source::FIRST_POSITION,
+            // They were applied, whatever becomes of their source.
+            gtids,
+            ..Position::default()
+        };
+        let next = KeptSource {
+            options: match all {
+                true => super::source::SourceOptions::default(),
+                false => kept.options,
+            },
+            position,
+        };
+        self.catalog().keep_replication(Some(&next.to_kept()))?;
+        if all {
+            Password::remove_file(self.directory())?;
+        }
+        replica.state.change(|known| {
+            let password = match all {
+                true => Password::default(),
+                false => known.password.clone(),
+            };
+            *known = Known {
+                kept: Some(next),
+                password,
+                ..Known::default()
+            };
+        });
+        Ok(())
+    }
+
+    fn keep_runs(&self, mut kept: KeptSource, threads: ReplicaThreads, runs: bool) -> Result<()> {
+        let before = kept.options.clone();
+        if threads.io {
+            kept.options.runs_io = runs;
+        }
+        if threads.sql {
+            kept.options.runs_sql = runs;
+        }
+        if kept.options == before {
+            return Ok(());
+        }
+        let options = kept.options;
+        // The position goes on while the applier runs.
+        self.catalog().keep_source_options(&options.to_bytes())?;
+        self.replica().state.change(|known| {
+            if let Some(kept) = &mut known.kept {
+                kept.options = options;
+            }
+        });
+        Ok(())
+    }
+
+    /// Error 3081 while a thread runs.
+    fn check_replica_stopped(&self) -> Result<()> {
+        match self.replica().threads_running() {
+            (false, false) => Ok(()),
+            _ => Err(SqlError::new(
+                codes::REPLICA_CHANNEL_MUST_STOP,
+                "This operation cannot be performed with running replication threads; run STOP REPLICA FOR CHANNEL \
+                 '' first",
+            )),
+        }
+    }
+}
+
+fn spawn(
+    engine: &Arc<Engine>,
+    thread: &ReplicaThread,
+    name: &str,
+    run: fn(&Arc<Engine>, &Arc<AtomicBool>),
+) -> Result<()> {
+    // What is left of one that has ended by itself.
+    thread.join();
+    thread.stops.store(false, Ordering::Release);
+    let (engine, stops) = (Arc::clone(engine), Arc::clone(&thread.stops));
+    let spawned = std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || run(&engine, &stops))
+        .map_err(|error| SqlError::unknown(format!("no thread for the replica: {error}")))?;
+    *lock(&thread.handle) = Some(spawned);
+    Ok(())
+}
