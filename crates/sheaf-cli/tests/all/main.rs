@@ -43,6 +43,7 @@ mod online_indexes;
 mod plan_equivalence;
 mod protocol;
 mod raw_client;
+mod replica;
 mod resource_groups;
 mod results;
 mod rewrite_rules;

@@ -1,0 +1,489 @@
+//! A server that is the replica of another one.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Child;
+use std::thread;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::command_line::{connect, serve_with, terminate};
+use crate::harness::{code, query_text, run, wait_until};
+
+const SOURCE: &[&str] = &["--log-bin"];
+const REPLICA: &[&str] = &["--set", "server_id=2"];
+
+/// A source and a replica, each with a connection.
+struct Pair {
+    servers: [Child; 2],
+    directories: [tempfile::TempDir; 2],
+    source_port: u16,
+    source: Conn,
+    replica: Conn,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let directories = [(); 2].map(|()| tempfile::tempdir().expect("a temporary directory"));
+        let (source, source_port) = serve_with(directories[0].path(), SOURCE);
+        let (replica, replica_port) = serve_with(directories[1].path(), REPLICA);
+        Pair {
+            servers: [source, replica],
+            directories,
+            source_port,
+            source: connect(source_port),
+            replica: connect(replica_port),
+        }
+    }
+
+    /// Has the replica follow, with more options of its own.
+    fn follow(&mut self, options: &str) {
+        let port = self.source_port;
+        let change = format!(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {port}, SOURCE_USER = 'root', \
+             SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 0{options}"
+        );
+        run(&mut self.replica, &[&change, "START REPLICA"]);
+    }
+
+    /// Kills the replica and starts it again, on another port.
+    fn crash_replica(&mut self) {
+        self.servers[1].kill().expect("the process is ours");
+        self.servers[1].wait().expect("the process is ours");
+        let (server, port) = serve_with(self.directories[1].path(), REPLICA);
+        self.servers[1] = server;
+        self.replica = connect(port);
+    }
+
+    /// Waits until the replica has all that the source has by now.
+    fn catch_up(&mut self) {
+        let wanted = query_text(&mut self.source, "SELECT @@gtid_executed")[0].clone();
+        let done = format!("SELECT GTID_SUBSET('{wanted}', @@gtid_executed)");
+        let replica = &mut self.replica;
+        wait_until("the replica", || {
+            let error = field(replica, "Last_SQL_Error");
+            assert_eq!(error, "", "the replica has stopped");
+            query_text(replica, &done) == ["1"]
+        });
+    }
+
+    fn check_same(&mut self, queries: &[&str]) {
+        for query in queries {
+            let (ours, theirs) = (
+                query_text(&mut self.source, query),
+                query_text(&mut self.replica, query),
+            );
+            assert_eq!(theirs, ours, "{query}");
+        }
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for server in &mut self.servers {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+/// A field of SHOW REPLICA STATUS.
+fn field(replica: &mut Conn, name: &str) -> String {
+    let row: Option<mysql::Row> = replica
+        .query_first("SHOW REPLICA STATUS")
+        .expect("the status of the replica");
+    let row = row.expect("the server is a replica");
+    let value: Option<String> = row.get(name).expect("a field of that name");
+    value.unwrap_or_else(|| "NULL".to_string())
+}
+
+const TYPES: &str = "CREATE TABLE shop.types (id INT PRIMARY KEY, ti TINYINT, tu TINYINT UNSIGNED, si SMALLINT, \
+    mi MEDIUMINT, mu MEDIUMINT UNSIGNED, bi BIGINT, bu BIGINT UNSIGNED, de DECIMAL(20, 7), df DECIMAL(38, 0), \
+    fl FLOAT, dd DOUBLE, b1 BIT(1), b17 BIT(17), b64 BIT(64), da DATE, t0 TIME, t3 TIME(3), t6 TIME(6), \
+    d0 DATETIME, d2 DATETIME(2), d6 DATETIME(6), s0 TIMESTAMP NULL, s4 TIMESTAMP(4) NULL, y YEAR, ch CHAR(10), \
+    vc VARCHAR(100), vl VARCHAR(1000), bn BINARY(5), vb VARBINARY(20), tt TINYTEXT, tx TEXT, mt MEDIUMTEXT, \
+    bl BLOB, lb LONGBLOB, en ENUM('a', 'b', 'c'), se SET('x', 'y', 'z'), js JSON, \
+    ge INT AS (ti + 1) VIRTUAL, gs INT AS (si * 2) STORED, KEY ((ti + si)))";
+
+const TYPES_ROWS: [&str; 4] = [
+    "INSERT INTO shop.types (id) VALUES (1)",
+    "INSERT INTO shop.types VALUES (2, -128, 255, -32768, -8388608, 16777215, -9223372036854775808, \
+     18446744073709551615, -1234567890123.1234567, -99999999999999999999999999999999999999, -1.5, 1e300, b'1', \
+     b'10101010101010101', b'1', '9999-12-31', '-838:59:59', '-01:02:03.004', '12:34:56.789012', \
+     '0001-01-01 00:00:00', '2024-02-29 23:59:59.99', '2024-02-29 23:59:59.123456', '1970-01-01 00:00:01', \
+     '2024-07-01 12:00:00.1234', 2155, 'end', 'ümläut', REPEAT('y', 700), 'ab', X'00FF', 'tiny', 'text', \
+     REPEAT('long', 30000), X'0001', REPEAT(X'AB', 70000), 'c', 'x,z', \
+     '{\"a\": [1, -70000, 1.5, null, true], \"b\": {\"c\": \"d\"}, \"n\": 18446744073709551615}', DEFAULT, DEFAULT)",
+    "INSERT INTO shop.types (id, ti, js, en, se, tx) VALUES (3, 1, CAST('2024-02-29' AS DATE), 1, 0, '')",
+    "INSERT INTO shop.types (id, ti, si, vc) SELECT id + 10, id, id * 2, CONCAT('v', id) FROM shop.types",
+];
+
+#[test]
+fn rows_of_all_types_and_definitions_arrive() {
+    let mut pair = Pair::new();
+    run(
+        &mut pair.source,
+        &["CREATE DATABASE shop", TYPES, TYPES_ROWS[0], TYPES_ROWS[1]],
+    );
+    pair.follow(", SOURCE_AUTO_POSITION = 1");
+    run(
+        &mut pair.source,
+        &[
+            TYPES_ROWS[2],
+            TYPES_ROWS[3],
+            "UPDATE shop.types SET vc = 'other', de = 7, js = JSON_OBJECT('k', id) WHERE id > 1",
+            "UPDATE shop.types SET id = 100 WHERE id = 3",
+            "DELETE FROM shop.types WHERE id = 11",
+            // Without a key, and with one that is not primary.
+            "CREATE TABLE shop.bag (a INT, b VARCHAR(10))",
+            "INSERT INTO shop.bag VALUES (1, 'x'), (1, 'x'), (2, NULL), (3, 'z')",
+            "BEGIN",
+            "UPDATE shop.bag SET a = a + 1 WHERE b = 'x' LIMIT 1",
+            "UPDATE shop.bag SET a = a + 1 WHERE b = 'x' AND a = 2",
+            "DELETE FROM shop.bag WHERE b IS NULL",
+            "COMMIT",
+            "CREATE TABLE shop.u (a INT NOT NULL, b INT, UNIQUE (a))",
+            "INSERT INTO shop.u VALUES (1, 1), (2, 2)",
+            "UPDATE shop.u SET b = 3 WHERE a = 2",
+            "CREATE TABLE shop.parent (id INT PRIMARY KEY)",
+            "CREATE TABLE shop.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES shop.parent (id) ON DELETE CASCADE)",
+            "INSERT INTO shop.parent VALUES (1), (2)",
+            "INSERT INTO shop.child VALUES (1, 1), (2, 1), (3, 2)",
+            "DELETE FROM shop.parent WHERE id = 1",
+            "CREATE VIEW shop.v AS SELECT id, ti FROM shop.types",
+            "ALTER TABLE shop.types ADD COLUMN more INT DEFAULT 7, ADD KEY (more)",
+            "UPDATE shop.types SET more = 8 WHERE id = 2",
+            "CREATE TABLE shop.numbered (id INT PRIMARY KEY AUTO_INCREMENT, v INT)",
+            "INSERT INTO shop.numbered (v) VALUES (1), (2)",
+            "CREATE TABLE shop.gone (a INT)",
+            "RENAME TABLE shop.gone TO shop.went",
+            "DROP TABLE shop.went",
+        ],
+    );
+    pair.catch_up();
+    pair.check_same(&[
+        "SHOW CREATE TABLE shop.types",
+        "SELECT * FROM shop.types ORDER BY id",
+        "SELECT id FROM shop.types FORCE INDEX (more) ORDER BY more, id",
+        "SELECT id FROM shop.types WHERE ti + si = 6",
+        "SELECT * FROM shop.bag ORDER BY a, b",
+        "SELECT * FROM shop.u ORDER BY a",
+        "SELECT * FROM shop.parent",
+        "SELECT * FROM shop.child",
+        "SELECT * FROM shop.v ORDER BY id",
+        "SHOW TABLES FROM shop",
+        "CHECK TABLE shop.types, shop.bag, shop.u, shop.child",
+    ]);
+    for (name, value) in [
+        ("Replica_IO_Running", "Yes"),
+        ("Replica_SQL_Running", "Yes"),
+        ("Source_Server_Id", "1"),
+        ("Auto_Position", "1"),
+        ("Seconds_Behind_Source", "0"),
+        ("Last_IO_Errno", "0"),
+    ] {
+        wait_until(name, || field(&mut pair.replica, name) == value);
+    }
+    let rows = query_text(
+        &mut pair.replica,
+        "SELECT HOST, AUTO_POSITION FROM performance_schema.replication_connection_configuration",
+    );
+    assert_eq!(rows, ["127.0.0.1\t1"]);
+    let states = query_text(
+        &mut pair.replica,
+        "SELECT c.SERVICE_STATE, a.SERVICE_STATE, w.LAST_ERROR_NUMBER FROM \
+         performance_schema.replication_connection_status c, performance_schema.replication_applier_status a, \
+         performance_schema.replication_applier_status_by_worker w",
+    );
+    assert_eq!(states, ["ON\tON\t0"]);
+    // A value that is inserted here does not collide with one of the source.
+    run(
+        &mut pair.replica,
+        &["INSERT INTO shop.numbered (v) VALUES (3)"],
+    );
+    let rows = query_text(&mut pair.replica, "SELECT MAX(id) FROM shop.numbered");
+    assert_eq!(rows, ["3"]);
+}
+
+/// Changes of three clients, with definitions in between, until there are so many.
+fn write(port: u16, client: u64, rounds: u64) {
+    let mut connection = connect(port);
+    for round in 0..rounds {
+        let row = client * 1_000_000 + round;
+        let table = format!("shop.c{client}_{}", round % 7);
+        let statements = [
+            format!("CREATE TABLE IF NOT EXISTS {table} (id BIGINT PRIMARY KEY)"),
+            "BEGIN".to_string(),
+            format!(
+                "INSERT INTO shop.t VALUES ({row}, REPEAT('x', {})), ({row} + 500000, '')",
+                row % 300
+            ),
+            format!("UPDATE shop.sums SET n = n + 1, s = s + {row} WHERE client = {client}"),
+            format!("INSERT INTO {table} VALUES ({row})"),
+            format!("DELETE FROM shop.t WHERE id = {row} + 499990"),
+            "COMMIT".to_string(),
+            match round % 7 {
+                6 => format!("DROP TABLE {table}"),
+                _ => format!("ALTER TABLE {table} COMMENT = 'round {round}'"),
+            },
+        ];
+        for statement in &statements {
+            connection.query_drop(statement).expect(statement);
+        }
+    }
+}
+
+fn check_crashes(options: &str) {
+    const CRASHES: u64 = 5;
+    const ROUNDS: u64 = 60;
+    let mut pair = Pair::new();
+    run(
+        &mut pair.source,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id BIGINT PRIMARY KEY, v VARCHAR(300), KEY (v))",
+            "CREATE TABLE shop.sums (client INT PRIMARY KEY, n INT, s BIGINT)",
+            "INSERT INTO shop.sums VALUES (1, 0, 0), (2, 0, 0), (3, 0, 0)",
+            "SET PERSIST max_binlog_size = 65536",
+        ],
+    );
+    pair.follow(options);
+    let port = pair.source_port;
+    thread::scope(|scope| {
+        for client in 1..4 {
+            scope.spawn(move || write(port, client, ROUNDS));
+        }
+        for crash in 0..CRASHES {
+            // At another place each time.
+            let wanted = 20 * crash;
+            wait_until("some rounds", || {
+                let error = field(&mut pair.replica, "Last_SQL_Error");
+                assert_eq!(error, "", "crash {crash}");
+                let sum = pair
+                    .replica
+                    .query_first::<u64, _>("SELECT SUM(n) FROM shop.sums");
+                sum.ok().flatten().unwrap_or(0) >= wanted
+            });
+            pair.crash_replica();
+        }
+    });
+    pair.catch_up();
+    pair.check_same(&[
+        "SELECT * FROM shop.t ORDER BY id",
+        "SELECT * FROM shop.sums ORDER BY client",
+        "SHOW TABLES FROM shop",
+        "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = 'shop' ORDER BY 1",
+        "CHECK TABLE shop.t",
+    ]);
+    let sums = query_text(&mut pair.replica, "SELECT n FROM shop.sums");
+    assert_eq!(
+        sums,
+        [ROUNDS.to_string(), ROUNDS.to_string(), ROUNDS.to_string()]
+    );
+}
+
+#[test]
+fn a_replica_by_gtids_that_is_killed_loses_nothing_and_doubles_nothing() {
+    check_crashes(", SOURCE_AUTO_POSITION = 1");
+}
+
+#[test]
+fn a_replica_by_file_and_position_that_is_killed_loses_nothing_and_doubles_nothing() {
+    check_crashes(", SOURCE_LOG_FILE = 'binlog.000001', SOURCE_LOG_POS = 4");
+}
+
+#[test]
+fn what_cannot_be_applied_stops_the_applier_and_can_be_left_out() {
+    let mut pair = Pair::new();
+    run(
+        &mut pair.source,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO shop.t VALUES (1, 1), (2, 2), (3, 3)",
+        ],
+    );
+    pair.follow("");
+    pair.catch_up();
+    run(
+        &mut pair.replica,
+        &[
+            "INSERT INTO shop.t VALUES (4, 0)",
+            "DELETE FROM shop.t WHERE id = 1",
+        ],
+    );
+    for (change, code) in [
+        ("INSERT INTO shop.t VALUES (5, 5), (4, 4)", "1062"),
+        ("UPDATE shop.t SET v = 9 WHERE id = 1", "1032"),
+        ("DELETE FROM shop.t WHERE id = 1", "1032"),
+    ] {
+        run(&mut pair.source, &[change]);
+        let replica = &mut pair.replica;
+        wait_until(change, || field(replica, "Replica_SQL_Running") == "No");
+        assert_eq!(field(replica, "Last_SQL_Errno"), code);
+        assert!(field(replica, "Last_SQL_Error").contains("table shop.t; "));
+        assert_eq!(field(replica, "Replica_IO_Running"), "Yes");
+        // Nothing of the transaction is there, and it fails again.
+        let rows = query_text(replica, "SELECT id FROM shop.t WHERE id = 5");
+        assert!(rows.is_empty());
+        run(
+            replica,
+            &[
+                "SET GLOBAL sql_replica_skip_counter = 1",
+                "START REPLICA SQL_THREAD",
+            ],
+        );
+        wait_until("the counter", || field(replica, "Skip_Counter") == "0");
+    }
+    run(&mut pair.source, &["INSERT INTO shop.t VALUES (6, 6)"]);
+    pair.catch_up();
+    let rows = query_text(&mut pair.replica, "SELECT id FROM shop.t ORDER BY id");
+    assert_eq!(rows, ["2", "3", "4", "6"]);
+}
+
+#[test]
+fn users_of_a_replica_that_is_read_only_change_nothing_and_its_source_does() {
+    let mut pair = Pair::new();
+    run(&mut pair.replica, &["SET GLOBAL super_read_only = 1"]);
+    run(
+        &mut pair.source,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY)",
+        ],
+    );
+    pair.follow(", SOURCE_AUTO_POSITION = 1");
+    run(&mut pair.source, &["INSERT INTO shop.t VALUES (1)"]);
+    pair.catch_up();
+    assert_eq!(
+        code(&mut pair.replica, "INSERT INTO shop.t VALUES (2)"),
+        1290
+    );
+    // The source goes and comes back.
+    let directory = pair.directories[0].path().to_path_buf();
+    terminate(&pair.servers[0]);
+    pair.servers[0].wait().expect("the process is ours");
+    let replica = &mut pair.replica;
+    wait_until("the end of the connection", || {
+        field(replica, "Replica_IO_Running") == "Connecting"
+    });
+    assert_eq!(field(replica, "Replica_SQL_Running"), "Yes");
+    let (server, port) = serve_with(&directory, SOURCE);
+    pair.servers[0] = server;
+    pair.source_port = port;
+    pair.source = connect(port);
+    run(&mut pair.replica, &["STOP REPLICA"]);
+    pair.follow("");
+    run(&mut pair.source, &["INSERT INTO shop.t VALUES (3)"]);
+    pair.catch_up();
+    pair.check_same(&["SELECT * FROM shop.t ORDER BY id"]);
+}
+
+/// Whether a file of the directory or below has these bytes.
+fn has_bytes(directory: &Path, wanted: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => found.extend(has_bytes(&path, wanted)),
+            false => {
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                if bytes.windows(wanted.len()).any(|window| window == wanted) {
+                    let name = path.file_name().unwrap_or_default();
+                    found.push(name.to_string_lossy().into_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn statements_about_the_replica_say_what_is_wrong_with_them() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (mut server, port) = serve_with(directory.path(), REPLICA);
+    let mut root = connect(port);
+    assert_eq!(code(&mut root, "START REPLICA"), 1200);
+    assert!(query_text(&mut root, "SHOW REPLICA STATUS").is_empty());
+    for (statement, wanted) in [
+        (
+            "CHANGE REPLICATION SOURCE TO SOURCE_AUTO_POSITION = 1, SOURCE_LOG_POS = 4",
+            1776,
+        ),
+        ("CHANGE REPLICATION SOURCE TO SOURCE_SSL = 1", 1235),
+        ("CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 5", 1235),
+        (
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'a' FOR CHANNEL 'b'",
+            1235,
+        ),
+        ("CHANGE REPLICATION SOURCE TO SOURCE_NOTHING = 1", 1064),
+        ("CHANGE REPLICATION SOURCE TO SOURCE_HOST = ''", 1210),
+        ("START REPLICA UNTIL SQL_AFTER_GTIDS = ''", 1235),
+        ("START REPLICA IO_THREAD,", 1064),
+    ] {
+        assert_eq!(code(&mut root, statement), wanted, "{statement}");
+    }
+    run(
+        &mut root,
+        &[
+            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1, MASTER_USER = 'r', \
+             MASTER_PASSWORD = 'sec-ret', MASTER_CONNECT_RETRY = 1, MASTER_HEARTBEAT_PERIOD = 2.5",
+            "STOP SLAVE",
+            "CREATE USER ann",
+        ],
+    );
+    let file = directory.path().join("replica.password");
+    let mode = std::fs::metadata(&file)
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut ann = Conn::new(
+        mysql::OptsBuilder::new()
+            .ip_or_hostname(Some("127.0.0.1"))
+            .tcp_port(port)
+            .user(Some("ann"))
+            .prefer_socket(false),
+    )
+    .expect("ann may connect");
+    for statement in [
+        "START REPLICA",
+        "STOP REPLICA",
+        "RESET REPLICA",
+        "SHOW REPLICA STATUS",
+    ] {
+        assert_eq!(code(&mut ann, statement), 1227, "{statement}");
+    }
+    run(&mut root, &["GRANT REPLICATION_SLAVE_ADMIN ON *.* TO ann"]);
+    run(&mut ann, &["START REPLICA IO_THREAD"]);
+    wait_until("an attempt", || field(&mut root, "Last_IO_Errno") == "2003");
+    assert_eq!(field(&mut root, "Replica_SQL_Running"), "No");
+    assert_eq!(
+        code(&mut root, "CHANGE REPLICATION SOURCE TO SOURCE_PORT = 2"),
+        3081
+    );
+    assert_eq!(code(&mut root, "RESET REPLICA"), 3081);
+    run(&mut root, &["STOP REPLICA"]);
+    let shown = query_text(&mut root, "SHOW SLAVE STATUS").join(" ");
+    assert!(!shown.contains("sec-ret"));
+    terminate(&server);
+    server.wait().expect("the process is ours");
+    assert_eq!(
+        has_bytes(directory.path(), b"sec-ret"),
+        ["replica.password"]
+    );
+    let (mut server, port) = serve_with(directory.path(), REPLICA);
+    let mut root = connect(port);
+    assert_eq!(field(&mut root, "Source_Port"), "1");
+    assert_eq!(
+        field(&mut root, "Replica_IO_Running"),
+        "No",
+        "it was stopped"
+    );
+    run(&mut root, &["RESET REPLICA ALL"]);
+    assert!(query_text(&mut root, "SHOW REPLICA STATUS").is_empty());
+    assert!(!file.exists());
+    terminate(&server);
+    server.wait().expect("the process is ours");
+}
