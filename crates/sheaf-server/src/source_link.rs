@@ -17,13 +17,14 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::panic::catch_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mysql_common::constants::CapabilityFlags;
 use mysql_common::scramble::{scramble_native, scramble_sha256};
 use sheaf_sql::Engine;
-use sheaf_sql::replica::link::{LinkError, LinkRequest, LinkStart, SourceIdentity, SourceLink};
+use sheaf_sql::replica::link::{
+    LinkError, LinkRequest, LinkStart, SourceIdentity, SourceLink, Stops,
+};
 
 use crate::packet::MAX_FRAME_BYTES;
 
@@ -112,7 +113,7 @@ struct Link {
     stream: Box<dyn Stream>,
     is_unix_socket: bool,
     sequence: u8,
-    stops: Arc<AtomicBool>,
+    stops: Stops,
     timeout: Duration,
     max_event_bytes: usize,
     identity: SourceIdentity,
@@ -166,7 +167,7 @@ impl Link {
     fn fill(&mut self, mut bytes: &mut [u8]) -> Done<()> {
         let mut last = Instant::now();
         while !bytes.is_empty() {
-            if self.stops.load(Ordering::Acquire) {
+            if (self.stops)() {
                 return Err(Trouble::Stopped);
             }
             match self.stream.read(bytes) {

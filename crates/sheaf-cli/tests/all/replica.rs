@@ -115,7 +115,7 @@ const TYPES_ROWS: [&str; 4] = [
      '2024-07-01 12:00:00.1234', 2155, 'end', 'ümläut', REPEAT('y', 700), 'ab', X'00FF', 'tiny', 'text', \
      REPEAT('long', 30000), X'0001', REPEAT(X'AB', 70000), 'c', 'x,z', \
      '{\"a\": [1, -70000, 1.5, null, true], \"b\": {\"c\": \"d\"}, \"n\": 18446744073709551615}', DEFAULT, DEFAULT)",
-    "INSERT INTO shop.types (id, ti, js, en, se, tx) VALUES (3, 1, CAST('2024-02-29' AS DATE), 1, 0, '')",
+    "INSERT INTO shop.types (id, ti, js, en, se, tx) VALUES (3, 1, CAST(CAST('2024-02-29' AS DATE) AS JSON), 1, 0, '')",
     "INSERT INTO shop.types (id, ti, si, vc) SELECT id + 10, id, id * 2, CONCAT('v', id) FROM shop.types",
 ];
 

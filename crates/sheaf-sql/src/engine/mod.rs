@@ -635,10 +635,10 @@ impl Engine {
     /// twice is closing once.
     pub fn close(&self) -> Result<()> {
         self.begin_shutdown();
+        self.replica.close();
         for session in self.sessions() {
             session.kill();
         }
-        self.replica.close();
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }

@@ -54,7 +54,7 @@ pub(super) fn apply(engine: &Arc<Engine>, stops: &Arc<AtomicBool>) {
         match applied {
             Ok(Step::Within) => {}
             Ok(Step::Ended) => retries = 0,
-            Err(_) if stopped() => break,
+            Err(_) if stopped() || engine.is_shutting_down() => break,
             Err(error) if is_transient(&error) && retries < MAX_RETRIES => {
                 retries += 1;
                 replica.state.change(|known| known.retries += 1);
@@ -508,8 +508,8 @@ impl Applier {
     }
 }
 
-/// The bits of sql_mode that MySQL and MariaDB number alike and that Sheaf knows.
-const KNOWN_MODES: u64 = (1 << 32) | 0xFFFF_FFFF & !(1 << 28);
+/// All but NO_AUTO_CREATE_USER, which MariaDB has on and which means nothing here.
+const KNOWN_MODES: u64 = !(1 << 28);
 
 /// The text of a statement, which is in the character set of its client.
 fn text_of(query: &ReceivedQuery<'_>) -> Result<String> {

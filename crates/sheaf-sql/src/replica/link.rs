@@ -4,7 +4,6 @@
 //! ([`Engine::reach_sources_by`](crate::Engine::reach_sources_by)).
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sheaf_binlog::gtid::GtidSet;
@@ -19,6 +18,9 @@ pub enum LinkStart {
     /// Behind these transactions.
     Gtids(GtidSet),
 }
+
+/// Whether a link shall end.
+pub type Stops = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What a link is opened with.
 #[derive(Clone)]
@@ -37,8 +39,8 @@ pub struct LinkRequest {
     /// A source that says nothing for so long is gone.
     pub timeout: Duration,
     pub max_event_bytes: usize,
-    /// The wait for events ends when it becomes true.
-    pub stops: Arc<AtomicBool>,
+    /// All waits end when it becomes true.
+    pub stops: Stops,
 }
 
 /// What a source says of itself.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sheaf_binlog::received::{Received, SourceEvent};
 use sheaf_memory::Budget;
 
-use super::link::{LinkError, LinkRequest, LinkStart, SourceLink};
+use super::link::{LinkError, LinkRequest, LinkStart, SourceLink, Stops};
 use super::queue::Queued;
 use super::state::{Connection, ThreadError, now_us};
 use crate::engine::Engine;
@@ -121,7 +121,7 @@ fn receive_once(
         heartbeat: Duration::from_millis(kept.options.heartbeat_ms),
         timeout: globals.replica_net_timeout(),
         max_event_bytes,
-        stops: Arc::clone(stops),
+        stops: link_stops(engine, stops),
     };
     let Some(mut link) = open_link(&request)? else {
         return Ok(());
@@ -163,6 +163,12 @@ fn receive_once(
         replica.queue.push(Queued::Interrupted, limit, &stopped);
     }
     outcome
+}
+
+/// A link ends when the thread is told to stop, and when the applier has begun anew.
+fn link_stops(engine: &Arc<Engine>, stops: &Arc<AtomicBool>) -> Stops {
+    let (engine, stops) = (Arc::clone(engine), Arc::clone(stops));
+    Arc::new(move || stops.load(Ordering::Acquire) || engine.replica().queue.is_stale())
 }
 
 /// Receives events until there are no more.
