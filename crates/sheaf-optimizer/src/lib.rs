@@ -28,6 +28,7 @@ mod join;
 pub mod json;
 mod logical;
 mod physical;
+mod planned;
 mod row_width;
 mod settings;
 #[cfg(test)]

@@ -15,7 +15,7 @@ use sheaf_sql::encoding::TextEncoding;
 use sheaf_sql::{Share, SqlError};
 use sheaf_types::error::codes;
 use sheaf_types::temporal::{DAY, SECOND, checked_days};
-use sheaf_types::{Value, number};
+use sheaf_types::{Value, number_literal};
 
 /// Set in a type's second byte when its integers are unsigned.
 const UNSIGNED_FLAG: u8 = 0x80;
@@ -227,7 +227,7 @@ fn value_of_bytes(type_: ColumnType, bytes: Vec<u8>) -> Value {
 /// The number that a client's DECIMAL says, as a literal with a point would; anything else stays a text, for the
 /// statement to judge.
 fn decimal_of(text: String) -> Value {
-    match number::literal(&text) {
+    match number_literal(&text) {
         Some(Value::Int(number)) => whole_decimal(number.into()),
         Some(Value::UInt(number)) => whole_decimal(number.into()),
         Some(number) => number,

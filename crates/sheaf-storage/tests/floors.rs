@@ -7,9 +7,13 @@
 //!
 //! The files that ARCHITECTURE.md, CONTRIBUTING.md and the glossary name must be there.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod imports;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use imports::Sources;
 
 /// From the bottom up. Crates of one line do not know each other.
 const FLOORS: &[&[&str]] = &[
@@ -116,6 +120,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "copy",
             "storage",
             "check",
+            "pages",
         ],
     ),
     (
@@ -131,6 +136,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "column_type",
             "labels",
             "value",
+            "number_literal",
             "assignment",
         ],
     ),
@@ -227,10 +233,11 @@ const ORDER: &[(&str, &[&str])] = &[
             "json",
             "trace",
             "explain",
+            "planned",
             "access",
             "adaptive",
-            "physical",
             "join",
+            "physical",
             "advisor",
         ],
     ),
@@ -306,10 +313,10 @@ const ORDER: &[(&str, &[&str])] = &[
             "parameters",
             "handshake",
             "local_infile",
-            "response",
-            "ready_connections",
             "text_row",
             "binary_row",
+            "response",
+            "ready_connections",
             "self_signed",
             "transport",
             "cursor",
@@ -464,7 +471,7 @@ const UPWARD: &[(&str, &[&str])] = &[
         "sheaf-sql",
         &[
             "accounts -> engine",
-            "change/on_duplicate -> direct",
+            "change/on_duplicate -> direct/expression",
             "isolation/locking_read -> change/change_query",
             "query/run -> catalog_views/information_schema",
             "query/run -> isolation/serializable_read",
@@ -473,8 +480,10 @@ const UPWARD: &[(&str, &[&str])] = &[
             "replica/control -> engine",
             "replica/receiver -> engine",
             "resource_groups -> engine",
-            "session -> accounts",
-            "session -> direct",
+            "session -> accounts/client",
+            "session -> direct/expression",
+            "session -> direct/select_list",
+            "session -> direct/statement_cache",
             "session -> engine",
             "session -> isolation/locked_tables",
             "session -> isolation/transaction",
@@ -497,15 +506,25 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "pool/eviction",
             "pool/pool_core",
             "pool/write_back",
-            "transaction",
-            "transaction/row_lock",
-            "transaction/snapshot",
-            "transaction/undo_stack",
-            "tree",
-            "tree/search",
         ],
     ),
-    ("sheaf-exec", &["typing/choose", "typing/compare"]),
+    (
+        "sheaf-exec",
+        &[
+            "functions/argument",
+            "functions/conversion",
+            "functions/document",
+            "functions/limits",
+            "functions/random_numbers",
+            "functions/result_array",
+            "typing/choose",
+            "typing/compare",
+            "typing/date_operands",
+            "typing/number_operands",
+            "typing/once",
+            "typing/reached",
+        ],
+    ),
     ("sheaf-algebra", &["rules/repeatable", "rules/unnest"]),
     (
         "sheaf-optimizer",
@@ -522,7 +541,9 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "join/rows",
             "join/trace",
             "physical/aggregate",
+            "physical/applied_subquery",
             "physical/common_tables",
+            "physical/joins",
             "physical/planner",
             "physical/texts_in_order",
             "physical/window",
@@ -536,6 +557,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "bind/select",
             "bind/subquery",
             "parser/account",
+            "parser/resource_group",
             "parser/statement",
             "parser/view",
         ],
@@ -544,6 +566,8 @@ const CIRCLES: &[(&str, &[&str])] = &[
     (
         "sheaf-sql",
         &[
+            "accounts/client",
+            "accounts/requirements",
             "direct/access",
             "direct/aggregate",
             "direct/derived",
@@ -555,6 +579,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "direct/joined_result",
             "direct/locking",
             "direct/names",
+            "direct/needs",
             "direct/order",
             "direct/over_rows",
             "direct/read",
@@ -613,143 +638,56 @@ fn crates_do_not_know_libraries_of_higher_ones() {
 }
 
 /// Of each module the others that it names. A module is a file or folder at the top of the sources, or, in such a
-/// folder, a file or folder of it: `tree/search`.
+/// folder, a file or folder of it: `tree/search`. What the top of the crate defines itself is of all its modules.
+///
+/// That a folder's own module names its parts is no import: it is made of them.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// What stands in a folder of sources, by the names of modules. Tests are left out.
-fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
-    let found = fs::read_dir(folder).expect("a folder").map(|entry| {
-        let path = entry.expect("an entry").path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        (name.into_owned(), path)
-    });
-    let left_out = ["lib", "main", "tests", "fuzzing"];
-    found
-        .filter(|(name, path)| {
-            let is_source = path.is_dir() || path.extension().is_some_and(|e| e == "rs");
-            is_source && !left_out.contains(&name.as_str())
-        })
-        .collect()
-}
-
-/// The modules of a crate, each with its files and folders.
-fn modules_of(name: &str) -> BTreeMap<String, Vec<PathBuf>> {
-    let mut modules: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for (top, path) in entries(&crates().join(name).join("src")) {
-        if !path.is_dir() {
-            modules.entry(top).or_default().push(path);
-            continue;
-        }
-        for (inner, path) in entries(&path) {
-            let module = match inner.as_str() {
-                "mod" => top.clone(),
-                _ => format!("{top}/{inner}"),
-            };
-            modules.entry(module).or_default().push(path);
-        }
-    }
-    modules
-}
-
 fn imports_of(name: &str) -> Imports {
-    let modules = modules_of(name);
+    let sources = Sources::read(&crates().join(name).join("src"));
     let mut imports = Imports::new();
-    for (module, paths) in &modules {
+    for (module, others) in sources.imports() {
+        let Some(module) = module_name(&module) else {
+            continue;
+        };
         let found = imports.entry(module.clone()).or_default();
-        for path in paths {
-            collect(path, &modules, found);
-        }
-        found.remove(module);
+        let others = others.iter().filter_map(|other| module_name(other));
+        found.extend(others.filter(|other| *other != module && top_of(other) != module));
     }
     imports
 }
 
-fn collect(path: &Path, modules: &BTreeMap<String, Vec<PathBuf>>, found: &mut BTreeSet<String>) {
-    if path.is_dir() {
-        for (_, path) in entries(path) {
-            collect(&path, modules, found);
-        }
-        return;
+/// The first two names of a path; `None`: the top of the crate.
+fn module_name(path: &[String]) -> Option<String> {
+    match path {
+        [] => None,
+        [top] => Some(top.clone()),
+        [top, inner, ..] => Some(format!("{top}/{inner}")),
     }
-    let text = fs::read_to_string(path).expect("a source");
-    let code = text
-        .split("#[cfg(test)]\nmod tests")
-        .next()
-        .unwrap_or_default();
-    let own = module_path(path);
-    for line in code
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-    {
-        for named in named_paths(line, &own) {
-            let top = named.first().map_or("", String::as_str);
-            let inner = named.get(..2).unwrap_or_default().join("/");
-            match modules.contains_key(&inner) {
-                true => found.insert(inner),
-                false => modules.contains_key(top) && found.insert(top.to_string()),
-            };
-        }
-    }
-}
-
-/// The path of a file's module in its crate.
-fn module_path(file: &Path) -> Vec<String> {
-    let names = file.iter().map(|name| name.to_string_lossy().into_owned());
-    let names: Vec<String> = names.collect();
-    let root = names.iter().rposition(|name| name == "src");
-    let mut path = names[root.map_or(0, |root| root + 1)..].to_vec();
-    if let Some(last) = path.pop()
-        && last != "mod.rs"
-    {
-        path.push(last.trim_end_matches(".rs").to_string());
-    }
-    path
-}
-
-/// What a line of the module `own` names of its crate, by `crate::` or by `super::`.
-fn named_paths(line: &str, own: &[String]) -> Vec<Vec<String>> {
-    let names = |after: &str| -> Vec<String> {
-        let names = after.split("::").map(leading_name);
-        names.take(2).map(str::to_string).collect()
-    };
-    let mut paths: Vec<Vec<String>> = line.split("crate::").skip(1).map(names).collect();
-    // Several in a row lead further up.
-    let mut above = own;
-    for after in line.split("super::").skip(1) {
-        above = above.split_last().map_or(above, |(_, above)| above);
-        if after.is_empty() {
-            continue;
-        }
-        // A star inside of a file is about the file itself.
-        if !after.starts_with('*') {
-            paths.push(above.iter().cloned().chain(names(after)).collect());
-        }
-        above = own;
-    }
-    paths
-}
-
-fn leading_name(text: &str) -> &str {
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    &text[..end.unwrap_or(text.len())]
 }
 
 fn top_of(module: &str) -> &str {
     module.split('/').next().unwrap_or_default()
 }
 
-/// All modules of the same folder that can be reached from one by imports inside of it.
-fn reached(imports: &Imports, from: &str) -> BTreeSet<String> {
-    let mut reached = BTreeSet::new();
-    let mut to_visit = vec![from.to_string()];
-    while let Some(module) = to_visit.pop() {
-        for other in imports.get(&module).into_iter().flatten() {
-            if top_of(other) == top_of(from) && reached.insert(other.clone()) {
-                to_visit.push(other.clone());
+/// The shortest way from a module over others of its folder back to it; `None` if there is none.
+fn circle_of(imports: &Imports, module: &str) -> Option<Vec<String>> {
+    let mut seen = BTreeSet::new();
+    let mut ways = VecDeque::from([vec![module.to_string()]]);
+    while let Some(way) = ways.pop_front() {
+        let others = way.last().and_then(|last| imports.get(last));
+        for other in others.into_iter().flatten() {
+            if top_of(other) != top_of(module) || !seen.insert(other.clone()) {
+                continue;
             }
+            let longer: Vec<String> = way.iter().chain([other]).cloned().collect();
+            if other == module {
+                return Some(longer);
+            }
+            ways.push_back(longer);
         }
     }
-    reached
+    None
 }
 
 /// What a list says of a crate.
@@ -758,21 +696,6 @@ fn listed(list: &[(&str, &'static [&'static str])], name: &str) -> BTreeSet<&'st
     found.map_or(BTreeSet::new(), |(_, listed)| {
         listed.iter().copied().collect()
     })
-}
-
-/// Adds a line for whatever is only in one of the sets.
-fn compare(
-    wrong: &mut Vec<String>,
-    (name, what): (&str, &str),
-    known: &BTreeSet<&str>,
-    found: &BTreeSet<String>,
-) {
-    for new in found.iter().filter(|new| !known.contains(new.as_str())) {
-        wrong.push(format!("{name}: {new} {what}"));
-    }
-    for gone in known.iter().filter(|gone| !found.contains(**gone)) {
-        wrong.push(format!("{name}: remove {gone}, which is not true any more"));
-    }
 }
 
 #[test]
@@ -791,12 +714,11 @@ fn modules_import_lower_ones() {
             .filter(|(module, other)| place(module) < place(other))
             .map(|(module, other)| format!("{module} -> {other}"))
             .collect();
-        compare(
-            &mut wrong,
-            (name, "goes up"),
-            &listed(UPWARD, name),
-            &upward,
-        );
+        let known = listed(UPWARD, name);
+        let new = upward.iter().filter(|new| !known.contains(new.as_str()));
+        wrong.extend(new.map(|new| format!("{name}: {new} goes up")));
+        let gone = known.iter().filter(|gone| !upward.contains(**gone));
+        wrong.extend(gone.map(|gone| format!("{name}: remove {gone}, which is not true any more")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -806,17 +728,21 @@ fn circles_inside_folders_only_become_fewer() {
     let mut wrong = Vec::new();
     for name in FLOORS.iter().copied().flatten() {
         let imports = imports_of(name);
-        let in_circles: BTreeSet<String> = imports
+        let circles: BTreeMap<&String, String> = imports
             .keys()
-            .filter(|module| reached(&imports, module).contains(*module))
-            .cloned()
+            .filter_map(|module| Some((module, circle_of(&imports, module)?.join(" -> "))))
             .collect();
         let known = listed(CIRCLES, name);
-        compare(
-            &mut wrong,
-            (name, "has joined a circle"),
-            &known,
-            &in_circles,
+        for (module, circle) in &circles {
+            if !known.contains(module.as_str()) {
+                wrong.push(format!("{name}: a new circle {circle}"));
+            }
+        }
+        let gone = known
+            .iter()
+            .filter(|known| !circles.contains_key(&(**known).to_string()));
+        wrong.extend(
+            gone.map(|gone| format!("{name}: remove {gone}, which is in no circle any more")),
         );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

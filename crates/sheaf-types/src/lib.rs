@@ -9,6 +9,7 @@
 //! | [`labels`] | values of ENUM and SET: numbers that read as texts |
 //! | [`value`] | one value of a column, or a literal on its way to one |
 //! | [`number`] | numbers from text, and as text |
+//! | [`number_literal`] | numbers as statements write them |
 //! | [`temporal`] | dates and times: the calendar, from text, and as text |
 //! | [`json`] | JSON values: documents, paths, their order and functions of them |
 //! | [`xml`] | XML: documents, and what an XPath finds in them |
@@ -23,6 +24,7 @@ pub mod error;
 pub mod json;
 pub mod labels;
 pub mod number;
+mod number_literal;
 pub mod output;
 pub mod temporal;
 pub mod text;
@@ -31,5 +33,6 @@ pub mod xml;
 
 pub use column_type::ColumnType;
 pub use error::{ColumnIssue, ColumnProblem};
+pub use number_literal::number_literal;
 pub use text::collation::Collation;
 pub use value::{Value, column_text, zero_filled};

@@ -1,5 +1,7 @@
 //! The text of a set of GTIDs: `uuid[:[tag:]first[-last]]...[, ...]`, with white space and commas where nobody minds.
 
+use std::str::FromStr;
+
 use super::{GtidSet, Interval, MAX_NUMBER, MAX_TAG_LENGTH, Tag, UUID_GROUPS, Uuid, is_of_tag};
 use crate::error::BinlogError;
 
@@ -23,9 +25,15 @@ struct Input<'t> {
 
 type Parsed<T> = Result<T, Problem>;
 
-pub(super) fn set(text: &str) -> Result<GtidSet, BinlogError> {
-    let mut input = Input::of(text);
-    input.set().map_err(|problem| problem.of_text(text))
+impl FromStr for GtidSet {
+    type Err = BinlogError;
+
+    /// # Errors
+    /// 1772, with MySQL's words for what is wrong.
+    fn from_str(text: &str) -> Result<GtidSet, BinlogError> {
+        let mut input = Input::of(text);
+        input.set().map_err(|problem| problem.of_text(text))
+    }
 }
 
 pub(super) fn uuid(text: &str) -> Result<Uuid, BinlogError> {
@@ -293,7 +301,7 @@ mod tests {
                 r#"Expected number after 37 characters, marked by [HERE] in: "...0aa9429562:[HERE]aaaaaaaaaaaaaaaaaaaaaaaaa...""#,
             ),
         ] {
-            let found = set(&text.replace('A', A)).unwrap_err();
+            let found = text.replace('A', A).parse::<GtidSet>().unwrap_err();
             let expected = format!("Malformed GTID set specification '{message}'.");
             assert_eq!(found.to_string(), expected, "{text}");
             assert_eq!(found.code().number(), 1772);
@@ -309,7 +317,7 @@ mod tests {
             "3e11fa47-71ca-11e1-9e33-c80aa9429562:ä1",
             "\u{0}",
         ] {
-            assert!(set(text).is_err(), "{text}");
+            assert!(text.parse::<GtidSet>().is_err(), "{text}");
             assert!(uuid(text).is_err(), "{text}");
         }
     }

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
-use super::{Gtid, Interval, Intervals, Tag, Uuid, parse};
-use crate::error::BinlogError;
+use super::{Gtid, Interval, Intervals, Tag, Uuid};
 
 /// A set of GTIDs. Its text has one line for each server, in the order of their uuids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -176,16 +174,6 @@ impl fmt::Display for GtidSet {
             }
         }
         Ok(())
-    }
-}
-
-impl FromStr for GtidSet {
-    type Err = BinlogError;
-
-    /// # Errors
-    /// 1772, with MySQL's words for what is wrong.
-    fn from_str(text: &str) -> Result<GtidSet, BinlogError> {
-        parse::set(text)
     }
 }
 

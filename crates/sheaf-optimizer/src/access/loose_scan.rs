@@ -34,7 +34,8 @@ use crate::cost::jumps::JumpingWalk;
 use crate::cost::range_scan::RangeScan;
 use crate::estimate::statistics::{layout, tree};
 use crate::logical::semantics;
-use crate::physical::planner::{Block, Planned, Planner};
+use crate::physical::planner::Planner;
+use crate::planned::{Block, Planned};
 
 /// Which value of a column is wanted of each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

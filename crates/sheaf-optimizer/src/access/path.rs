@@ -42,7 +42,8 @@ use crate::explain::table_detail::TableDetail;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::IndexSwitches;
 use crate::logical::semantics;
-use crate::physical::planner::{Block, Planned, Planner};
+use crate::physical::planner::Planner;
+use crate::planned::{Block, Planned};
 use crate::trace::Lost;
 
 /// Entries below which a scan is not split: starting another partition costs about as much as reading them.

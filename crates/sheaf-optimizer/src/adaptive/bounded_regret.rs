@@ -52,7 +52,8 @@ use crate::estimate::risk::{Expectation, Risk};
 use crate::explain::ExplainRow;
 use crate::explain::outline::Notes;
 use crate::json::{Json, Object};
-use crate::physical::planner::{Planned, Planner};
+use crate::physical::planner::Planner;
+use crate::planned::Planned;
 
 /// Rows of a LIMIT up to which a walk is guarded: they are held back until it has them all.
 pub(crate) const MAX_HELD_ROWS: usize = 10_000;

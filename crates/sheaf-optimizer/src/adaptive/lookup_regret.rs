@@ -32,7 +32,8 @@ use crate::cost::hash_join::HASH_ROW_BYTES;
 use crate::cost::hash_join::{hash_build_us, hash_probe_us};
 use crate::estimate::statistics::layout;
 use crate::json::{Json, Object};
-use crate::physical::planner::{Block, Planner};
+use crate::physical::planner::Planner;
+use crate::planned::Block;
 
 /// How many times what was expected of the lookups they may cost in any case: estimates of costs are not better than
 /// that.

@@ -29,7 +29,7 @@ use crate::estimate::risk::Expectation;
 use crate::join::order::{Chooser, Goal, Input, Step};
 use crate::json::{Json, Object};
 use crate::logical::join_graph::{JoinGraph, RelationKind};
-use crate::physical::planner::replace_columns;
+use crate::logical::replace_columns;
 
 /// Share of the rows from which on they are all as good as wanted.
 const MOST_SHARE: f64 = 0.5;

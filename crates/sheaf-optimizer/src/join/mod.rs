@@ -1,4 +1,5 @@
-//! In which order relations are joined, and by which method.
+//! In which order relations are joined, and by which method. The operators of the chosen order are made in
+//! `physical/joins`.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -9,18 +10,14 @@
 //! | [`rows`] | how many rows a join leaves |
 //! | [`row_order`] | the order of a join's rows, as far as later lookups gain by it |
 //! | [`trace`] | what the optimizer trace says of orders |
-//! | [`plan`] | the operators of the chosen order |
 //! | [`first_rows`] | joins of which only the first rows are wanted |
 //! | [`reduction`] | groups that a join will not ask for are not made |
-//! | [`distinct_semijoin`] | a semijoin with few values begins with them |
 
-pub(crate) mod distinct_semijoin;
 pub(crate) mod edge;
 pub(crate) mod first_rows;
 pub(crate) mod hints;
 pub(crate) mod method;
 pub(crate) mod order;
-pub(crate) mod plan;
 pub(crate) mod reduction;
 pub(crate) mod row_order;
 pub(crate) mod rows;

@@ -41,7 +41,7 @@ use crate::join::method::Method;
 use crate::join::row_order::RowOrder;
 use crate::join::trace::JoinAlternatives;
 use crate::logical::join_graph::{JoinGraph, RelationKind, RelationSet};
-use crate::physical::planner::Planned;
+use crate::planned::Planned;
 
 /// Relations up to which all orders are compared.
 const MAX_DYNAMIC: usize = 10;

@@ -32,6 +32,7 @@
 //! | [`inequality`] | a range of one relation for each row of others |
 //! | [`join_graph`] | which relations a query joins, and by which conditions |
 //! | [`literal`] | a constant, brought into a column's own type |
+//! | [`replace_columns`] | other expressions in the place of columns |
 //! | [`semantics`] | how MySQL's semantics look in a typed plan |
 
 pub(crate) mod apply;
@@ -48,6 +49,7 @@ pub(crate) mod literal;
 pub(crate) mod long_arguments;
 pub(crate) mod long_conditions;
 pub(crate) mod places;
+mod replace_columns;
 pub(crate) mod rule_passes;
 pub(crate) mod semantics;
 
@@ -80,6 +82,8 @@ use crate::logical::late_values::compute_values_late;
 use crate::logical::long_arguments::compute_long_arguments_below;
 use crate::logical::long_conditions::{LaidAside, lay_aside, put_back};
 use crate::logical::rule_passes::{Rule, apply_rules, contains_subqueries};
+
+pub(crate) use replace_columns::replace_columns;
 
 /// How often the list of rules is applied, at most; it stops when a pass changes nothing.
 const MAX_PASSES: usize = 4;

@@ -42,12 +42,13 @@ use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
 use crate::physical::long_keys::computed_below;
+use crate::physical::planner::Planner;
 use crate::physical::planner::ordered_groups::rows_of_first_groups;
-use crate::physical::planner::{Block, Planned, Planner};
 use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{
     by_texts, in_order_of_groups, in_order_of_texts, keep_values, texts_kept,
 };
+use crate::planned::{Block, Planned};
 use crate::row_width::{copies_with_room, longest_row_bytes, row_bytes};
 
 pub(crate) fn plan_aggregate(

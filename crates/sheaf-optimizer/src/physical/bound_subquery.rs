@@ -43,9 +43,10 @@ use sheaf_exec::operator::sort_batches_exec::{CutBatchesExec, SortBatchesExec};
 use sheaf_table::Table;
 
 use crate::access::bound_scan::Places;
-use crate::logical::apply::{AppliedSubquery, Given, with_given};
+use crate::logical::apply::{Given, with_given};
 use crate::logical::places::{has_places, place};
 use crate::logical::rule_passes::contains_subqueries;
+use crate::physical::applied_subquery::AppliedSubquery;
 use crate::{PlannerContext, optimize_logical, plan_physical};
 
 /// Runs of one plan. Its operators remember something of each in their metrics.

@@ -28,8 +28,9 @@ use sheaf_exec::operator::common_tables_exec::{
 use crate::estimate::risk::Risk;
 use crate::explain::ExplainRow;
 use crate::logical::apply::Apply;
-use crate::physical::planner::{Block, Planned, Planner};
+use crate::physical::planner::Planner;
 use crate::physical::rules::one_stream;
+use crate::planned::{Block, Planned};
 use crate::{PlannerContext, optimize_logical};
 
 /// What it costs to read a row that was kept, in microseconds: a copy of some words in memory.

@@ -50,8 +50,9 @@ use sheaf_exec::operator::bounded_projection::{KEPT_TEXT, is_string};
 use sheaf_exec::operator::copies_exec::CopiesExec;
 use sheaf_exec::operator::first_of_equal_exec::{FirstOfEqualExec, short_keys};
 
-use crate::physical::planner::{Planner, bounded_sort_keys, relied_on};
+use crate::physical::planner::{Planner, relied_on};
 use crate::physical::rules::one_stream;
+use crate::physical::sort_keys::bounded_sort_keys;
 
 /// The arguments of GROUP_CONCAT.
 const TEXT: usize = 0;

@@ -24,7 +24,9 @@ use sheaf_exec::group_keys::has_doubtful_keys;
 
 use crate::access::wanted::Wanted;
 use crate::physical::long_keys::{Lengthened, without_columns};
-use crate::physical::planner::{Block, Planned, Planner, bounded_sort_keys};
+use crate::physical::planner::Planner;
+use crate::physical::sort_keys::bounded_sort_keys;
+use crate::planned::{Block, Planned};
 
 /// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
 /// [`properties`](crate::physical::properties). An operator above looks at the order that this plan really has. It must

@@ -11,8 +11,9 @@ use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_types::Value;
 
 use super::harness::Lab;
-use crate::logical::apply::{AppliedSubquery, Apply};
+use crate::logical::apply::Apply;
 use crate::optimize_logical;
+use crate::physical::applied_subquery::AppliedSubquery;
 
 fn lab() -> Lab {
     let mut lab = Lab::new();

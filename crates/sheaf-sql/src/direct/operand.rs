@@ -20,10 +20,10 @@ use std::cmp::Ordering;
 
 use sheaf_table::{Column, ValueRef};
 use sheaf_types::assignment::{Mode, assign_text};
-use sheaf_types::number::{self, Floor, checked_power_of_ten, is_double_text, text_floor};
+use sheaf_types::number::{Floor, checked_power_of_ten, is_double_text, text_floor};
 use sheaf_types::temporal::{DAY, split_datetime};
 use sheaf_types::text::text_of;
-use sheaf_types::{Collation, ColumnType, Value};
+use sheaf_types::{Collation, ColumnType, Value, number_literal};
 use sqlparser::ast;
 
 use super::arithmetic::Arithmetic;
@@ -147,7 +147,7 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
 fn as_literal(value: &Value) -> Value {
     match value {
         Value::Year(_) | Value::Enum(_) | Value::Set(_) => {
-            number::literal(&value.to_string()).unwrap_or_else(|| value.clone())
+            number_literal(&value.to_string()).unwrap_or_else(|| value.clone())
         }
         Value::Float(float) => Value::Double(f64::from(*float)),
         Value::Timestamp(_) => Value::Text(value.to_string()),

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sheaf_types::{Value, number};
+use sheaf_types::{Value, number_literal};
 
 use super::{DirectPlan, Known, Spelled};
 use crate::error::Result;
@@ -367,7 +367,7 @@ impl<'a> Pass<'a> {
         }
         self.at = end;
         // `1.` is a number, but not everywhere.
-        bytes[end - 1] != b'.' && self.literal(start, number::literal)
+        bytes[end - 1] != b'.' && self.literal(start, number_literal)
     }
 
     /// Whether the number up to here is the 1 of `SELECT 1 FROM` or `SELECT 1 AS one FROM`, which is no value: it says

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sheaf_types::{Value, number};
+use sheaf_types::{Value, number_literal};
 
 use super::insert::Insert;
 use super::statement_cache::{Pass, StatementCache, Taken};
@@ -365,7 +365,7 @@ pub(super) fn literal(written: &str) -> Option<Value> {
     match written.as_bytes() {
         [quote @ (b'\'' | b'"'), ..] => Some(Value::Text(text(written, *quote).into_owned())),
         [b'n' | b'N', ..] => Some(Value::Null),
-        _ => number::literal(written),
+        _ => number_literal(written),
     }
 }
 

@@ -9,10 +9,9 @@ use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::labels::number_of_text;
-use sheaf_types::number::{self, bit_bytes};
-use sheaf_types::text::encoding::TextEncoding;
+use sheaf_types::number::bit_bytes;
 use sheaf_types::text::hexadecimal::bytes_of;
-use sheaf_types::{Collation, ColumnType, Value, column_text};
+use sheaf_types::{Collation, ColumnType, Value, column_text, number_literal};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -231,7 +230,7 @@ impl Session {
 pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
     match expression {
         ast::Expr::Value(value) => match &value.value {
-            ast::Value::Number(digits, _) => number::literal(digits),
+            ast::Value::Number(digits, _) => number_literal(digits),
             ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
                 Some(Value::Text(text.clone()))
             }

@@ -5,7 +5,6 @@
 //! | `bits` | values of BIT as numbers and as bytes |
 //! | `decimal` | exact numbers: powers of ten, other scales |
 //! | `float_digits` | the digits of FLOAT(M,D) and DOUBLE(M,D) |
-//! | `literal` | number literals |
 //! | `read` | numbers from text |
 //! | `place` | where numbers stand among those of a type with fewer digits |
 //! | `write` | numbers as text |
@@ -13,7 +12,6 @@
 mod bits;
 mod decimal;
 mod float_digits;
-mod literal;
 mod place;
 mod read;
 mod write;
@@ -21,7 +19,6 @@ mod write;
 pub use bits::*;
 pub use decimal::*;
 pub use float_digits::*;
-pub use literal::*;
 pub use place::*;
 pub use read::*;
 pub use write::*;

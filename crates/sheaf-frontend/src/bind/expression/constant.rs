@@ -1,14 +1,14 @@
 //! Constants that stand for themselves, numbers and texts: their values, without an expression for each.
 
 use datafusion_common::ScalarValue;
-use sheaf_types::{Value, number};
+use sheaf_types::{Value, number_literal};
 use sqlparser::ast::{Expr, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use crate::packed_list::Member;
 
 /// The number that the digits spell; `None` of a DOUBLE, and of what is none.
 pub(super) fn exact_number(digits: &str) -> Option<ScalarValue> {
-    match number::literal(digits)? {
+    match number_literal(digits)? {
         Value::Int(number) => Some(ScalarValue::Int64(Some(number))),
         Value::UInt(number) => Some(ScalarValue::UInt64(Some(number))),
         Value::Decimal { unscaled, scale } => {

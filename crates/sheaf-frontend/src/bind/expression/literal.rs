@@ -4,7 +4,7 @@ use datafusion_common::ScalarValue;
 use sheaf_access::cancel;
 use sheaf_algebra::Scalar;
 use sheaf_types::text::hexadecimal::bytes_of;
-use sheaf_types::{Value as SqlValue, number};
+use sheaf_types::{Value as SqlValue, number_literal};
 use sqlparser::ast::{DataType, Expr, TypedString, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use super::constant::exact_number;
@@ -67,7 +67,7 @@ impl Binder<'_> {
         if let Some(number) = exact_number(digits) {
             return Ok(Scalar::literal(number));
         }
-        match number::literal(digits) {
+        match number_literal(digits) {
             Some(_) => self.internal(&call("$cast_double", vec![text(digits)])),
             None => Err(SqlError::illegal_double(digits.trim_start_matches('-'))),
         }

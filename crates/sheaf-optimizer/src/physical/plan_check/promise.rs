@@ -28,7 +28,8 @@ use super::contradiction;
 use super::requirements::is_merge_of_ordered_inputs;
 use super::structure::Join;
 use crate::logical::join_graph::plain_column;
-use crate::physical::planner::{bounded_sort_keys, replace_columns};
+use crate::logical::replace_columns;
+use crate::physical::sort_keys::bounded_sort_keys;
 use sheaf_exec::operator::first_rows_exec::sort_of;
 
 pub(super) fn check(

@@ -9,10 +9,11 @@ use datafusion_physical_expr::PhysicalExpr;
 use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::apply_rows_exec::ApplyRowsExec;
 
-use super::planned::Planned;
-use super::{Block, Planner};
+use super::Planner;
 use crate::access::wanted::Wanted;
-use crate::logical::apply::{Applied, AppliedSubquery, Apply};
+use crate::logical::apply::{Applied, Apply};
+use crate::physical::applied_subquery::AppliedSubquery;
+use crate::planned::{Block, Planned};
 
 impl Planner<'_> {
     pub(super) fn plan_apply(

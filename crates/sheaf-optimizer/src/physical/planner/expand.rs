@@ -7,11 +7,11 @@ use datafusion_expr::{EmptyRelation, LogicalPlan, UserDefinedLogicalNodeCore};
 use sheaf_exec::json_table::Expand;
 use sheaf_exec::operator::expand_exec::ExpandExec;
 
-use super::planned::Planned;
-use super::{Block, Planner};
+use super::Planner;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::explain::ExtraNote;
+use crate::planned::{Block, Planned};
 
 /// How many rows a document has, as far as anyone knows. It is MySQL's guess.
 const ROWS_OF_DOCUMENT: f64 = 2.0;

@@ -11,11 +11,11 @@ use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_room_for_list;
 
-use super::planned::Planned;
+use super::Planner;
 use super::wish::through_projection;
-use super::{Block, Planner};
 use crate::access::wanted::Wanted;
 use crate::estimate::selectivity;
+use crate::planned::{Block, Planned};
 
 impl Planner<'_> {
     pub(super) fn plan_projection(

@@ -1,7 +1,7 @@
 //! From an optimised logical plan to operators.
 //!
 //! One recursive walk. Everything that is not a table or a join maps one to one to DataFusion's operators. A table goes
-//! through [`crate::access::path`], and a tree of joins is taken as a whole to [`crate::join::plan`].
+//! through [`crate::access::path`], and a tree of joins is taken as a whole to [`crate::physical::joins`].
 //!
 //! What flows down is a wish ([`Wanted`]): the order in which the parent would like its rows, and how many of them it
 //! will take. So a table can be read in an order that makes a sort unnecessary. What flows up is the operator, an
@@ -16,7 +16,6 @@ mod expand;
 mod filter;
 pub(crate) mod ordered_groups;
 mod ordered_rows;
-mod planned;
 mod recursive;
 mod row_by_row;
 mod sort;
@@ -58,14 +57,14 @@ use crate::logical::apply::Apply;
 use crate::logical::join_graph;
 use crate::physical::common_tables::{Definitions, with_common_tables};
 use crate::physical::finish::finished;
+use crate::physical::joins;
 use crate::physical::rules::{self, result_limits};
-use crate::{PhysicalQuery, PlannerContext, join};
+use crate::planned::{Block, Planned};
+use crate::{PhysicalQuery, PlannerContext};
 
 use wish::through_schema;
 
-pub(crate) use ordered_rows::{bounded_sort_keys, relied_on};
-pub(crate) use planned::Planned;
-pub(crate) use wish::replace_columns;
+pub(crate) use ordered_rows::relied_on;
 
 /// A plan that costs less than so many microseconds is not divided between workers: to start them, and to wait for
 /// them, takes some hundred.
@@ -147,23 +146,6 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         most_kept: planner.most_kept,
         outline,
     })
-}
-
-/// A query block that is being planned.
-#[derive(Clone)]
-pub(crate) struct Block {
-    /// EXPLAIN's `id`.
-    pub id: u64,
-    pub select_type: &'static str,
-    /// Slots of the block's scalar subqueries.
-    pub slots: PhysicalPlanningContext,
-}
-
-impl Block {
-    /// EXPLAIN's row of a table in it.
-    pub(crate) fn row(&self, table: &str, type_: &str) -> ExplainRow {
-        ExplainRow::table(self.id, self.select_type, table, type_)
-    }
 }
 
 pub(crate) struct Planner<'a> {
@@ -290,7 +272,7 @@ impl Planner<'_> {
 
     fn plan_node(&mut self, node: &LogicalPlan, block: &Block, wanted: &Wanted) -> Result<Planned> {
         if join_graph::is_join_tree(node) {
-            return join::plan::plan_joins(self, node, block, wanted);
+            return joins::plan_joins(self, node, block, wanted);
         }
         match node {
             LogicalPlan::TableScan(scan) => self.plan_table(scan, block, wanted),

@@ -14,12 +14,13 @@ use datafusion_expr::{Aggregate, SortExpr};
 use datafusion_physical_expr::create_physical_sort_exprs;
 use datafusion_physical_plan::ExecutionPlanProperties;
 
-use super::{Block, Planned, Planner};
+use super::Planner;
 use crate::access::wanted::Wanted;
 use crate::cost::grouping::grouping_us;
 use crate::estimate::group_rows::group_rows;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
+use crate::planned::{Block, Planned};
 
 /// The rows of a grouping, and how many of them are grouped by estimate: in the wanted order of groups, if `all` rows
 /// in any order cost more.

@@ -3,31 +3,14 @@
 use std::sync::Arc;
 
 use datafusion_expr::Sort;
-use datafusion_expr::execution_props::ExecutionProps;
-use datafusion_physical_expr::{Distribution, LexOrdering, OrderingRequirements, PhysicalSortExpr};
+use datafusion_physical_expr::{Distribution, LexOrdering, OrderingRequirements};
 use datafusion_physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use sheaf_exec::functions::limits::ResultLimits;
-use sheaf_exec::operator::bounded_expr::bounded;
 
-use super::planned::Planned;
 use crate::explain::ExtraNote;
-
-/// The expressions of a sort, evaluated for fewer rows at a time where that is needed.
-pub(crate) fn bounded_sort_keys(
-    mut keys: Vec<PhysicalSortExpr>,
-    properties: &ExecutionProps,
-) -> Vec<PhysicalSortExpr> {
-    let options = properties.config_options.as_ref();
-    if let Some(limits) = options.and_then(|options| options.extensions.get::<ResultLimits>()) {
-        for key in &mut keys {
-            key.expr = bounded(Arc::clone(&key.expr), limits);
-        }
-    }
-    keys
-}
+use crate::planned::Planned;
 
 /// Estimated rows of an input of which so many are fetched.
 pub(super) fn fetched_rows(input: &Planned, fetch: Option<usize>) -> f64 {

@@ -14,11 +14,11 @@ use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::round_exec::{RoundExec, RoundRows};
 use sheaf_exec::typing::group_key;
 
-use super::planned::Planned;
-use super::{Block, Planner};
+use super::Planner;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::physical::rules::one_stream;
+use crate::planned::{Block, Planned};
 
 /// Rows that a round of a recursive query is guessed to find, and rounds.
 pub(super) const GUESSED_ROUND_ROWS: f64 = 100.0;

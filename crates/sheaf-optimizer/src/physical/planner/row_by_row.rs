@@ -6,9 +6,9 @@ use datafusion_common::Result;
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::row_by_row::RowByRow;
 
-use super::planned::Planned;
-use super::{Block, Planner};
+use super::Planner;
 use crate::access::wanted::Wanted;
+use crate::planned::{Block, Planned};
 
 impl Planner<'_> {
     /// Rows come one by one in the order of the input, or of the table: from one worker.

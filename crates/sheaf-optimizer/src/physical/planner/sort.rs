@@ -9,13 +9,14 @@ use datafusion_physical_plan::ExecutionPlanProperties;
 use datafusion_physical_plan::limit::GlobalLimitExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
-use super::ordered_rows::{bounded_sort_keys, fetched_rows, kept_in_order, limited, sorted_rows};
-use super::planned::Planned;
-use super::{Block, Planner};
+use super::Planner;
+use super::ordered_rows::{fetched_rows, kept_in_order, limited, sorted_rows};
 use crate::access::wanted::Wanted;
 use crate::adaptive::bounded_regret::Doubted;
 use crate::cost::sort::sort_us;
 use crate::estimate::risk::Expectation;
+use crate::physical::sort_keys::bounded_sort_keys;
+use crate::planned::{Block, Planned};
 
 impl Planner<'_> {
     pub(super) fn plan_sort(

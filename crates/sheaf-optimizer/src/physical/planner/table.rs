@@ -12,14 +12,14 @@ use sheaf_exec::operator::round_exec::RoundRowsExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_exec::{CommonTableSource, MemoryTableSource, SheafTableSource, WorkTableSource};
 
-use super::planned::Planned;
+use super::Planner;
 use super::recursive::GUESSED_ROUND_ROWS;
-use super::{Block, Planner};
 use crate::access::table_reference;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::estimate::selectivity;
 use crate::explain::ExtraNote;
+use crate::planned::{Block, Planned};
 
 impl Planner<'_> {
     pub(super) fn plan_table(

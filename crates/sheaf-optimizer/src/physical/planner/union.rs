@@ -10,11 +10,11 @@ use sheaf_exec::operator::gather_in_order_exec::{GatherInOrderExec, Running};
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::row_by_row::RowByRow;
 
-use super::planned::Planned;
-use super::{Block, Planner};
+use super::Planner;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::physical::rules::one_stream;
+use crate::planned::{Block, Planned};
 
 impl Planner<'_> {
     pub(super) fn plan_union(&mut self, union: &Union, block: &Block) -> Result<Planned> {

@@ -8,10 +8,10 @@ use datafusion_common::{DFSchema, Result, ScalarValue};
 use datafusion_expr::Values;
 use sheaf_exec::operator::values_exec::ValuesExec;
 
-use super::planned::Planned;
-use super::{Block, Planner};
+use super::Planner;
 use crate::estimate::risk::Risk;
 use crate::explain::ExplainRow;
+use crate::planned::{Block, Planned};
 
 impl Planner<'_> {
     /// The rows of VALUES are computed now: they are literals and functions of literals.

@@ -1,10 +1,10 @@
 //! A wish on its way down: said over the columns of an input.
 
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, HashMap};
 use datafusion_expr::{Expr, Projection, SortExpr};
 
 use crate::access::wanted::Wanted;
+use crate::logical::replace_columns;
 
 /// The wish, said over the projection's input. An order that cannot be said there is dropped.
 pub(super) fn through_projection(wanted: &Wanted, projection: &Projection) -> Wanted {
@@ -33,27 +33,4 @@ pub(crate) fn through_schema(wanted: &Wanted, outer: &DFSchema, inner: &DFSchema
         Some(SortExpr::new(expr, sort.asc, sort.nulls_first))
     });
     Wanted::said(order.collect(), wanted.limit)
-}
-
-/// `expr` with its columns replaced; `None` if one has no replacement.
-pub(crate) fn replace_columns(expr: &Expr, replacements: &HashMap<String, Expr>) -> Option<Expr> {
-    use datafusion_common::tree_node::Transformed;
-    let mut complete = true;
-    let replaced = expr.clone().transform(|expr| {
-        let Expr::Column(column) = &expr else {
-            return Ok(Transformed::no(expr));
-        };
-        match replacements.get(&column.flat_name()) {
-            // The replacement is final: it may contain a column of the same name.
-            Some(new) => Ok(Transformed::new(new.clone(), true, TreeNodeRecursion::Jump)),
-            None => {
-                complete = false;
-                Ok(Transformed::no(expr))
-            }
-        }
-    });
-    replaced
-        .ok()
-        .filter(|_| complete)
-        .map(|replaced| replaced.data)
 }

@@ -1,7 +1,9 @@
-//! What planning a node gives: its operator, an estimate, and the EXPLAIN rows of the tables below it.
+//! What planning a node gives: its operator, an estimate, and the EXPLAIN rows of the tables below it. And the query
+//! block in which it is planned.
 
 use std::sync::Arc;
 
+use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_physical_plan::ExecutionPlan;
 
 use crate::estimate::risk::Risk;
@@ -41,10 +43,27 @@ impl Planned {
     }
 
     /// Adds a note on what happens to the rows of this block to the first table, where MySQL shows it.
-    pub(super) fn note(mut self, note: ExtraNote) -> Planned {
+    pub(crate) fn note(mut self, note: ExtraNote) -> Planned {
         if let Some(row) = self.explain.first_mut() {
             row.add(note);
         }
         self
+    }
+}
+
+/// A query block that is being planned.
+#[derive(Clone)]
+pub(crate) struct Block {
+    /// EXPLAIN's `id`.
+    pub id: u64,
+    pub select_type: &'static str,
+    /// Slots of the block's scalar subqueries.
+    pub slots: PhysicalPlanningContext,
+}
+
+impl Block {
+    /// EXPLAIN's row of a table in it.
+    pub(crate) fn row(&self, table: &str, type_: &str) -> ExplainRow {
+        ExplainRow::table(self.id, self.select_type, table, type_)
     }
 }

@@ -10,11 +10,11 @@
 //! Binder, direct plans, lists of rows, defaults and parameters read numbers by this function, so that no two of them
 //! store different values of one literal.
 
-use super::decimal::MAX_DIGITS;
 use crate::Value;
+use crate::number::MAX_DIGITS;
 
 /// The value of a number literal, perhaps behind a sign. `None`: this is no number, or one that no DOUBLE holds.
-pub fn literal(written: &str) -> Option<Value> {
+pub fn number_literal(written: &str) -> Option<Value> {
     if let Ok(number) = written.parse() {
         return Some(Value::Int(number));
     }
@@ -80,33 +80,42 @@ mod tests {
     #[test]
     fn whole_numbers_are_bigints_as_far_as_they_fit() {
         let zeros = "0".repeat(60);
-        assert_eq!(literal("5"), Some(Value::Int(5)));
-        assert_eq!(literal(&format!("{zeros}5")), Some(Value::Int(5)));
-        assert_eq!(literal("-9223372036854775808"), Some(Value::Int(i64::MIN)));
-        assert_eq!(literal("18446744073709551615"), Some(Value::UInt(u64::MAX)));
+        assert_eq!(number_literal("5"), Some(Value::Int(5)));
+        assert_eq!(number_literal(&format!("{zeros}5")), Some(Value::Int(5)));
         assert_eq!(
-            literal(&format!("{zeros}18446744073709551615")),
+            number_literal("-9223372036854775808"),
+            Some(Value::Int(i64::MIN))
+        );
+        assert_eq!(
+            number_literal("18446744073709551615"),
             Some(Value::UInt(u64::MAX))
         );
         assert_eq!(
-            literal("18446744073709551616"),
+            number_literal(&format!("{zeros}18446744073709551615")),
+            Some(Value::UInt(u64::MAX))
+        );
+        assert_eq!(
+            number_literal("18446744073709551616"),
             decimal(i128::from(u64::MAX) + 1, 0)
         );
         assert_eq!(
-            literal("-9223372036854775809"),
+            number_literal("-9223372036854775809"),
             decimal(i128::from(i64::MIN) - 1, 0)
         );
     }
 
     #[test]
     fn points_make_decimals() {
-        assert_eq!(literal("5."), decimal(5, 0));
-        assert_eq!(literal(".25"), decimal(25, 2));
-        assert_eq!(literal("-1.50"), decimal(-150, 2));
-        assert_eq!(literal("0.0"), decimal(0, 1));
-        assert_eq!(literal(&format!("{}.5", "0".repeat(60))), decimal(5, 1));
+        assert_eq!(number_literal("5."), decimal(5, 0));
+        assert_eq!(number_literal(".25"), decimal(25, 2));
+        assert_eq!(number_literal("-1.50"), decimal(-150, 2));
+        assert_eq!(number_literal("0.0"), decimal(0, 1));
         assert_eq!(
-            literal(&format!("0.{}1", "0".repeat(37))),
+            number_literal(&format!("{}.5", "0".repeat(60))),
+            decimal(5, 1)
+        );
+        assert_eq!(
+            number_literal(&format!("0.{}1", "0".repeat(37))),
             decimal(1, MAX_DIGITS)
         );
     }
@@ -114,29 +123,32 @@ mod tests {
     #[test]
     fn more_digits_than_a_decimal_has_make_doubles() {
         let nines = "9".repeat(38);
-        assert_eq!(literal(&nines), decimal(10i128.pow(38) - 1, 0));
+        assert_eq!(number_literal(&nines), decimal(10i128.pow(38) - 1, 0));
         assert_eq!(
-            literal(&format!("-{nines}")),
+            number_literal(&format!("-{nines}")),
             decimal(1 - 10i128.pow(38), 0)
         );
         // This would fit 128 bits.
         let longer = format!("1{}1", "0".repeat(37));
-        assert_eq!(literal(&longer), Some(Value::Double(1e38)));
-        assert_eq!(literal(&format!("-{longer}")), Some(Value::Double(-1e38)));
-        let cut = format!("1{}.001", "0".repeat(35));
-        assert_eq!(literal(&cut), Some(Value::Double(1e35)));
+        assert_eq!(number_literal(&longer), Some(Value::Double(1e38)));
         assert_eq!(
-            literal(&format!("0.{}1", "0".repeat(38))),
+            number_literal(&format!("-{longer}")),
+            Some(Value::Double(-1e38))
+        );
+        let cut = format!("1{}.001", "0".repeat(35));
+        assert_eq!(number_literal(&cut), Some(Value::Double(1e35)));
+        assert_eq!(
+            number_literal(&format!("0.{}1", "0".repeat(38))),
             Some(Value::Double(1e-39))
         );
     }
 
     #[test]
     fn exponents_make_doubles() {
-        assert_eq!(literal("1e3"), Some(Value::Double(1e3)));
-        assert_eq!(literal("-1.5E-2"), Some(Value::Double(-0.015)));
-        assert_eq!(literal("1e309"), None);
-        assert_eq!(literal(&"9".repeat(400)), None);
+        assert_eq!(number_literal("1e3"), Some(Value::Double(1e3)));
+        assert_eq!(number_literal("-1.5E-2"), Some(Value::Double(-0.015)));
+        assert_eq!(number_literal("1e309"), None);
+        assert_eq!(number_literal(&"9".repeat(400)), None);
     }
 
     #[test]
@@ -144,7 +156,7 @@ mod tests {
         for text in [
             "", "-", ".", "e5", "inf", "nan", "1x", "1.2.3", "0x10", " 1", "--1", "-+1",
         ] {
-            assert_eq!(literal(text), None, "{text}");
+            assert_eq!(number_literal(text), None, "{text}");
         }
     }
 }

@@ -20,9 +20,9 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::operator::less_order_exec::{in_streamed_order, without_constants, without_order};
 use sheaf_exec::operator::restartable_exec::{RestartableExec, SecondRun};
 
+use super::{Builder, JoinCondition, Joined};
 use crate::explain::ExtraNote;
 use crate::join::method::Method;
-use crate::join::plan::{Builder, JoinCondition, Joined};
 use crate::logical::join_graph::{Relation, RelationKind};
 use crate::physical::long_keys::Lengthened;
 

@@ -28,7 +28,8 @@ use crate::explain::outline::{About, Note};
 use crate::hints::may_be_semijoin;
 use crate::join::order::Input;
 use crate::logical::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
-use crate::physical::planner::{Planned, Planner};
+use crate::physical::planner::Planner;
+use crate::planned::Planned;
 
 /// How many rows a table must have for each value of the semijoin.
 const ROWS_PER_VALUE: f64 = 4.0;

@@ -17,7 +17,9 @@
 //! |---|---|
 //! | [`keyed`] | the step that looks keys up |
 //! | [`scanned`] | the step with a relation that is read by itself |
+//! | [`distinct_semijoin`] | a semijoin with few values begins with them |
 
+mod distinct_semijoin;
 mod keyed;
 mod scanned;
 
@@ -44,7 +46,6 @@ use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::explain::outline::{About, Note};
 use crate::explain::{ExplainRow, ExtraNote};
-use crate::join::distinct_semijoin::join_distinct_rows;
 use crate::join::edge::{JoinEdges, equalities};
 use crate::join::first_rows::{FirstRows, steps_for_first_rows};
 use crate::join::hints::JoinHints;
@@ -56,7 +57,10 @@ use crate::logical::equality::Equality;
 use crate::logical::join_graph::{
     JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan,
 };
-use crate::physical::planner::{Block, Planned, Planner};
+use crate::physical::planner::Planner;
+use crate::planned::{Block, Planned};
+
+use distinct_semijoin::join_distinct_rows;
 
 /// Plans a tree of joins.
 pub(crate) fn plan_joins(

@@ -12,6 +12,7 @@ use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join::exec::{KeyBound, KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 
+use super::{Builder, JoinCondition, Joined};
 use crate::access::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::access::table_reference::{TableReference, table_column};
 use crate::adaptive::lookup_regret::DoubtedLookups;
@@ -20,7 +21,6 @@ use crate::explain::table_detail::TableDetail;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::join::first_rows::FirstRows;
 use crate::join::order::Step;
-use crate::join::plan::{Builder, JoinCondition, Joined};
 use crate::logical::equality::Equality;
 use crate::logical::inequality::Inequality;
 use crate::logical::join_graph::{RelationKind, plain_scan};
