@@ -29,6 +29,7 @@ use super::change::Rows;
 use super::derived::{Derived, Lookup};
 use super::join::{Join, Joined, JoinedWay, rows_if_small};
 use super::joined_result;
+use super::measured::AccessId;
 use super::operand::{Compared, Operand};
 use super::order::{OrderItem, SortKey};
 use super::over_rows::OverRows;
@@ -39,9 +40,16 @@ use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
+/// What EXPLAIN shows of a plan.
+pub(super) struct Described {
+    pub(super) explanation: Explanation,
+    /// The accesses that read the table of a line. Where it has several, a run takes the best for each row.
+    pub(super) accesses: Vec<(NodeId, AccessId)>,
+}
+
 impl Session {
-    /// What EXPLAIN shows of a plan. `None`: it would not run, or it reads nothing.
-    pub(crate) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Explanation>> {
+    /// `None`: it would not run, or it reads nothing.
+    pub(super) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Described>> {
         let read = match &plan.action {
             Action::ChangeFound(change) => &change.query,
             Action::LockFound(lock) => lock.described(),
@@ -63,6 +71,7 @@ impl Session {
             parameters: &parameters,
             of_row: (usize::MAX, Vec::new()),
             tables: Vec::new(),
+            accesses: Vec::new(),
             blocks: 0,
             is_tried: !read.reads_queries(),
         };
@@ -74,7 +83,10 @@ impl Session {
             let rows = tables.iter_mut();
             rows.for_each(|row| row.select_type = "SIMPLE".to_string());
         }
-        Ok(Some(Explanation::new(tree, tables, None)))
+        Ok(Some(Described {
+            explanation: Explanation::new(tree, tables, None),
+            accesses: description.accesses,
+        }))
     }
 }
 
@@ -86,6 +98,8 @@ struct Description<'s> {
     /// See [`ReadIn`].
     of_row: (usize, Vec<OuterColumn>),
     tables: Vec<ExplainRow>,
+    /// See [`Described`].
+    accesses: Vec<(NodeId, AccessId)>,
     /// Query blocks numbered so far.
     blocks: u64,
     /// The plan reads no queries, so it can be told which of two ways its rows are found.
@@ -163,7 +177,7 @@ impl Description<'_> {
         // Without an order they come as they lie.
         let ordered = (!rows.access.is_scan).then_some(rows.direction);
         let (node, row) = rows.access.describe(&read_in, ordered, expected);
-        let node = self.of_table(node, row);
+        let node = self.read_by([&rows.access], node, row);
         Ok(Some(self.limited((&rows.limit, &None), node)))
     }
 
@@ -189,6 +203,21 @@ impl Description<'_> {
         let id = NodeId::new(self.tables.len());
         (node.id, row.node) = (Some(id), Some(id));
         self.tables.push(row);
+        node
+    }
+
+    /// [`Self::of_table`] of a table that is read by one of these.
+    fn read_by<'a>(
+        &mut self,
+        accesses: impl IntoIterator<Item = &'a Access>,
+        node: PlanNode,
+        row: ExplainRow,
+    ) -> PlanNode {
+        let node = self.of_table(node, row);
+        if let Some(id) = node.id {
+            let accesses = accesses.into_iter().map(|access| (id, access.id));
+            self.accesses.extend(accesses);
+        }
         node
     }
 
@@ -230,7 +259,7 @@ impl Description<'_> {
             row.rows = Some(1);
             row.add(ExtraNote::TablesOptimizedAway);
         }
-        let mut node = self.of_table(node, row);
+        let mut node = self.read_by([access], node, row);
         if ends_at_first {
             node = PlanNode::limit((0, Some(1)), node);
         }
@@ -368,7 +397,7 @@ impl Description<'_> {
                     false => row.filtered = Some(100.0),
                 }
                 let node = PlanNode::line(format!("Table scan on {alias}"), None);
-                return Ok(Some(self.of_table(node, row)));
+                return Ok(Some(self.read_by([access], node, row)));
             }
             JoinedWay::Walk(table, access, direction)
             | JoinedWay::First(table, access, (direction, _)) => (table, access, *direction),
@@ -393,7 +422,11 @@ impl Description<'_> {
         let read_in = self.read_in(block, (alias, table), outer);
         let rows = self.expected_rows(access, &read_in)?;
         let (node, row) = access.describe(&read_in, Some(direction), rows);
-        Ok(Some(self.of_table(node, row)))
+        let node = match &joined.way {
+            JoinedWay::Keys(_, accesses) => self.read_by(accesses, node, row),
+            _ => self.read_by([access], node, row),
+        };
+        Ok(Some(node))
     }
 
     /// The rows of a query in a FROM.

@@ -66,12 +66,15 @@
 //! | [`modifiers`] | queries without SQL_NO_CACHE and its like |
 //! | [`reads`] | how plans read the tables that they begin with |
 //! | [`limits`] | how large a statement is, at most |
-//! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
+//! | [`measured`] | what the accesses of a plan do while it runs |
+//! | [`analyze`] | EXPLAIN ANALYZE: a measured run |
+//! | [`explain`] | EXPLAIN of a plan, with estimates of operators that read the same |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
 mod access;
 mod aggregate;
+mod analyze;
 mod arithmetic;
 mod change;
 mod change_found;
@@ -96,6 +99,7 @@ mod known_plan;
 mod limits;
 mod lock_found;
 mod locking;
+mod measured;
 mod modifiers;
 mod names;
 mod needs;
@@ -782,9 +786,12 @@ impl Session {
                 if is_query {
                     self.outcome.last_query_cost = COST_WITHOUT_ESTIMATE;
                 }
-                self.handle.count_reads(plan.reads());
-                self.handle.commands.count(plan.command());
-                self.handle.commands.count(Command::Direct);
+                // EXPLAIN ANALYZE is the command that is counted then.
+                if !self.statement.is_explained {
+                    self.handle.count_reads(plan.reads());
+                    self.handle.commands.count(plan.command());
+                    self.handle.commands.count(Command::Direct);
+                }
             }
         }
         outcome

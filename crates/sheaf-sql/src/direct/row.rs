@@ -19,6 +19,7 @@ use sheaf_types::{ColumnType, Value};
 use super::access::{Access, BoundAccess, Keys, Test};
 use super::entry::EntryReader;
 use super::expression::cell_of;
+use super::measured::{self, Search};
 use super::waiting_rows::WaitingRows;
 use crate::error::{Result, SqlError};
 use crate::session::handle::SessionHandle;
@@ -319,12 +320,37 @@ impl RowReader<'_> {
         direction: Direction,
         mut take: impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<bool> {
+        if !measured::is_on() {
+            return self.search(most, access, direction, &mut take);
+        }
+        let mut search = Search::begin(self.access.id, &self.table.clustered);
+        let mut measured = |key: &[u8], row: RowView<'_>| {
+            search.row();
+            let flow = take(key, row);
+            search.resume();
+            flow
+        };
+        // All measured searches share one instance of the code.
+        let mut measured: &mut dyn FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>> =
+            &mut measured;
+        let outcome = self.search(most, access, direction, &mut measured);
+        search.end();
+        outcome
+    }
+
+    fn search(
+        &self,
+        most: u64,
+        access: &BoundAccess,
+        direction: Direction,
+        take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
         let mut counts = Counts {
             left: most,
             reads_before: self.pages_read(),
             ..Counts::default()
         };
-        let outcome = self.walk(access, direction, &mut counts, &mut take);
+        let outcome = self.walk(access, direction, &mut counts, take);
         let counters = self.counters;
         let (steps, first): (&Counter, &Counter) = match direction {
             _ if self.access.is_scan => {
@@ -374,6 +400,8 @@ impl RowReader<'_> {
                 Some(reader)
             }
         };
+        let mut search =
+            measured::is_on().then(|| Search::begin(self.access.id, &self.table.clustered));
         let mut counts = Counts {
             left: most,
             reads_before: self.pages_read(),
@@ -401,7 +429,9 @@ impl RowReader<'_> {
                 }
             };
             let row = row.ok_or_else(|| SqlError::unknown("an index that has not all columns"))?;
+            search.iter_mut().for_each(Search::row);
             let is_enough = take(self.table.view(row)?)?.is_break();
+            search.iter_mut().for_each(Search::resume);
             let group = layout.leading_parts(&entry, parts)?;
             let bound = match direction {
                 Direction::Forward => prefix_successor(group),
@@ -414,6 +444,7 @@ impl RowReader<'_> {
         }
         self.counters.handler_read_key.add(counts.rows);
         self.note_read(1, counts.rows);
+        search.into_iter().for_each(Search::end);
         Ok(!counts.is_given_up)
     }
 
@@ -473,6 +504,7 @@ impl RowReader<'_> {
     /// Counts rows that the index has found, and lookups in it: those that find nothing use it, too.
     fn note_read(&self, lookups: u64, rows: u64) {
         let index = self.access.index.tree(self.table).id();
+        measured::note_examined(self.access.id, rows);
         self.counters.rows_read.add(rows);
         let uses = &self.counters.index_uses;
         match self.access.is_scan {
@@ -487,6 +519,8 @@ impl RowReader<'_> {
             IndexRef::Clustered => &self.table.clustered,
             IndexRef::Secondary(position) => &self.table.secondary[position],
         };
+        let mut search =
+            measured::is_on().then(|| Search::begin(self.access.id, &self.table.clustered));
         let ranges = access.keys.ranges();
         let positioned = ranges.len() as u64;
         let mut rows = 0;
@@ -508,6 +542,10 @@ impl RowReader<'_> {
             Keys::Points(_) => {}
         }
         self.note_read(positioned, rows);
+        if let Some(mut search) = search.take() {
+            search.rows(rows);
+            search.end();
+        }
         Ok(rows)
     }
 

@@ -14,37 +14,17 @@ use crate::query::rows::{Cell, Cells, Rows};
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::statement::properties::properties_of;
 
 /// What a statement does with the rows that its query finds.
-struct Change {
+pub(crate) struct Change {
     /// MySQL's `select_type` for the tables that are changed.
     kind: &'static str,
     /// Their names in the statement.
     tables: Vec<String>,
 }
 
-/// How a statement would run directly.
-enum Direct {
-    No,
-    /// As the plan describes itself.
-    Described(Box<Explanation>, Operators),
-    /// Without reading a table.
-    WithoutTable,
-}
-
-/// Which operators read the same as a direct plan.
-enum Operators {
-    /// None: it reads queries.
-    No,
-    /// Those of the statement, as far as they do.
-    Own,
-    /// Those of the statement with these hints.
-    Hinted(Box<Statement>),
-}
-
 /// The query of a statement, and what is done with what it finds.
-type QueryAndChange = (Option<PlannedQuery>, Option<Change>);
+pub(crate) type QueryAndChange = (Option<PlannedQuery>, Option<Change>);
 
 impl Session {
     pub(crate) fn explain(
@@ -74,35 +54,6 @@ impl Session {
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
-    /// Plans a statement without locking or changing anything but the definitions of its tables.
-    fn explanation_of(&mut self, statement: ParsedStatement<'_>) -> Result<Explanation> {
-        let text = statement.text;
-        let direct = self.direct_to_explain(statement.with(&statement.ast))?;
-        let (query, change) = self.plan_to_explain_as_is(statement)?;
-        let own = explanation(query);
-        Ok(match direct {
-            Direct::No => changed(own, change),
-            Direct::WithoutTable => changed(own, change).as_direct(),
-            Direct::Described(mut described, operators) => {
-                match operators {
-                    Operators::No => {}
-                    Operators::Own => described.take_estimates(&own),
-                    Operators::Hinted(hinted) => {
-                        // The user has not asked for these hints.
-                        let warnings = self.warnings.clone();
-                        self.obey_statement_hints(properties_of(&hinted).hints, text);
-                        let planned = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
-                        self.warnings = warnings;
-                        let (query, _) = planned?;
-                        described.take_estimates(&explanation(query));
-                        described.name_keys_of(&own);
-                    }
-                }
-                changed(*described, change).as_direct()
-            }
-        })
-    }
-
     /// The query of a statement that reads or changes rows, planned as EXPLAIN plans it; `None` if it has none.
     pub(crate) fn plan_of_statement(
         &mut self,
@@ -112,32 +63,11 @@ impl Session {
         Ok(query)
     }
 
-    fn direct_to_explain(&self, statement: Parsed<'_, &Statement>) -> Result<Direct> {
-        let Parsed {
-            ast: statement,
-            text,
-        } = statement;
-        let Some(plan) = self.direct_plan(statement, (text, 0)) else {
-            return Ok(Direct::No);
-        };
-        let operators = match plan.reads_queries() {
-            true => Operators::No,
-            false => match self.would_run_directly(&plan)? {
-                None => return Ok(Direct::No),
-                Some(way) => match plan.hinted(way, statement) {
-                    Some(hinted) => Operators::Hinted(Box::new(hinted)),
-                    None => Operators::Own,
-                },
-            },
-        };
-        Ok(match self.describe_direct(&plan)? {
-            Some(described) => Direct::Described(Box::new(described), operators),
-            None if plan.reads_table() => Direct::No,
-            None => Direct::WithoutTable,
-        })
-    }
-
-    fn plan_to_explain_as_is(&mut self, statement: ParsedStatement<'_>) -> Result<QueryAndChange> {
+    /// The query as EXPLAIN plans it, and what the statement does with its rows.
+    pub(crate) fn plan_to_explain_as_is(
+        &mut self,
+        statement: ParsedStatement<'_>,
+    ) -> Result<QueryAndChange> {
         let Parsed {
             ast: statement,
             text,
@@ -198,28 +128,18 @@ impl Session {
                 "EXPLAIN ANALYZE with TRADITIONAL format",
             ));
         }
-        // A direct plan has no operators to measure: those run that read what it reads, if there are any.
-        let hinted = match self.direct_to_explain(Parsed::new(&statement, text))? {
-            Direct::Described(_, Operators::Hinted(hinted)) => Some(*hinted),
-            Direct::Described(..) | Direct::No | Direct::WithoutTable => None,
+        let tree = match self.direct_run(Parsed::new(&statement, text))? {
+            Some(tree) => tree,
+            None => {
+                let Statement::Query(query) = statement else {
+                    return Err(SqlError::not_supported_yet("EXPLAIN of this statement"));
+                };
+                let mut planned = self.plan_query(Parsed::new(&query, text), None)?;
+                planned.measure()?;
+                let physical = self.run_planned(planned, |_| Ok(()))?;
+                physical.explain_run()
+            }
         };
-        let is_hinted = hinted.is_some();
-        let warnings = self.warnings.clone();
-        if let Some(hinted) = &hinted {
-            self.obey_statement_hints(properties_of(hinted).hints, text);
-        }
-        let planned = match hinted.unwrap_or(statement) {
-            Statement::Query(query) => self.plan_query(Parsed::new(&query, text), None),
-            _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
-        };
-        if is_hinted {
-            // The user has not asked for these hints.
-            self.warnings = warnings;
-        }
-        let mut planned = planned?;
-        planned.measure()?;
-        let physical = self.run_planned(planned, |_| Ok(()))?;
-        let tree = physical.explain_run();
         Ok(match format {
             ExplainFormat::Json => document(Json::from(&tree)),
             _ => one_text(tree.print()),
@@ -260,7 +180,7 @@ fn is_explainable(statement: &str) -> bool {
 }
 
 /// What is shown of a query; nothing if the statement has none.
-fn explanation(query: Option<PlannedQuery>) -> Explanation {
+pub(crate) fn explanation(query: Option<PlannedQuery>) -> Explanation {
     query.map_or_else(Explanation::default, |query| query.physical.explanation())
 }
 
@@ -279,7 +199,8 @@ fn shown(explanation: &Explanation, format: ExplainFormat) -> Rows {
     }
 }
 
-fn changed(explanation: Explanation, change: Option<Change>) -> Explanation {
+/// With what the statement does with the rows.
+pub(crate) fn changed(explanation: Explanation, change: Option<Change>) -> Explanation {
     let Some(Change { kind, tables }) = change else {
         return explanation;
     };

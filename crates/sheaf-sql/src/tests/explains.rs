@@ -257,7 +257,9 @@ fn the_tree_says_what_the_operators_do() {
 #[test]
 fn analyze_runs_the_statement_and_counts() {
     let mut bench = bench();
-    let sql = "SELECT a.c FROM t a JOIN t b ON b.id = a.k WHERE a.k = 5 AND b.c <> 'x'";
+    let switch = format!("direct=off,{}", sheaf_optimizer::NOT_IN_DIRECT_PLANS);
+    bench.ok(&format!("SET optimizer_switch = '{switch}'"));
+    let sql = "SELECT a.c FROM t a FORCE INDEX (by_k) JOIN t b ON b.id = a.k WHERE a.k = 5 AND b.c <> 'x'";
     let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {sql}"));
     has_in_order(
         &tree,
@@ -500,6 +502,60 @@ fn a_direct_plan_is_explained_and_analyzed_by_its_own_index() {
     let tree = document(&mut bench, &sql);
     assert!(!tree.contains("using by_k"), "{tree}");
     assert_eq!(bench.rows("SELECT COUNT(*) FROM t"), ["1000"]);
+}
+
+/// What runs is measured: a direct plan has rows, loops and pages of each of its accesses.
+#[test]
+fn analyze_of_a_direct_plan_measures_its_accesses() {
+    let mut bench = bench();
+    let sql = "SELECT b.c FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.k = 5 ORDER BY b.id";
+    let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {sql}"));
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)  (actual time=",
+            "rows=10 loops=1)",
+            "Nested loop inner join",
+            "on a using by_k (k = 5)",
+            "rows=10 loops=1)  [pages=",
+            "rows_examined=10]",
+            "on b using PRIMARY",
+            "rows=1 loops=10)  [pages=",
+            "rows_examined=10]",
+        ],
+    );
+    let json = document(&mut bench, &format!("EXPLAIN ANALYZE FORMAT=JSON {sql}"));
+    has_in_order(
+        &json,
+        &[
+            "\"operation\": \"Direct (without operators)\"",
+            "\"actual_rows\": 10",
+            "\"inputs\": [",
+            "\"actual_loops\": 10",
+            "\"rows_examined\": 10",
+        ],
+    );
+    // A table that no row leads to is not read.
+    let none = "SELECT b.c FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.k = 500";
+    let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {none}"));
+    has_in_order(&tree, &["rows=0 loops=1)", "on b", "(never executed)"]);
+    // It is not counted as a SELECT.
+    let direct = "SHOW STATUS LIKE 'Statements_direct'";
+    let before = bench.rows(direct);
+    document(&mut bench, &format!("EXPLAIN ANALYZE {sql}"));
+    assert_eq!(bench.rows(direct), before);
+    // An entry that has all columns is examined, and no row is looked up.
+    let count = "SELECT COUNT(*) FROM t WHERE k = 7";
+    let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {count}"));
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct",
+            "rows=1 loops=1)",
+            "on t using by_k",
+            "rows=10 loops=1)",
+        ],
+    );
 }
 
 /// Whether a LIMIT ends a walk soon is found out by walking.

@@ -28,6 +28,7 @@ use sqlparser::ast;
 
 use super::entry::{EntryTest, EntryUse};
 use super::expression::{Collector, Evaluator, Expressions};
+use super::measured::AccessId;
 use super::names::Names;
 use super::operand::{Compared, Place, compare};
 use crate::error::Result;
@@ -113,6 +114,7 @@ enum Next {
 /// The rows that a statement reads or changes, its operands still open.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
+    pub(super) id: AccessId,
     pub(super) index: IndexRef,
     comparisons: Vec<Comparison>,
     /// Positions of the comparisons that bind the leading parts to single values.
@@ -230,6 +232,7 @@ impl Access {
     /// All rows, in the order of an index.
     pub(super) fn whole(index: IndexRef, comparisons: &[Comparison]) -> Access {
         Access {
+            id: AccessId::fresh(),
             index,
             comparisons: comparisons.to_vec(),
             equal: Vec::new(),
@@ -333,6 +336,7 @@ impl Access {
             && !equal.iter().any(is_null)
             && bound_to_values == definition.parts.len();
         let mut access = Access {
+            id: AccessId::fresh(),
             index,
             comparisons: comparisons.to_vec(),
             equal,
