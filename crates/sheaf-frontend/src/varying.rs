@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_exec::functions::called;
 use sqlparser::ast::{Expr, Function, FunctionArguments, Ident, Query};
 
 use crate::error::NotKept;
@@ -37,15 +37,9 @@ fn dependence_of(name: &str) -> Dependence {
     }
 }
 
-/// Whether the table of functions says that the same operands give different results. The binder calls some of its
-/// functions by a name with `$`, with operands of the session.
+/// Whether the table of functions says that the same operands give different results.
 fn is_volatile(name: &str) -> bool {
-    let is_volatile = |name: &str| {
-        let function = scalar_function(name);
-        let function = function.as_deref().and_then(as_function);
-        function.is_some_and(|function| function.volatile)
-    };
-    is_volatile(name) || is_volatile(&format!("${name}"))
+    called(name).is_some_and(|function| function.volatile)
 }
 
 /// Functions of the binder's own that wait, read a file, or change the session.
@@ -102,14 +96,14 @@ pub fn varies(expression: &Expr) -> bool {
 }
 
 /// Whether a default may call a function whose value depends on more than its operands. It may call none that tells of
-/// the session's last statements, waits, or has an effect. A new function is refused before it stands here.
+/// the session's last statements, waits, or has an effect. A function that its row does not allow is refused.
 fn is_in_defaults(name: &str) -> bool {
     // UNIX_TIMESTAMP of the present. What has a space behind its name is no function, which the binder says.
     if name == "unix_timestamp" || name.starts_with('`') {
         return true;
     }
     let Some(function) = SessionFunction::named(name) else {
-        return IN_DEFAULTS.contains(&name);
+        return called(name).is_some_and(|function| function.in_defaults);
     };
     match function {
         SessionFunction::Now
@@ -130,16 +124,6 @@ fn is_in_defaults(name: &str) -> bool {
         }
     }
 }
-
-/// Functions that are not of the session, and that a default may call for each row.
-const IN_DEFAULTS: &[&str] = &[
-    "aes_decrypt",
-    "aes_encrypt",
-    "rand",
-    "random_bytes",
-    "uuid",
-    "uuid_short",
-];
 
 impl NotKept {
     /// What the default of a column cannot have; `None`: it can be kept.

@@ -17,6 +17,7 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
 use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, temporal};
 
+use super::EvaluationError;
 use super::call_name::name_in_sql;
 use super::conversion::{
     bytes_of_characters, characters_of_bytes, number_parts, to_boolean, to_byte_views, to_bytes,
@@ -28,9 +29,8 @@ use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
 use super::types::{
     HEX_OF_KEY, SqlType, are_text_beside, collation_of, common_collation, is_bytes,
-    refuse_what_is_no_text, takes_bytes,
+    refuse_what_is_no_text,
 };
-use super::{EvaluationError, Function};
 
 /// An argument as an array of one type, or one value for all rows.
 #[derive(Debug)]
@@ -134,24 +134,19 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A volatile function gives a value of its own to every row, whatever its arguments.
-    pub fn new(args: &'a ScalarFunctionArgs, function: &Function) -> Call<'a> {
-        let constant = !function.volatile
-            && args
-                .args
-                .iter()
-                .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let bytewise = function.bytewise
-            && match args.return_field.data_type() {
-                DataType::Binary => true,
-                DataType::Utf8View => false,
-                _ => takes_bytes(&function.strings(&args.arg_fields)),
-            };
+    /// `name`: of the function, and whether its results may be much longer than its arguments. `constant` and
+    /// `bytewise`: see the fields.
+    pub(super) fn new(
+        args: &'a ScalarFunctionArgs,
+        (name, growing): (&'static str, bool),
+        constant: bool,
+        bytewise: bool,
+    ) -> Call<'a> {
         let limits = args.config_options.extensions.get::<ResultLimits>();
         Call {
             args,
-            name: function.name,
-            growing: function.growing,
+            name,
+            growing,
             limits: limits.unwrap_or(&limits::FOLDED),
             constant,
             bytewise,

@@ -31,21 +31,31 @@ const GUARD_GROUP: u8 = 9;
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$add", (2, 2), sum_type, |call| {
         arithmetic(call, Operation::Add)
-    }),
+    })
+    .stops_at_null()
+    .arithmetic(),
     Function::strict("$subtract", (2, 2), sum_type, |call| {
         arithmetic(call, Operation::Subtract)
-    }),
+    })
+    .stops_at_null()
+    .arithmetic(),
     Function::strict("$multiply", (2, 2), product_type, |call| {
         arithmetic(call, Operation::Multiply)
-    }),
+    })
+    .stops_at_null()
+    .arithmetic(),
     // Under the mode NO_UNSIGNED_SUBTRACTION.
     Function::strict(
         "$signed_subtract",
         (2, 2),
         signed_difference_type,
         signed_difference,
-    ),
-    Function::new("$divide", (2, 3), quotient_type, divide),
+    )
+    .stops_at_null()
+    .arithmetic(),
+    Function::new("$divide", (2, 3), quotient_type, divide)
+        .stops_at_null()
+        .arithmetic(),
     // AVG: a sum and a count, which is 0 where there is no sum.
     Function::new("$average", (2, 3), quotient_type, divide),
     Function::new(
@@ -53,9 +63,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
         (2, 2),
         integer_quotient_type,
         integer_divide,
-    ),
-    Function::new("mod", (2, 2), remainder_type, remainder),
-    Function::strict("$negate", (1, 1), negated_type, negate),
+    )
+    .stops_at_null()
+    .arithmetic(),
+    Function::new("mod", (2, 2), remainder_type, remainder)
+        .stops_at_null()
+        .arithmetic()
+        .null_in_doubt()
+        .key_operand(),
+    Function::strict("$negate", (1, 1), negated_type, negate).arithmetic(),
     Function::strict("$result", (1, 1), result_type, round_to_shown),
 ];
 

@@ -14,31 +14,36 @@ pub(super) static FUNCTIONS: &[Function] = &[
         (2, 2),
         |_| Ok(field::unsigned_bigint()),
         |call| binary(call, |a, b| a & b),
-    ),
+    )
+    .stops_at_null(),
     Function::strict(
         "$bit_or",
         (2, 2),
         |_| Ok(field::unsigned_bigint()),
         |call| binary(call, |a, b| a | b),
-    ),
+    )
+    .stops_at_null(),
     Function::strict(
         "$bit_xor",
         (2, 2),
         |_| Ok(field::unsigned_bigint()),
         |call| binary(call, |a, b| a ^ b),
-    ),
+    )
+    .stops_at_null(),
     Function::strict(
         "$shift_left",
         (2, 2),
         |_| Ok(field::unsigned_bigint()),
         |call| binary(call, |a, b| if b < 64 { a << b } else { 0 }),
-    ),
+    )
+    .stops_at_null(),
     Function::strict(
         "$shift_right",
         (2, 2),
         |_| Ok(field::unsigned_bigint()),
         |call| binary(call, |a, b| if b < 64 { a >> b } else { 0 }),
-    ),
+    )
+    .stops_at_null(),
     Function::strict(
         "$bit_not",
         (1, 1),

@@ -40,7 +40,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         cast_unsigned,
     ),
     // Value, precision, scale.
-    Function::strict("$cast_decimal", (3, 3), decimal_type, cast_decimal),
+    Function::strict("$cast_decimal", (3, 3), decimal_type, cast_decimal).decimals(0, 1),
     Function::strict(
         "$cast_double",
         (1, 1),
@@ -160,7 +160,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 }),
             ))
         },
-    ),
+    )
+    .time(),
     // Value, NULL of an exact type, name of a column of that type: the number as the column holds it.
     Function::new(
         "$fitted",

@@ -29,8 +29,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let (values, turns) = (call.bytes(0)?, call.turns());
             byte_strings(call, |row, out| compress(values.get(row)?, out, &turns))
         },
-    ),
-    Function::new("uncompress", (1, 1), |_| Ok(field::bytes()), uncompress),
+    )
+    .makes_bytes(),
+    Function::new("uncompress", (1, 1), |_| Ok(field::bytes()), uncompress).makes_bytes(),
     Function::strict(
         "uncompressed_length",
         (1, 1),

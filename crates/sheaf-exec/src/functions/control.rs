@@ -36,19 +36,19 @@ fn condition(_: &Operands<'_>) -> Result<Field> {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::marker("$eq", (2, 2), condition),
-    Function::marker("$ne", (2, 2), condition),
-    Function::marker("$lt", (2, 2), condition),
-    Function::marker("$le", (2, 2), condition),
-    Function::marker("$gt", (2, 2), condition),
-    Function::marker("$ge", (2, 2), condition),
+    Function::marker("$eq", (2, 2), condition).stops_at_null(),
+    Function::marker("$ne", (2, 2), condition).stops_at_null(),
+    Function::marker("$lt", (2, 2), condition).stops_at_null(),
+    Function::marker("$le", (2, 2), condition).stops_at_null(),
+    Function::marker("$gt", (2, 2), condition).stops_at_null(),
+    Function::marker("$ge", (2, 2), condition).stops_at_null(),
     Function::marker("$null_safe_eq", (2, 2), condition),
     // The value of CASE is equal to one of its WHENs.
-    Function::marker("$when", (2, 2), condition),
+    Function::marker("$when", (2, 2), condition).stops_at_null(),
     // Equal, or it is unknown whether they are.
     Function::marker("$may_be_equal", (2, 2), condition),
     // Value, the least and the greatest.
-    Function::marker("$between", (3, 3), condition),
+    Function::marker("$between", (3, 3), condition).stops_at_null(),
     // Value, then the list.
     Function::marker("$in", (2, VARIADIC), condition),
     // Value, a long list of whole numbers.
@@ -107,17 +107,27 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     Function::marker("coalesce", (1, VARIADIC), |operands| {
         common_field_in("coalesce", operands.fields)
-    }),
+    })
+    .text_of(0, VARIADIC)
+    .key_operand(),
     // The first value unless the two are equal.
     Function::marker("nullif", (2, 2), |operands| {
         common_field(&operands.fields[..1])
-    }),
+    })
+    .stops_at_null()
+    .key_operand(),
     Function::marker("greatest", (2, VARIADIC), |operands| {
         common_field_in("greatest", operands.fields)
-    }),
+    })
+    .stops_at_null()
+    .text_of(0, VARIADIC)
+    .key_operand(),
     Function::marker("least", (2, VARIADIC), |operands| {
         common_field_in("least", operands.fields)
-    }),
+    })
+    .stops_at_null()
+    .text_of(0, VARIADIC)
+    .key_operand(),
     // The first that is not NULL, of arguments of one type.
     Function::new(
         "$coalesce",
@@ -184,7 +194,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |operands| Ok(operands.fields[0].as_ref().clone()),
         |call| call.args.args[0].to_array(call.rows()),
     ),
-    Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
+    Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval)
+        .never_null()
+        .doubles(0, VARIADIC)
+        .an_int(),
 ];
 
 /// The two conditions that a call is given.

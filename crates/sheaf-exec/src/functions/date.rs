@@ -60,13 +60,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
         (1, 1),
         |_| Ok(field::date()),
         |call| Ok(Arc::new(call.date(0)?.array)),
-    ),
+    )
+    .dates(0, 1)
+    .null_in_doubt()
+    .key_operand(),
     Function::new(
         "time",
         (1, 1),
         |operands| Ok(field::time(fraction(operands, 0))),
         |call| Ok(Arc::new(call.time(0)?.array)),
-    ),
+    )
+    .time()
+    .null_in_doubt(),
     Function::new(
         "timestamp",
         (1, 2),
@@ -78,66 +83,131 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Ok(field::datetime(digits.max().unwrap_or(0)))
         },
         timestamp,
-    ),
+    )
+    .dates(0, 1)
+    .null_in_doubt(),
     Function::new("year", (1, 1), bigint, |call| {
         of_any_date(call, 0, |date| i64::from(date.0))
-    }),
+    })
+    .parts_of_date()
+    .an_int()
+    .null_in_doubt()
+    .key_operand(),
     Function::new("quarter", (1, 1), bigint, |call| {
         of_any_date(call, 0, |date| i64::from(date.1.div_ceil(3)))
-    }),
+    })
+    .parts_of_date()
+    .an_int()
+    .null_in_doubt(),
     Function::new("month", (1, 1), bigint, |call| {
         of_any_date(call, 0, |date| i64::from(date.1))
-    }),
+    })
+    .parts_of_date()
+    .an_int()
+    .null_in_doubt()
+    .key_operand(),
     Function::new("day", (1, 1), bigint, |call| {
         of_any_date(call, 0, |date| i64::from(date.2))
-    }),
+    })
+    .parts_of_date()
+    .an_int()
+    .null_in_doubt()
+    .key_operand(),
     Function::new("dayofweek", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from((weekday(days) + 1) % 7 + 1))
-    }),
+    })
+    .dates(0, 1)
+    .an_int()
+    .null_in_doubt(),
     Function::new("weekday", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from(weekday(days)))
-    }),
+    })
+    .dates(0, 1)
+    .an_int()
+    .null_in_doubt(),
     Function::new("dayofyear", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from(day_of_year(days)))
-    }),
+    })
+    .dates(0, 1)
+    .an_int()
+    .null_in_doubt(),
     Function::new("week", (1, 2), bigint, |call| {
         week_number(call, |(_, week)| week)
-    }),
+    })
+    .whole_numbers(1, 2)
+    .dates(0, 1)
+    .an_int()
+    .null_in_doubt(),
     Function::new("weekofyear", (1, 1), bigint, |call| {
         of_date(call, |days| week_of(days, 3).1)
-    }),
+    })
+    .dates(0, 1)
+    .an_int()
+    .null_in_doubt(),
     Function::new("yearweek", (1, 2), bigint, |call| {
         week_number(call, |(year, week)| year * 100 + week)
-    }),
+    })
+    .whole_numbers(1, 2)
+    .dates(0, 1)
+    .an_int()
+    .null_in_doubt(),
     Function::new("hour", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).0)
-    }),
+    })
+    .time()
+    .an_int()
+    .null_in_doubt(),
     Function::new("minute", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).1)
-    }),
+    })
+    .time()
+    .an_int()
+    .null_in_doubt(),
     Function::new("second", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).2)
-    }),
+    })
+    .time()
+    .an_int()
+    .null_in_doubt(),
     Function::new("microsecond", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).3)
-    }),
-    Function::new("monthname", (1, 2), |_| Ok(field::text()), name_of_month),
-    Function::new("dayname", (1, 2), |_| Ok(field::text()), name_of_day),
-    Function::new("last_day", (1, 1), |_| Ok(field::date()), last_day),
+    })
+    .time()
+    .an_int()
+    .null_in_doubt(),
+    Function::new("monthname", (1, 2), |_| Ok(field::text()), name_of_month)
+        .parts_of_date()
+        .of_length(9),
+    Function::new("dayname", (1, 2), |_| Ok(field::text()), name_of_day)
+        .dates(0, 1)
+        .of_length(9),
+    Function::new("last_day", (1, 1), |_| Ok(field::date()), last_day)
+        .parts_of_date()
+        .null_in_doubt()
+        .key_operand(),
     Function::new("datediff", (2, 2), bigint, |call| {
         let (left, right) = (call.date(0)?, call.date(1)?);
         ints(call, |row| {
             Some(day_number(left.existing(row)?) - day_number(right.existing(row)?))
         })
-    }),
-    Function::new("to_days", (1, 1), bigint, |call| of_date(call, day_number)),
+    })
+    .dates(0, 2)
+    .an_int()
+    .null_in_doubt(),
+    Function::new("to_days", (1, 1), bigint, |call| of_date(call, day_number))
+        .dates(0, 1)
+        .an_int()
+        .null_in_doubt()
+        .key_operand(),
     Function::new("to_seconds", (1, 1), bigint, |call| {
         let times = call.datetime(0)?;
         ints(call, |row| {
             let (days, of_day) = split_datetime(times.existing(row)?);
             Some(day_number(days) * (DAY / SECOND) + of_day / SECOND)
         })
-    }),
+    })
+    .dates(0, 1)
+    .null_in_doubt(),
     Function::new(
         "from_days",
         (1, 1),
@@ -146,7 +216,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let numbers = call.int(0)?;
             dates(call, |row| day_of_number(numbers.get(row)?))
         },
-    ),
+    )
+    .whole_numbers(0, 1)
+    .null_in_doubt()
+    .key_operand(),
     // Seconds of the time zone, fraction digits.
     Function::new(
         "$sysdate",
@@ -206,10 +279,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 }
             })
         },
-    ),
+    )
+    .whole_numbers(0, 2)
+    .null_in_doubt(),
     Function::new("time_to_sec", (1, 1), bigint, |call| {
         of_time(call, |micros| micros / SECOND)
-    }),
+    })
+    .time()
+    .an_int()
+    .null_in_doubt(),
     // A text that these have made.
     Function::new(
         "$moment_number",
@@ -223,7 +301,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let (period, months) = (periods.get(row)?, months.get(row)?);
             Some(period_months(period).map(|first| self::period(first.wrapping_add(months))))
         })
-    }),
+    })
+    .whole_numbers(0, 2),
     Function::new("period_diff", (2, 2), bigint, |call| {
         let (left, right) = (call.int(0)?, call.int(1)?);
         months_of_periods(call, "period_diff", |row| {
@@ -231,7 +310,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let months = period_months(left).zip(period_months(right));
             Some(months.map(|(left, right)| left - right))
         })
-    }),
+    })
+    .whole_numbers(0, 2),
     // A date or a point in time: NULL instead of the zero date.
     Function::new(
         "$no_zero_date",

@@ -28,9 +28,11 @@ use super::{Call, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // The third argument is a locale.
-    Function::new("date_format", (2, 3), |_| Ok(field::text()), date_format),
-    Function::new("time_format", (2, 2), |_| Ok(field::text()), time_format),
-    Function::new("str_to_date", (2, 2), parsed_type, str_to_date),
+    Function::new("date_format", (2, 3), |_| Ok(field::text()), date_format)
+        .parts_of_date()
+        .key_operand(),
+    Function::new("time_format", (2, 2), |_| Ok(field::text()), time_format).time(),
+    Function::new("str_to_date", (2, 2), parsed_type, str_to_date).null_in_doubt(),
 ];
 
 fn ordinal_suffix(day: u32) -> &'static str {

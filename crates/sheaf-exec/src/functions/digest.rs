@@ -13,10 +13,14 @@ use super::types::field;
 use super::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("md5", (1, 1), |_| Ok(field::text()), digest::<Md5>),
-    Function::strict("sha1", (1, 1), |_| Ok(field::text()), digest::<Sha1>),
+    Function::strict("md5", (1, 1), |_| Ok(field::text()), digest::<Md5>)
+        .of_length(32)
+        .key_operand(),
+    Function::strict("sha1", (1, 1), |_| Ok(field::text()), digest::<Sha1>)
+        .of_length(40)
+        .key_operand(),
     // Bytes, and the length of the digest in bits; NULL for a length that does not exist.
-    Function::new("sha2", (2, 2), |_| Ok(field::text()), sha2),
+    Function::new("sha2", (2, 2), |_| Ok(field::text()), sha2).key_operand(),
     // What it is without the component that judges passwords.
     Function::strict(
         "validate_password_strength",

@@ -24,10 +24,20 @@ use super::{Call, EvaluationError, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // Point in time, number or text of the interval, name of the unit.
-    Function::new("$date_add", (3, 3), sum_type, |call| add(call, 1)),
-    Function::new("$date_subtract", (3, 3), sum_type, |call| add(call, -1)),
+    Function::new("$date_add", (3, 3), sum_type, |call| add(call, 1))
+        .stops_at_null()
+        .whole_numbers(1, 2)
+        .null_in_doubt()
+        .key_operand(),
+    Function::new("$date_subtract", (3, 3), sum_type, |call| add(call, -1))
+        .stops_at_null()
+        .whole_numbers(1, 2)
+        .null_in_doubt()
+        .key_operand(),
     // Name of the unit, from, to.
-    Function::new("timestampdiff", (3, 3), |_| Ok(field::bigint()), difference),
+    Function::new("timestampdiff", (3, 3), |_| Ok(field::bigint()), difference)
+        .dates(1, 3)
+        .null_in_doubt(),
 ];
 
 const MINUTE: i64 = 60 * SECOND;

@@ -14,7 +14,9 @@ use super::{Call, EvaluationError, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // Text, pattern, escape character (an empty text: none).
-    Function::strict("$like", (3, 3), like_type, like).bytewise(),
+    Function::strict("$like", (3, 3), like_type, like)
+        .bytewise()
+        .stops_at_null(),
 ];
 
 /// The escape character of a LIKE's third argument; an empty one is none, as MySQL's manual says. MariaDB takes it for

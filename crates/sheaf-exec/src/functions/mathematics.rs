@@ -22,15 +22,21 @@ pub(crate) fn takes_numbers(name: &str) -> bool {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("abs", (1, 1), same_number, abs),
+    Function::strict("abs", (1, 1), same_number, abs)
+        .as_long_as(0)
+        .key_operand(),
     Function::strict("ceil", (1, 1), whole_number, |call| {
         whole(call, f64::ceil, i128::div_euclid, true)
-    }),
+    })
+    .key_operand(),
     Function::strict("floor", (1, 1), whole_number, |call| {
         whole(call, f64::floor, i128::div_euclid, false)
-    }),
-    Function::strict("round", (1, 2), rounded_type, |call| round(call, true)),
-    Function::strict("truncate", (2, 2), rounded_type, |call| round(call, false)),
+    })
+    .key_operand(),
+    Function::strict("round", (1, 2), rounded_type, |call| round(call, true))
+        .stops_at_null()
+        .key_operand(),
+    Function::strict("truncate", (2, 2), rounded_type, |call| round(call, false)).key_operand(),
     Function::strict(
         "sign",
         (1, 1),
@@ -66,20 +72,26 @@ pub(super) static FUNCTIONS: &[Function] = &[
             });
         }
         Ok(Arc::new(Float64Array::from(values)))
-    }),
+    })
+    .stops_at_null()
+    .null_in_doubt(),
     Function::new("sqrt", (1, 1), double, |call| {
         partial(call, |x| (x >= 0.0).then(|| x.sqrt()))
-    }),
-    Function::new("exp", (1, 1), double, |call| finite(call, "exp", f64::exp)),
+    })
+    .null_in_doubt(),
+    Function::new("exp", (1, 1), double, |call| finite(call, "exp", f64::exp)).null_in_doubt(),
     Function::new("ln", (1, 1), double, |call| {
         partial(call, |x| (x > 0.0).then(|| x.ln()))
-    }),
+    })
+    .null_in_doubt(),
     Function::new("log2", (1, 1), double, |call| {
         partial(call, |x| (x > 0.0).then(|| x.log2()))
-    }),
+    })
+    .null_in_doubt(),
     Function::new("log10", (1, 1), double, |call| {
         partial(call, |x| (x > 0.0).then(|| x.log10()))
-    }),
+    })
+    .null_in_doubt(),
     Function::new("log", (1, 2), double, |call| {
         if call.len() == 1 {
             return partial(call, |x| (x > 0.0).then(|| x.ln()));
@@ -92,27 +104,37 @@ pub(super) static FUNCTIONS: &[Function] = &[
             })
             .collect();
         Ok(Arc::new(result))
-    }),
+    })
+    .stops_at_null()
+    .null_in_doubt(),
     Function::strict("sin", (1, 1), double, |call| {
         partial(call, |x| Some(x.sin()))
-    }),
+    })
+    .null_in_doubt(),
     Function::strict("cos", (1, 1), double, |call| {
         partial(call, |x| Some(x.cos()))
-    }),
+    })
+    .null_in_doubt(),
     Function::strict("tan", (1, 1), double, |call| {
         partial(call, |x| Some(x.tan()))
-    }),
+    })
+    .null_in_doubt(),
     Function::strict("cot", (1, 1), double, |call| {
         finite(call, "cot", |x| 1.0 / x.tan())
-    }),
+    })
+    .null_in_doubt(),
     Function::new("asin", (1, 1), double, |call| {
         partial(call, |x| (-1.0..=1.0).contains(&x).then(|| x.asin()))
-    }),
+    })
+    .null_in_doubt(),
     Function::new("acos", (1, 1), double, |call| {
         partial(call, |x| (-1.0..=1.0).contains(&x).then(|| x.acos()))
-    }),
-    Function::strict("atan", (1, 2), double, atan),
-    Function::strict("atan2", (1, 2), double, atan),
+    })
+    .null_in_doubt(),
+    Function::strict("atan", (1, 2), double, atan).null_in_doubt(),
+    Function::strict("atan2", (1, 2), double, atan)
+        .stops_at_null()
+        .null_in_doubt(),
     Function::strict("degrees", (1, 1), double, |call| {
         finite(call, "degrees", |x| x * (180.0 / std::f64::consts::PI))
     }),
@@ -148,7 +170,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .never_null(),
     Function::new("rand", (0, 1), double, rand)
         .never_null()
-        .volatile(),
+        .volatile()
+        .in_defaults(),
     Function::new(
         EACH_ROW,
         (0, 0),

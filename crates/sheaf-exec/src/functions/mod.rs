@@ -1,7 +1,8 @@
 //! MySQL's scalar functions and operators.
 //!
-//! One entry of a table is one function: its name, how many arguments it takes, the type of its result, and its kernel,
-//! which computes a whole batch. [`scalar_function`] finds one by name as a DataFusion `ScalarUDF`.
+//! One row of a table is one function ([`definition`]): its name, how many arguments it takes, the type of its result,
+//! its kernel, which computes a whole batch, and what else is true of it. [`scalar_function`] finds one by name as a
+//! DataFusion `ScalarUDF`, and [`called`] the row of one that a statement calls.
 //!
 //! Names that begin with `$` are operators and casts. The pass over the syntax tree writes `a + b` as `$add(a, b)`, so
 //! that DataFusion never applies its own meaning. Functions without a kernel are *markers*: their meaning depends on
@@ -24,6 +25,7 @@ pub mod conversion;
 pub mod date;
 pub mod date_format;
 pub mod date_names;
+mod definition;
 pub mod digest;
 pub(crate) mod document;
 pub mod error;
@@ -42,6 +44,7 @@ mod random_bytes;
 pub mod random_numbers;
 pub mod regexp;
 mod result_array;
+mod spelling;
 pub mod stand_in;
 pub mod string;
 mod time_arithmetic;
@@ -57,13 +60,12 @@ mod watched_rows;
 pub(crate) mod watched_time;
 mod xml;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::Array;
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result, ScalarValue, internal_err};
@@ -78,7 +80,11 @@ use call_name::name_of_call;
 use limits::stopped;
 
 pub use argument::{Argument, Call};
+pub use definition::{
+    Function, Kernel, Length, Moments, NullRule, NumberOperands, Returns, VARIADIC,
+};
 pub use error::EvaluationError;
+pub use spelling::{called, row};
 pub use types::SqlType;
 
 /// The arguments of a call while it is being planned.
@@ -121,178 +127,9 @@ impl Operands<'_> {
     }
 }
 
-/// The result type of a call.
-pub type Returns = fn(&Operands<'_>) -> Result<Field>;
-/// Computes a batch: as many values as [`Call::rows`].
-pub type Kernel = fn(&Call<'_>) -> Result<ArrayRef>;
-
-/// When the result is NULL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NullRule {
-    /// If and only if an argument is NULL, or the result is too long.
-    Strict,
-    /// Never.
-    Never,
-    /// If and only if all arguments are.
-    AllNull,
-    /// As the kernel decides.
-    Own,
-}
-
-/// One scalar function.
-#[derive(Clone, Copy)]
-pub struct Function {
-    pub name: &'static str,
-    pub least_arguments: usize,
-    pub most_arguments: usize,
-    pub nulls: NullRule,
-    /// The same arguments give different results (RAND, UUID, SLEEP).
-    pub volatile: bool,
-    /// Byte strings are taken byte by byte, and give a byte string.
-    pub bytewise: bool,
-    /// A bit for each argument that is a number only, as a position is: bytes there make no byte string of the result.
-    pub numbers: u8,
-    /// The result may be many times as long as the arguments, so that it may be too long, and NULL.
-    pub growing: bool,
-    pub returns: Returns,
-    /// `None` for a marker.
-    pub kernel: Option<Kernel>,
-}
-
-/// Any number of arguments.
-pub const VARIADIC: usize = usize::MAX;
-
 /// Stands behind the arguments of calls that give each row a value of its own, such as RAND(5). It has no arguments,
 /// so DataFusion takes nothing that it is in for a constant.
 pub const EACH_ROW: &str = "$each_row";
-
-impl Function {
-    /// NULL if an argument is NULL and only then.
-    pub const fn strict(
-        name: &'static str,
-        arguments: (usize, usize),
-        returns: Returns,
-        kernel: Kernel,
-    ) -> Function {
-        Function {
-            name,
-            least_arguments: arguments.0,
-            most_arguments: arguments.1,
-            nulls: NullRule::Strict,
-            volatile: false,
-            bytewise: false,
-            numbers: 0,
-            growing: false,
-            returns,
-            kernel: Some(kernel),
-        }
-    }
-
-    /// The kernel decides about NULL.
-    pub const fn new(
-        name: &'static str,
-        arguments: (usize, usize),
-        returns: Returns,
-        kernel: Kernel,
-    ) -> Function {
-        Function {
-            nulls: NullRule::Own,
-            ..Self::strict(name, arguments, returns, kernel)
-        }
-    }
-
-    /// Replaced by the typing rule.
-    pub const fn marker(
-        name: &'static str,
-        arguments: (usize, usize),
-        returns: Returns,
-    ) -> Function {
-        Function {
-            name,
-            least_arguments: arguments.0,
-            most_arguments: arguments.1,
-            nulls: NullRule::Own,
-            volatile: false,
-            bytewise: false,
-            numbers: 0,
-            growing: false,
-            returns,
-            kernel: None,
-        }
-    }
-
-    /// Whether results may be many times as long as arguments.
-    pub(crate) fn lengthens(&self) -> bool {
-        // These are longer than all of their arguments together by little, but may get the same argument many times.
-        self.growing || matches!(self.name, "concat" | "concat_ws" | "make_set" | "quote")
-    }
-
-    /// Whether a result may be longer than max_allowed_packet: then it is NULL, though no argument is.
-    fn may_be_too_long(&self, fields: &[FieldRef]) -> bool {
-        self.growing
-            || self.name == "concat" && fields.iter().any(|field| types::may_be_long(field))
-    }
-
-    const fn never_null(self) -> Function {
-        Function {
-            nulls: NullRule::Never,
-            ..self
-        }
-    }
-
-    const fn null_of_nulls(self) -> Function {
-        Function {
-            nulls: NullRule::AllNull,
-            ..self
-        }
-    }
-
-    const fn bytewise(self) -> Function {
-        Function {
-            bytewise: true,
-            ..self
-        }
-    }
-
-    /// As [`bytewise`](Self::bytewise), with arguments at these places that are numbers only.
-    const fn bytewise_but(self, places: &[usize]) -> Function {
-        let mut numbers = 0;
-        let mut at = 0;
-        while at < places.len() {
-            numbers |= 1 << places[at];
-            at += 1;
-        }
-        Function {
-            bytewise: true,
-            numbers,
-            ..self
-        }
-    }
-
-    /// The arguments that are more than numbers.
-    fn strings<'f>(&self, fields: &'f [FieldRef]) -> Cow<'f, [FieldRef]> {
-        if self.numbers == 0 {
-            return Cow::Borrowed(fields);
-        }
-        let is_string = |at: usize| at >= u8::BITS as usize || self.numbers >> at & 1 == 0;
-        let strings = fields.iter().enumerate().filter(|(at, _)| is_string(*at));
-        strings.map(|(_, field)| Arc::clone(field)).collect()
-    }
-
-    const fn growing(self) -> Function {
-        Function {
-            growing: true,
-            ..self
-        }
-    }
-
-    const fn volatile(self) -> Function {
-        Function {
-            volatile: true,
-            ..self
-        }
-    }
-}
 
 /// A [`Function`] as DataFusion sees it.
 pub struct MysqlFunction {
@@ -414,7 +251,7 @@ impl ScalarUDFImpl for MysqlFunction {
         if let Some(rows) = rows_at_once(&args) {
             return self.invoke_in_parts(&args, rows);
         }
-        let call = Call::new(&args, self.function);
+        let call = self.function.call(&args);
         call.account().check()?;
         // While constants are folded, their limits know no statement, but the thread does. Ten thousand constants of
         // 64 KB are folded one by one.
@@ -501,26 +338,12 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         let previous = functions.insert(function.name, udf);
         debug_assert!(previous.is_none(), "two functions {}", function.name);
     }
-    for (alias, name) in ALIASES {
+    for (alias, name) in spelling::ALIASES {
         let udf = Arc::clone(&functions[name]);
         functions.insert(alias, udf);
     }
     functions
 });
-
-/// Other names of functions.
-const ALIASES: &[(&str, &str)] = &[
-    ("ceiling", "ceil"),
-    ("char_length", "character_length"),
-    ("dayofmonth", "day"),
-    ("lcase", "lower"),
-    ("mid", "substring"),
-    ("octet_length", "length"),
-    ("power", "pow"),
-    ("sha", "sha1"),
-    ("substr", "substring"),
-    ("ucase", "upper"),
-];
 
 /// The function of this (lower-case) name.
 pub fn scalar_function(name: &str) -> Option<Arc<ScalarUDF>> {

@@ -28,7 +28,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let numbers = (0..call.rows()).map(|row| number_of(values.get(row)?));
             Ok(Arc::new(numbers.collect::<UInt64Array>()))
         },
-    ),
+    )
+    .null_in_doubt()
+    .key_operand(),
     Function::new(
         "inet_ntoa",
         (1, 1),
@@ -40,7 +42,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 write!(out, "{}", Ipv4Addr::from(number)).ok()
             })
         },
-    ),
+    )
+    .of_length(31),
     Function::new(
         "inet6_aton",
         (1, 1),
@@ -56,7 +59,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 Some(())
             })
         },
-    ),
+    )
+    .makes_bytes()
+    .of_length(16),
     Function::new(
         "inet6_ntoa",
         (1, 1),
@@ -73,7 +78,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 push_v6(out, Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?))
             })
         },
-    ),
+    )
+    .of_length(39),
     Function::strict(
         "is_ipv4",
         (1, 1),

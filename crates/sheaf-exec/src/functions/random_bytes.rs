@@ -38,4 +38,7 @@ pub(super) static FUNCTIONS: &[Function] = &[Function::new(
         }
     },
 )
-.volatile()];
+.volatile()
+.whole_numbers(0, 1)
+.makes_bytes()
+.in_defaults()];

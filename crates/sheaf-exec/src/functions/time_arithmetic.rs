@@ -41,12 +41,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let difference = differences(call)?;
             times(call, |row| difference(row).map(bounded))
         },
-    ),
+    )
+    .null_in_doubt(),
     Function::new("$long_timediff", (2, 2), text, |call| {
         long_times(call, differences(call)?)
     }),
     Function::new("addtime", (2, 2), addtime_type, |call| addtime(call, 1)),
-    Function::new("subtime", (2, 2), addtime_type, |call| addtime(call, -1)),
+    Function::new("subtime", (2, 2), addtime_type, |call| addtime(call, -1)).null_in_doubt(),
     Function::new("$long_addtime", (2, 2), text, |call| long_sums(call, 1)),
     Function::new("$long_subtime", (2, 2), text, |call| long_sums(call, -1)),
     Function::new(
@@ -57,7 +58,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let parts = parts_of_times(call)?;
             times(call, |row| Some(parts(row)?.micros()))
         },
-    ),
+    )
+    .whole_numbers(0, 2)
+    .decimals(2, 3)
+    .null_in_doubt(),
     Function::new("$long_maketime", (3, 3), text, |call| {
         let parts = parts_of_times(call)?;
         texts(call, |row, out| {
@@ -73,7 +77,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let seconds = call.decimal(0, MICRO_DIGITS)?;
             times(call, |row| Some(bounded_seconds(seconds.get(row)?)))
         },
-    ),
+    )
+    .decimals(0, 1)
+    .null_in_doubt(),
     Function::new("$long_sec_to_time", (1, 1), text, |call| {
         let seconds = call.decimal(0, MICRO_DIGITS)?;
         let written = call.text(0)?;

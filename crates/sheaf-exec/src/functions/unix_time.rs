@@ -16,20 +16,27 @@ const LAST_UNIX_SECOND: i64 = 32_536_771_199;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // Point in time, the session's offset from UTC in seconds.
-    Function::new("$unix_timestamp", (2, 2), unix_type, unix_timestamp),
+    Function::new("$unix_timestamp", (2, 2), unix_type, unix_timestamp)
+        .dates(0, 1)
+        .key_operand(),
     // Seconds since 1970, the session's offset from UTC in seconds.
     Function::new(
         "$from_unixtime",
         (2, 2),
         |operands| Ok(field::datetime(fraction_of_seconds(operands, 0))),
         from_unixtime,
-    ),
+    )
+    .decimals(0, 1)
+    .null_in_doubt()
+    .key_operand(),
     Function::new(
         "convert_tz",
         (3, 3),
         |operands| Ok(field::datetime(fraction_of_moment(operands, 0))),
         convert_tz,
-    ),
+    )
+    .dates(0, 1)
+    .null_in_doubt(),
 ];
 
 fn unix_type(operands: &Operands<'_>) -> Result<Field> {

@@ -39,7 +39,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
     )
     .never_null()
-    .volatile(),
+    .volatile()
+    .of_length(36)
+    .in_defaults(),
     // Its argument is the server's number.
     Function::new(
         "$uuid_short",
@@ -54,7 +56,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
     )
     .never_null()
-    .volatile(),
+    .volatile()
+    .in_defaults(),
     Function::strict(
         "is_uuid",
         (1, 1),
@@ -86,7 +89,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             });
             wrong.check(call, made)
         },
-    ),
+    )
+    .makes_bytes()
+    .of_length(16),
     Function::new(
         "bin_to_uuid",
         (1, 2),
@@ -106,7 +111,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             });
             wrong.check(call, made)
         },
-    ),
+    )
+    .of_length(36),
 ];
 
 /// Bytes that stand between the hyphens of a text.

@@ -13,54 +13,17 @@ use super::fold::{fold, literal};
 use super::json_operands::json_of_any;
 use super::operands;
 use super::rule::Rule;
-use crate::functions::call;
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::SqlType;
 use crate::functions::watched_json::JsonTarget;
 use crate::functions::watched_time::time_of;
-
-/// Functions of a date, their first argument. A TIME is one of today.
-const OF_A_DATE: [&str; 21] = [
-    "convert_tz",
-    "date",
-    "date_format",
-    "datediff",
-    "day",
-    "dayname",
-    "dayofweek",
-    "dayofyear",
-    "last_day",
-    "month",
-    "monthname",
-    "quarter",
-    "timestamp",
-    "to_days",
-    "to_seconds",
-    "week",
-    "weekday",
-    "weekofyear",
-    "year",
-    "yearweek",
-    "$unix_timestamp",
-];
+use crate::functions::{Moments, call, row};
 
 /// Units of EXTRACT that are no part of a TIME itself.
 const UNITS_OF_A_DATE: [&str; 6] = ["year", "quarter", "month", "week", "day", "year_month"];
 
 /// Units of time that no TIME is moved by.
 const UNITS_OF_THE_CALENDAR: [&str; 5] = ["year", "quarter", "month", "week", "year_month"];
-
-/// Functions of a time, their first argument.
-const OF_A_TIME: [&str; 8] = [
-    "hour",
-    "microsecond",
-    "minute",
-    "second",
-    "time",
-    "time_format",
-    "time_to_sec",
-    "$cast_time",
-];
 
 /// Units of EXTRACT that are parts of a TIME.
 const UNITS_OF_A_TIME: [&str; 4] = ["hour", "minute", "second", "microsecond"];
@@ -71,14 +34,22 @@ pub(super) fn is_unit(args: &[Expr], argument: usize, units: &[&str]) -> bool {
     unit.is_some_and(|unit| units.iter().any(|of| unit.eq_ignore_ascii_case(of)))
 }
 
+fn moments_among(function: &str) -> Moments {
+    row(function).map_or(Moments::None, |row| row.moments)
+}
+
+/// Whether the first argument of a function is a time to it.
+fn is_of_a_time(function: &str) -> bool {
+    moments_among(function) == Moments::Time
+}
+
 /// The arguments of a function that are dates to it.
 fn dates_among(function: &str, args: &[Expr]) -> Option<Range<usize>> {
-    match function {
-        "datediff" => Some(0..2),
-        "timestampdiff" => Some(1..3),
-        "$extract" if is_unit(args, 0, &UNITS_OF_A_DATE) => Some(1..2),
-        function if OF_A_DATE.contains(&function) => Some(0..1),
-        _ => None,
+    match moments_among(function) {
+        Moments::Dates(from, to) => Some(from..to),
+        Moments::PartsOfDate => Some(0..1),
+        _ if function == "$extract" && is_unit(args, 0, &UNITS_OF_A_DATE) => Some(1..2),
+        Moments::Time | Moments::None => None,
     }
 }
 
@@ -86,9 +57,8 @@ fn dates_among(function: &str, args: &[Expr]) -> Option<Range<usize>> {
 fn takes_a_part(function: &str, args: &[Expr]) -> bool {
     const UNITS: [&str; 5] = ["year", "quarter", "month", "day", "year_month"];
     match function {
-        "year" | "quarter" | "month" | "monthname" | "day" | "last_day" | "date_format" => true,
         "$extract" => is_unit(args, 0, &UNITS),
-        _ => false,
+        function => moments_among(function) == Moments::PartsOfDate,
     }
 }
 
@@ -105,7 +75,7 @@ pub(super) fn moments_of(
         ("$date_add" | "$date_subtract", None) => (0..1, MomentKind::DateTime),
         ("$extract", None) if is_unit(&args, 0, &UNITS_OF_A_TIME) => (1..2, MomentKind::TimeOrDate),
         ("timediff", None) => (0..2, MomentKind::TimeOrDate),
-        (function, None) if OF_A_TIME.contains(&function) => (0..1, MomentKind::Time),
+        (function, None) if is_of_a_time(function) => (0..1, MomentKind::Time),
         _ => return Ok(args),
     };
     let json = json_among(function, kind);
@@ -154,7 +124,7 @@ pub(super) fn wall_clocks(function: &str, mut args: Vec<Expr>, rule: Rule<'_>) -
         ("$date_add" | "$date_subtract", None) => 0..1,
         ("$extract", None) => 1..2,
         ("timediff", None) => 0..2,
-        (function, None) if OF_A_TIME.contains(&function) => 0..1,
+        (function, None) if is_of_a_time(function) => 0..1,
         _ => return args,
     };
     for argument in args.get_mut(moments).into_iter().flatten() {
@@ -221,7 +191,7 @@ pub(super) fn days_of_years(
         (_, Some(dates)) => dates,
         ("$date_add" | "$date_subtract", None) => 0..1,
         ("$extract", None) => 1..2,
-        (function, None) if OF_A_TIME.contains(&function) => 0..1,
+        (function, None) if is_of_a_time(function) => 0..1,
         _ => return Ok(args),
     };
     for argument in args.get_mut(moments).into_iter().flatten() {

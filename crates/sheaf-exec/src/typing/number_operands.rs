@@ -18,7 +18,7 @@ use super::rule::{Purpose, Rule};
 use super::{compare, reached};
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::{HYBRID_KEY, LITERALS_OF_BYTES, MOMENT_KEY, SqlType};
-use crate::functions::{call, mathematics};
+use crate::functions::{call, mathematics, row};
 
 /// The number of its digits, where a text is the date or time that arithmetic has made; all else as it is.
 ///
@@ -107,46 +107,6 @@ pub(super) fn is_division(operator: &str) -> bool {
     matches!(operator, "$divide" | "$integer_divide" | "mod")
 }
 
-/// Operands that are to be numbers, of functions that take texts and others beside them: from which one on, and how
-/// many.
-const NUMBERS: [(&str, NumberKind, Range<usize>); 35] = [
-    ("$cast_decimal", NumberKind::Decimal, 0..1),
-    ("char", NumberKind::Integer, 0..usize::MAX),
-    ("conv", NumberKind::Integer, 1..3),
-    ("elt", NumberKind::Integer, 0..1),
-    ("export_set", NumberKind::Integer, 0..1),
-    ("export_set", NumberKind::Integer, 4..5),
-    ("format", NumberKind::Double, 0..1),
-    ("format", NumberKind::Integer, 1..2),
-    ("from_days", NumberKind::Integer, 0..1),
-    ("from_unixtime", NumberKind::Decimal, 0..1),
-    ("$from_unixtime", NumberKind::Decimal, 0..1),
-    ("insert", NumberKind::Integer, 1..3),
-    ("interval", NumberKind::Double, 0..usize::MAX),
-    ("left", NumberKind::Integer, 1..2),
-    ("locate", NumberKind::Integer, 2..3),
-    ("lpad", NumberKind::Integer, 1..2),
-    ("make_set", NumberKind::Integer, 0..1),
-    ("makedate", NumberKind::Integer, 0..2),
-    ("maketime", NumberKind::Integer, 0..2),
-    ("maketime", NumberKind::Decimal, 2..3),
-    ("period_add", NumberKind::Integer, 0..2),
-    ("period_diff", NumberKind::Integer, 0..2),
-    ("random_bytes", NumberKind::Integer, 0..1),
-    ("repeat", NumberKind::Integer, 1..2),
-    ("right", NumberKind::Integer, 1..2),
-    ("rpad", NumberKind::Integer, 1..2),
-    ("sec_to_time", NumberKind::Decimal, 0..1),
-    ("space", NumberKind::Integer, 0..1),
-    ("substring", NumberKind::Integer, 1..3),
-    ("substring_index", NumberKind::Integer, 2..3),
-    ("timestampadd", NumberKind::Integer, 1..2),
-    ("week", NumberKind::Integer, 1..2),
-    ("yearweek", NumberKind::Integer, 1..2),
-    ("$date_add", NumberKind::Integer, 1..2),
-    ("$date_subtract", NumberKind::Integer, 1..2),
-];
-
 /// Units of an interval that are counted by a whole number.
 const WHOLE_UNITS: [&str; 7] = ["year", "quarter", "month", "week", "day", "hour", "minute"];
 
@@ -183,10 +143,9 @@ fn numbers_among(
     if mathematics::takes_numbers(function) && !function.starts_with('$') {
         return Ok(vec![(NumberKind::Double, 0..operands.len())]);
     }
-    let known = NUMBERS.iter().filter(|(name, ..)| *name == function);
-    Ok(known
-        .map(|(_, kind, range)| (*kind, range.clone()))
-        .collect())
+    let known = row(function).map_or([None; 2], |row| row.number_operands);
+    let known = known.into_iter().flatten();
+    Ok(known.map(|(kind, from, to)| (kind, from..to)).collect())
 }
 
 /// The operands of a function, where a text that is to be a number and may be none is watched.

@@ -24,69 +24,19 @@ use datafusion_expr::expr::{BinaryExpr, ScalarFunction};
 use datafusion_expr::{Expr, Operator, lit};
 
 use super::{Purpose, Rule, compare, is_of_rows, literal, type_of};
-use crate::functions::call;
 use crate::functions::truncated::TruncatedTexts;
 use crate::functions::types::SqlType;
+use crate::functions::{call, row};
 
 /// The size of a condition.
 const MAX_CONDITION_NODES: usize = 256;
 /// Operands that one has to come to after the other.
 pub(super) const MAX_ORDERED: usize = 32;
 
-/// Functions that are NULL at the first operand that is NULL, and compute no other.
-const STOP_AT_NULL: [&str; 34] = [
-    "$add",
-    "$between",
-    "$bit_and",
-    "$bit_or",
-    "$bit_xor",
-    "$date_add",
-    "$date_subtract",
-    "$divide",
-    "$eq",
-    "$ge",
-    "$gt",
-    "$integer_divide",
-    "$le",
-    "$like",
-    "$lt",
-    "$multiply",
-    "$ne",
-    "$shift_left",
-    "$shift_right",
-    "$signed_subtract",
-    "$subtract",
-    "$when",
-    "atan2",
-    "concat",
-    "greatest",
-    "least",
-    "left",
-    "log",
-    "mod",
-    "nullif",
-    "pow",
-    "repeat",
-    "replace",
-    "round",
-];
-
-/// Functions that are NULL only where an operand is, or is divided by zero.
-const ARITHMETIC: [&str; 8] = [
-    "$add",
-    "$divide",
-    "$integer_divide",
-    "$multiply",
-    "$negate",
-    "$signed_subtract",
-    "$subtract",
-    "mod",
-];
-
 /// Whether the function computes all of its operands: with whole numbers and with floating point, arithmetic does; with
 /// exact fractions it stops at a NULL. A quotient of whole numbers is such a fraction.
 fn computes_all(function: &str, operands: &[Expr], schema: &DFSchema) -> Result<bool> {
-    if !ARITHMETIC.contains(&function) {
+    if !row(function).is_some_and(|row| row.is_arithmetic) {
         return Ok(false);
     }
     let mut all_whole = function != "$divide";
@@ -116,7 +66,7 @@ pub(super) fn in_operands(
         return Ok(operands);
     }
     let is_list = function == "$in";
-    let stops = is_list || STOP_AT_NULL.contains(&function);
+    let stops = is_list || row(function).is_some_and(|row| row.stops_at_null);
     if !stops || computes_all(function, &operands, schema)? {
         return Ok(operands);
     }
@@ -219,7 +169,9 @@ fn null_leaves(expression: &Expr, leaves: &mut Vec<Expr>) -> bool {
             .args
             .first()
             .is_some_and(|operand| null_leaves(operand, leaves)),
-        Expr::ScalarFunction(call) if ARITHMETIC.contains(&call.func.name()) => {
+        Expr::ScalarFunction(call)
+            if row(call.func.name()).is_some_and(|row| row.is_arithmetic) =>
+        {
             call.args.iter().all(|operand| null_leaves(operand, leaves))
         }
         _ => false,

@@ -6,6 +6,7 @@
 //! `HEX(CONVERT(x USING koi8r))`, `CAST(CONVERT(x USING latin1) AS BINARY)`. Functions between that make texts of texts
 //! keep the set, as in `HEX(UPPER(CONVERT(x USING koi8r)))`.
 
+use sheaf_exec::functions::called;
 use sheaf_types::error::codes;
 use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::text::hexadecimal::{bytes_of, digits_of};
@@ -113,12 +114,9 @@ pub fn arguments_of(function: &Function) -> impl Iterator<Item = &Expr> {
 /// Which operands of a function its text is made of: the first one, and how many there are at most.
 fn text_operands(function: &str) -> (usize, usize) {
     match function {
-        "coalesce" | "concat" | "concat_ws" | "greatest" | "ifnull" | "least" => (0, usize::MAX),
-        "elt" | "export_set" | "if" | "make_set" => (1, usize::MAX),
-        "insert" | "lcase" | "left" | "lower" | "lpad" | "ltrim" | "mid" | "quote" | "repeat"
-        | "replace" | "reverse" | "right" | "rpad" | "rtrim" | "soundex" | "substr"
-        | "substring" | "substring_index" | "trim" | "ucase" | "upper" => (0, 1),
-        _ => (0, 0),
+        // It is a CASE to the plan.
+        "if" => (1, usize::MAX),
+        name => called(name).map_or((0, 0), |function| function.text_operands),
     }
 }
 

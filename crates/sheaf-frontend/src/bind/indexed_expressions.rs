@@ -20,6 +20,7 @@ use sheaf_algebra::rules::indexed_expressions::IndexedExpression;
 use sheaf_algebra::scalar::ScalarKind;
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::functions::types::declared_type;
+use sheaf_exec::functions::{Length, SqlType, as_function};
 use sheaf_exec::typing::Purpose;
 use sheaf_table::{Column, GeneratedColumn};
 use sheaf_types::column_type::Sign;
@@ -134,7 +135,7 @@ fn holds_all(column: &Column, expression: &Scalar) -> bool {
     }
 }
 
-/// Characters of the longest text that an expression gives, as far as that is told by a few functions.
+/// Characters of the longest text that an expression gives, as far as the [rows](Length) of its functions tell.
 fn longest_text(expression: &Scalar) -> Option<u32> {
     match expression.kind() {
         ScalarKind::Column(_) => match declared_type(expression.field())? {
@@ -148,15 +149,21 @@ fn longest_text(expression: &Scalar) -> Option<u32> {
         ScalarKind::Call {
             function,
             arguments,
-        } => match function.name() {
-            "concat" => arguments.iter().try_fold(0u32, |sum, argument| {
-                sum.checked_add(longest_text(argument)?)
-            }),
-            "lower" | "upper" | "trim" | "ltrim" | "rtrim" | "reverse" | "left" | "right"
-            | "substring" => longest_text(arguments.first()?),
-            "md5" => Some(32),
-            _ => None,
-        },
+        } if matches!(expression.sql_type(), SqlType::Text { .. }) => {
+            match as_function(function)?.length {
+                Length::OfAll => arguments.iter().try_fold(0u32, |sum, argument| {
+                    sum.checked_add(longest_text(argument)?)
+                }),
+                Length::OfOperand(operand) => longest_text(arguments.get(operand)?),
+                Length::CutTo(_) | Length::Part => longest_text(arguments.first()?),
+                Length::Fixed(length) => Some(length),
+                Length::Own
+                | Length::Int
+                | Length::OfLongest(_)
+                | Length::FilledTo(_)
+                | Length::Repeated(_) => None,
+            }
+        }
         _ => None,
     }
 }

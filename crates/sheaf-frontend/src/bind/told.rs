@@ -5,8 +5,8 @@
 //! and COLLATION alone.
 
 use sheaf_algebra::{ColumnSet, Scalar};
-use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::types::{Coercibility, collation_of};
+use sheaf_exec::functions::{SqlType, called};
 use sheaf_types::Collation;
 use sqlparser::ast::Expr;
 
@@ -197,20 +197,11 @@ fn is_in_utf8mb3(operand: &Expr) -> bool {
 
 /// Functions whose bytes are no column's, and yield as literals do.
 fn makes_bytes(operand: &Expr) -> bool {
-    const NAMES: [&str; 11] = [
-        "aes_decrypt",
-        "aes_encrypt",
-        "char",
-        "compress",
-        "from_base64",
-        "inet6_aton",
-        "load_file",
-        "random_bytes",
-        "uncompress",
-        "unhex",
-        "uuid_to_bin",
-    ];
-    is_call_of(operand, &NAMES)
+    let Expr::Function(function) = bare(operand) else {
+        return false;
+    };
+    let name = object_text(&function.name).to_ascii_lowercase();
+    name == "load_file" || called(&name).is_some_and(|function| function.makes_bytes)
 }
 
 pub(super) fn is_call_of(operand: &Expr, names: &[&str]) -> bool {

@@ -13,6 +13,7 @@
 //! values of types that literals have. NULL, a warning and an error are left to the vectorised path: it knows how often
 //! they are told. EXPLAIN computes nothing, and shows the operators' plan of such a statement.
 
+use sheaf_exec::functions::called;
 use sheaf_types::Value;
 use sqlparser::ast;
 
@@ -20,66 +21,13 @@ use super::access::Relation;
 use super::expression::{Collector, Expressions};
 use super::given::Given;
 use super::operand::Compared;
+use super::plain_call::plain_call;
 use crate::parser::parameter_number;
 use crate::parser::statement::Statement;
 use crate::session::Session;
 
 /// Constants that a statement has computed, at most: each is evaluated alone.
 const MAX_CONSTANTS: usize = 16;
-
-/// Functions of their arguments alone. Whatever is text of what they return has the collation of the session, and a
-/// column's own comes before that.
-const FUNCTIONS: [&str; 49] = [
-    "abs",
-    "floor",
-    "ceil",
-    "ceiling",
-    "mod",
-    "round",
-    "truncate",
-    "concat",
-    "concat_ws",
-    "lower",
-    "lcase",
-    "upper",
-    "ucase",
-    "left",
-    "right",
-    "substr",
-    "substring",
-    "mid",
-    "replace",
-    "ltrim",
-    "rtrim",
-    "trim",
-    "reverse",
-    "coalesce",
-    "ifnull",
-    "nullif",
-    "greatest",
-    "least",
-    "md5",
-    "sha1",
-    "sha",
-    "sha2",
-    "hex",
-    "date",
-    "date_add",
-    "date_sub",
-    "adddate",
-    "subdate",
-    "year",
-    "month",
-    "day",
-    "dayofmonth",
-    "to_days",
-    "from_days",
-    "last_day",
-    "from_unixtime",
-    "unix_timestamp",
-    "date_format",
-    "inet_aton",
-];
 
 /// A statement whose WHERE has places for the constants in it that columns are compared with, behind so many places.
 /// With what takes them; `None` if there are none. `parameters`: how many the statement has itself.
@@ -256,34 +204,11 @@ fn is_constant(expr: &ast::Expr, parameters: usize) -> bool {
     }
 }
 
-/// The arguments of one of the [functions](FUNCTIONS).
+/// The arguments of a function of which keys may be made.
 fn arguments_of(function: &ast::Function) -> Option<Vec<&ast::Expr>> {
-    let ast::Function {
-        name,
-        parameters: ast::FunctionArguments::None,
-        args: ast::FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group,
-        ..
-    } = function
-    else {
-        return None;
-    };
-    let [part] = name.0.as_slice() else {
-        return None;
-    };
-    let name = part.as_ident()?.value.to_ascii_lowercase();
-    let is_plain = within_group.is_empty()
-        && list.clauses.is_empty()
-        && list.duplicate_treatment.is_none()
-        && FUNCTIONS.contains(&name.as_str());
-    let arguments = list.args.iter().map(|argument| match argument {
-        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    is_plain.then(|| arguments.collect())?
+    let (name, arguments) = plain_call(function)?;
+    let is_key_operand = called(&name).is_some_and(|row| row.is_key_operand);
+    (is_key_operand && !matches!(function.args, ast::FunctionArguments::None)).then_some(arguments)
 }
 
 /// See [`with_places`].

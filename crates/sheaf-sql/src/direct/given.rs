@@ -10,6 +10,7 @@ use sheaf_types::Value;
 use sheaf_types::temporal::{SECOND, split_datetime};
 use sqlparser::ast;
 
+use super::plain_call::plain_call;
 use crate::parser::parameter_number;
 use crate::parser::statement::{Scope, Statement};
 use crate::session::Session;
@@ -147,42 +148,15 @@ impl Given {
 
 /// A call without arguments, or with the number of fraction digits.
 fn of_function(function: &ast::Function) -> Option<Given> {
-    let ast::Function {
-        name,
-        uses_odbc_syntax: false,
-        parameters: ast::FunctionArguments::None,
-        args,
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group,
-    } = function
-    else {
-        return None;
-    };
-    let [part] = name.0.as_slice() else {
-        return None;
-    };
-    let name = part.as_ident()?.value.to_ascii_lowercase();
-    let digits = match args {
-        ast::FunctionArguments::None => None,
-        ast::FunctionArguments::List(list) if list.clauses.is_empty() => {
-            match list.args.as_slice() {
-                [] => None,
-                [
-                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Value(value))),
-                ] => match &value.value {
-                    ast::Value::Number(digits, _) => Some(digits.parse::<u8>().ok()?),
-                    _ => return None,
-                },
-                _ => return None,
-            }
-        }
+    let (name, operands) = plain_call(function)?;
+    let digits = match operands.as_slice() {
+        [] => None,
+        [ast::Expr::Value(value)] => match &value.value {
+            ast::Value::Number(digits, _) => Some(digits.parse::<u8>().ok()?),
+            _ => return None,
+        },
         _ => return None,
     };
-    if !within_group.is_empty() {
-        return None;
-    }
     let clock = |part: ClockPart, is_utc: bool| {
         let digits = digits.unwrap_or(0).min(MAX_DIGITS);
         Some(Given::Clock(Clock {

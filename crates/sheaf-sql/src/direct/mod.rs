@@ -53,6 +53,7 @@
 //! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
 //! | [`found_key`] | clustered keys of what a query finds |
 //! | [`value_lists`] | INSERTs of many rows that come as text |
+//! | [`plain_call`] | a call of a function taken apart |
 //! | [`parts`] | what a plan consists of besides what it is given |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
@@ -107,6 +108,8 @@ mod operand;
 mod order;
 mod over_rows;
 mod parts;
+mod plain_call;
+mod prepared;
 mod qualified;
 mod quantified;
 mod read;

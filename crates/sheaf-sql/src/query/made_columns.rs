@@ -14,8 +14,8 @@
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_access::TYPE_KEY;
-use sheaf_exec::functions::SqlType as MysqlType;
 use sheaf_exec::functions::types::shown_type;
+use sheaf_exec::functions::{SqlType as MysqlType, called};
 use sheaf_table::Column;
 use sheaf_table::convert::to_column;
 use sheaf_table::schema::{DefaultValue, same_name};
@@ -36,70 +36,6 @@ use crate::variables::Variables;
 
 /// Longer texts and byte strings become TEXT and BLOB.
 const MAX_LENGTH: u32 = 512;
-/// Functions of numbers, points in time and JSON values that MySQL takes for NULL in doubt, whatever they are given.
-const NULL_IN_DOUBT: [&str; 61] = [
-    "acos",
-    "adddate",
-    "asin",
-    "atan",
-    "atan2",
-    "convert_tz",
-    "cos",
-    "cot",
-    "date",
-    "date_add",
-    "date_sub",
-    "datediff",
-    "day",
-    "dayofmonth",
-    "dayofweek",
-    "dayofyear",
-    "exp",
-    "from_days",
-    "from_unixtime",
-    "hour",
-    "inet_aton",
-    "json_contains",
-    "json_depth",
-    "json_length",
-    "json_valid",
-    "last_day",
-    "ln",
-    "log",
-    "log10",
-    "log2",
-    "makedate",
-    "maketime",
-    "microsecond",
-    "minute",
-    "mod",
-    "month",
-    "name_const",
-    "pow",
-    "power",
-    "quarter",
-    "sec_to_time",
-    "second",
-    "sin",
-    "sqrt",
-    "str_to_date",
-    "subdate",
-    "subtime",
-    "tan",
-    "time",
-    "time_to_sec",
-    "timediff",
-    "timestamp",
-    "timestampadd",
-    "timestampdiff",
-    "to_days",
-    "to_seconds",
-    "week",
-    "weekday",
-    "weekofyear",
-    "year",
-    "yearweek",
-];
 /// What TINYTEXT holds.
 const TINY_BYTES: u64 = 255;
 /// What TEXT and BLOB, and their kinds of other lengths, hold.
@@ -312,7 +248,9 @@ fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
         Expr::Function(function) => {
             let name = function_name(function);
             match name.as_str() {
-                name if NULL_IN_DOUBT.contains(&name) => true,
+                // The binder makes them of other functions.
+                "name_const" | "timestampadd" => true,
+                name if called(name).is_some_and(|row| row.null_in_doubt) => true,
                 "if" => arguments(function).skip(1).any(is_null),
                 "ifnull" | "coalesce" | "greatest" | "least" => false,
                 _ => is_string,

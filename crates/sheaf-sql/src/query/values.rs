@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
+use sheaf_exec::functions::{Length, called};
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::labels::number_of_text;
@@ -682,10 +683,11 @@ impl Session {
 /// Whether a function makes values as long as an argument says, or as a file is, and this is not little.
 fn makes_as_long_as_told(call: &ast::Function) -> bool {
     let name = call.name.to_string().to_ascii_lowercase();
-    let told = match name.as_str() {
-        "space" => 0,
-        "repeat" | "rpad" | "lpad" => 1,
-        "load_file" => return true,
+    if name == "load_file" {
+        return true;
+    }
+    let told = match called(&name).map(|row| row.length) {
+        Some(Length::FilledTo(operand) | Length::Repeated(operand)) => operand,
         _ => return false,
     };
     let ast::FunctionArguments::List(list) = &call.args else {

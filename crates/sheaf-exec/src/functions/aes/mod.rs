@@ -46,13 +46,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ARGUMENTS,
         |_| Ok(field::bytes()),
         |call| ciphered(call, Direction::Encrypt),
-    ),
+    )
+    .makes_bytes()
+    .in_defaults(),
     Function::new(
         "$aes_decrypt",
         ARGUMENTS,
         |_| Ok(field::bytes()),
         |call| ciphered(call, Direction::Decrypt),
-    ),
+    )
+    .makes_bytes()
+    .in_defaults(),
 ];
 
 #[derive(Clone, Copy)]

@@ -41,7 +41,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             };
             Ok(contains(target, candidate, path)?.map(i64::from))
         })
-    }),
+    })
+    .null_in_doubt(),
     Function::new("json_contains_path", (3, VARIADIC), bigint, |call| {
         let (values, modes, paths) = (call.document(0)?, call.text(1)?, call.paths(2, 1)?);
         numbers(call, |row| {
@@ -87,10 +88,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
             };
             Ok(count.map(|count| count as i64))
         })
-    }),
+    })
+    .null_in_doubt(),
     Function::new("json_depth", (1, 1), bigint, |call| {
         of_document(call, depth)
-    }),
+    })
+    .null_in_doubt(),
     Function::new("json_storage_free", (1, 1), bigint, |call| {
         of_document(call, |_| 0)
     }),
@@ -103,7 +106,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             out.push_str(type_name(values.get(row)?));
             Some(())
         })
-    }),
+    })
+    .of_length(17),
     Function::new("json_pretty", (1, 1), text, |call| {
         let values = call.document(0)?;
         texts(call, |row, out| {

@@ -37,7 +37,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         })
     }),
     Function::new("json_unquote", (1, 1), text, unquoted),
-    Function::new("json_valid", (1, 1), bigint, valid),
+    Function::new("json_valid", (1, 1), bigint, valid).null_in_doubt(),
     // CAST to JSON: a text is read, any other value becomes one.
     Function::new("$cast_json", (1, 1), json, |call| {
         if matches!(call.sql_type(0), SqlType::Text { .. }) {

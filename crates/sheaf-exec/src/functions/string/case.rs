@@ -10,8 +10,16 @@ use crate::functions::result_array::texts;
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("upper", (1, 1), like_first, upper).bytewise(),
-    Function::strict("lower", (1, 1), like_first, lower).bytewise(),
+    Function::strict("upper", (1, 1), like_first, upper)
+        .bytewise()
+        .text_of(0, 1)
+        .as_long_as(0)
+        .key_operand(),
+    Function::strict("lower", (1, 1), like_first, lower)
+        .bytewise()
+        .text_of(0, 1)
+        .as_long_as(0)
+        .key_operand(),
 ];
 
 fn upper(call: &Call<'_>) -> Result<ArrayRef> {

@@ -11,17 +11,36 @@ use crate::functions::types::{bytes_field, takes_bytes, text_field};
 use crate::functions::{Call, Function, Operands, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("concat", (1, VARIADIC), concat_type, concat),
-    Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws).bytewise(),
+    Function::strict("concat", (1, VARIADIC), concat_type, concat)
+        .stops_at_null()
+        .text_of(0, VARIADIC)
+        .as_long_as_all()
+        .key_operand()
+        .repeating(),
+    Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws)
+        .bytewise()
+        .text_of(0, VARIADIC)
+        .key_operand()
+        .repeating(),
     Function::strict("repeat", (2, 2), like_first, repeat)
         .bytewise_but(&[1])
-        .growing(),
+        .growing()
+        .stops_at_null()
+        .whole_numbers(1, 2)
+        .text_of(0, 1)
+        .repeated(1),
     Function::new("lpad", (3, 3), like_first, |call| pad(call, true))
         .bytewise_but(&[1])
-        .growing(),
+        .growing()
+        .whole_numbers(1, 2)
+        .text_of(0, 1)
+        .filled_to(1),
     Function::new("rpad", (3, 3), like_first, |call| pad(call, false))
         .bytewise_but(&[1])
-        .growing(),
+        .growing()
+        .whole_numbers(1, 2)
+        .text_of(0, 1)
+        .filled_to(1),
     Function::strict("space", (1, 1), text, |call| {
         let counts = call.int(0)?;
         long_texts(call, |row, out| {
@@ -32,7 +51,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(())
         })
     })
-    .growing(),
+    .growing()
+    .whole_numbers(0, 1)
+    .filled_to(0),
 ];
 
 fn concat_type(operands: &Operands<'_>) -> Result<Field> {

@@ -15,7 +15,7 @@ use crate::functions::types::{HEX_OF_KEY, SqlType};
 use crate::functions::{Call, Function, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("ascii", (1, 1), bigint, first_byte),
+    Function::strict("ascii", (1, 1), bigint, first_byte).an_int(),
     Function::strict("ord", (1, 1), bigint, |call| {
         if call.is_bytes(0) {
             return first_byte(call);
@@ -33,10 +33,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let bytes = call.bytes(0)?;
         ints(call, |row| Some(number_of(bytes.get(row)?)))
     }),
-    Function::new("char", (1, VARIADIC), bytes_of_all, char_codes).never_null(),
-    Function::strict("hex", (1, 1), text, hex).growing(),
+    Function::new("char", (1, VARIADIC), bytes_of_all, char_codes)
+        .never_null()
+        .whole_numbers(0, VARIADIC)
+        .makes_bytes(),
+    Function::strict("hex", (1, 1), text, hex)
+        .growing()
+        .key_operand(),
     Function::strict(HEX_OF_KEY, (1, 1), text, hex).growing(),
-    Function::new("unhex", (1, 1), bytes_of_all, unhex),
+    Function::new("unhex", (1, 1), bytes_of_all, unhex).makes_bytes(),
     Function::strict("to_base64", (1, 1), text, |call| {
         let (bytes, turns) = (call.bytes(0)?, call.turns());
         texts(call, |row, out| {
@@ -45,7 +50,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         })
     })
     .growing(),
-    Function::new("from_base64", (1, 1), bytes_of_all, from_base64),
+    Function::new("from_base64", (1, 1), bytes_of_all, from_base64).makes_bytes(),
 ];
 
 /// The number that bytes spell, the first of them before all others.

@@ -10,28 +10,37 @@ use crate::functions::types::{SqlType, takes_bytes, text_field};
 use crate::functions::{Call, Function, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::new("field", (2, VARIADIC), bigint, field_position).never_null(),
+    Function::new("field", (2, VARIADIC), bigint, field_position)
+        .never_null()
+        .an_int(),
     Function::new(
         "elt",
         (2, VARIADIC),
         |operands| text_field(&operands.fields[1..], "elt"),
         elt,
     )
-    .bytewise_but(&[0]),
+    .bytewise_but(&[0])
+    .whole_numbers(0, 1)
+    .text_of(1, VARIADIC)
+    .as_long_as_any_from(1),
     Function::strict(
         "find_in_set",
         (2, 2),
         |operands| compared(operands, "find_in_set"),
         find_in_set,
     )
-    .bytewise(),
+    .bytewise()
+    .an_int(),
     Function::new(
         "make_set",
         (2, VARIADIC),
         |operands| text_field(&operands.fields[1..], "make_set"),
         make_set,
     )
-    .bytewise_but(&[0]),
+    .bytewise_but(&[0])
+    .whole_numbers(0, 1)
+    .text_of(1, VARIADIC)
+    .repeating(),
     Function::strict(
         "export_set",
         (3, 5),
@@ -44,7 +53,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         export_set,
     )
     .bytewise_but(&[0, 4])
-    .growing(),
+    .growing()
+    .whole_numbers(0, 1)
+    .whole_numbers(4, 5)
+    .text_of(1, VARIADIC),
 ];
 
 /// FIELD compares all of its arguments in one way: strings and dates as texts, exact numbers exactly, whatever is mixed

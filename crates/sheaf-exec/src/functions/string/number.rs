@@ -13,11 +13,15 @@ use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // NULL of an empty text, as CONV is.
-    Function::new("bin", (1, 1), text, |call| radix(call, 2)),
-    Function::new("oct", (1, 1), text, |call| radix(call, 8)),
-    Function::new("conv", (3, 3), text, conv),
+    Function::new("bin", (1, 1), text, |call| radix(call, 2)).of_length(65),
+    Function::new("oct", (1, 1), text, |call| radix(call, 8)).of_length(65),
+    Function::new("conv", (3, 3), text, conv)
+        .whole_numbers(1, 3)
+        .of_length(65),
     // Number, digits, and optionally a locale, of which NULL is the English one.
-    Function::new("format", (2, 3), text, format_number),
+    Function::new("format", (2, 3), text, format_number)
+        .doubles(0, 1)
+        .whole_numbers(1, 2),
 ];
 
 fn radix(call: &Call<'_>, base: u32) -> Result<ArrayRef> {

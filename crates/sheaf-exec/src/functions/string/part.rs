@@ -10,29 +10,57 @@ use crate::functions::result_array::parts;
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("substring", (2, 3), like_first, substring).bytewise_but(&[1, 2]),
+    Function::strict("substring", (2, 3), like_first, substring)
+        .bytewise_but(&[1, 2])
+        .whole_numbers(1, 3)
+        .text_of(0, 1)
+        .key_operand()
+        .a_part(),
     Function::strict("left", (2, 2), like_first, |call| {
         part(call, |text, count| (0, clamp(count, characters(text))))
     })
-    .bytewise_but(&[1]),
+    .bytewise_but(&[1])
+    .stops_at_null()
+    .whole_numbers(1, 2)
+    .text_of(0, 1)
+    .cut_to(1)
+    .key_operand(),
     Function::strict("right", (2, 2), like_first, |call| {
         part(call, |text, count| {
             let all = characters(text);
             (all - clamp(count, all), all)
         })
     })
-    .bytewise_but(&[1]),
+    .bytewise_but(&[1])
+    .whole_numbers(1, 2)
+    .text_of(0, 1)
+    .cut_to(1)
+    .key_operand(),
     // Text, characters to remove, and where: 'b' both ends, 'l' the start, 't' the end.
-    Function::strict("$trim", (3, 3), like_first, trim).bytewise(),
+    Function::strict("$trim", (3, 3), like_first, trim)
+        .bytewise()
+        .text_of(0, 1)
+        .key_operand()
+        .as_long_as(0),
     Function::strict("ltrim", (1, 1), like_first, |call| {
         slices(call, |text, turns| without_prefixes(text, " ", turns))
     })
-    .bytewise(),
+    .bytewise()
+    .text_of(0, 1)
+    .as_long_as(0)
+    .key_operand(),
     Function::strict("rtrim", (1, 1), like_first, |call| {
         slices(call, |text, turns| without_suffixes(text, " ", turns))
     })
-    .bytewise(),
-    Function::new("substring_index", (3, 3), like_first, substring_index).bytewise_but(&[2]),
+    .bytewise()
+    .text_of(0, 1)
+    .as_long_as(0)
+    .key_operand(),
+    Function::new("substring_index", (3, 3), like_first, substring_index)
+        .bytewise_but(&[2])
+        .whole_numbers(2, 3)
+        .text_of(0, 1)
+        .as_long_as(0),
 ];
 
 /// The part of each text between two positions that depend on the text and a number.

@@ -12,9 +12,19 @@ use crate::functions::{Call, Function};
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("replace", (3, 3), like_first, replace)
         .bytewise()
-        .growing(),
-    Function::strict("reverse", (1, 1), like_first, reverse).bytewise(),
-    Function::new("insert", (4, 4), like_first, insert).bytewise_but(&[1, 2]),
+        .growing()
+        .stops_at_null()
+        .text_of(0, 1)
+        .key_operand(),
+    Function::strict("reverse", (1, 1), like_first, reverse)
+        .bytewise()
+        .text_of(0, 1)
+        .as_long_as(0)
+        .key_operand(),
+    Function::new("insert", (4, 4), like_first, insert)
+        .bytewise_but(&[1, 2])
+        .whole_numbers(1, 3)
+        .text_of(0, 1),
     Function::new("quote", (1, 1), like_first, |call| {
         let (values, turns) = (call.text(0)?, call.turns());
         long_texts(call, |row, out| {
@@ -26,7 +36,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(())
         })
     })
-    .bytewise(),
+    .bytewise()
+    .text_of(0, 1)
+    .repeating(),
 ];
 
 fn replace(call: &Call<'_>) -> Result<ArrayRef> {

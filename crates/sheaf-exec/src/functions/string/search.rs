@@ -17,15 +17,21 @@ use crate::functions::result_array::ints;
 use crate::functions::{Call, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)).bytewise_but(&[2]),
-    Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)).bytewise(),
+    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1))
+        .bytewise_but(&[2])
+        .whole_numbers(2, 3)
+        .an_int(),
+    Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0))
+        .bytewise()
+        .an_int(),
     Function::strict(
         "strcmp",
         (2, 2),
         |operands| compared(operands, "strcmp"),
         strcmp,
     )
-    .bytewise(),
+    .bytewise()
+    .an_int(),
 ];
 
 fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {

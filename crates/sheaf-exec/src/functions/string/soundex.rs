@@ -13,7 +13,8 @@ pub(super) static FUNCTIONS: &[Function] =
             Some(())
         })
     })
-    .bytewise()];
+    .bytewise()
+    .text_of(0, 1)];
 
 /// Knuth's first Soundex code, as MySQL has it: equal neighbours count once even with vowels between them, and the code
 /// is as long as the text asks for. Letters outside of A to Z count as vowels, and all characters from U+00C0 on are

@@ -1,9 +1,11 @@
-//! How long what functions make can be: one rule for each function.
+//! How long what functions make can be: what their rows say ([`Length`]), or a rule of their own.
 
 use arrow::datatypes::DataType;
+use datafusion_expr::ScalarUDF;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::ScalarKind;
 use sheaf_exec::functions::arithmetic::DIV_PRECISION_INCREMENT;
+use sheaf_exec::functions::{Length, as_function};
 
 use super::{DIGITS_OF_SUM, Extent, Extents, constant, is_bytes, is_string, of_length};
 use crate::encoding::TextEncoding;
@@ -15,16 +17,12 @@ use crate::query::format_length::{
 const LONGEST_HASH: u32 = 128;
 /// The longest point in time, as a text.
 const LONGEST_MOMENT: u32 = 29;
-/// Digits of a number in any base, with its sign.
-const LONGEST_IN_A_BASE: u32 = 65;
 /// Seconds of the last moment that UNIX_TIMESTAMP knows.
 const DIGITS_OF_UNIX_TIME: u32 = 11;
 /// Bytes of a block of AES.
 const AES_BLOCK: u32 = 16;
 /// Characters between two line ends of base 64.
 const BASE64_LINE: u32 = 76;
-/// The length of names of JSON types, by MySQL.
-const LONGEST_JSON_TYPE: u32 = 17;
 /// Characters of a DOUBLE that FORMAT is asked for.
 const LONGEST_FORMATTED: u32 = 22;
 /// Bytes that CHAR makes of a number.
@@ -36,14 +34,39 @@ impl Extents<'_> {
     /// A function whose result is a text, or a byte string.
     pub(super) fn of_text_function(
         &self,
-        (name, args): (&str, &[Scalar]),
+        (function, args): (&ScalarUDF, &[Scalar]),
         ty: &DataType,
     ) -> Option<Extent> {
         let as_bytes = is_bytes(ty);
         let argument = |position: usize| self.part(args.get(position)?, as_bytes);
         let number = |position: usize| constant(args.get(position)?);
-        let length = match name {
-            "concat" => self.sum(args, as_bytes)?,
+        let told = match as_function(function).map_or(Length::Own, |row| row.length) {
+            Length::Own | Length::Int => None,
+            Length::Fixed(length) => Some(length),
+            Length::OfOperand(operand) => Some(argument(operand)?),
+            Length::OfLongest(first) => Some(self.longest(args.get(first..)?.iter(), as_bytes)?),
+            Length::OfAll => Some(self.sum(args, as_bytes)?),
+            Length::CutTo(operand) => Some(least(argument(0), number(operand))?),
+            Length::FilledTo(operand) => Some(number(operand)?),
+            Length::Repeated(operand) => Some(argument(0)?.checked_mul(number(operand)?)?),
+            Length::Part => {
+                let skipped = number(1).unwrap_or(0).saturating_sub(1);
+                let rest = argument(0).map(|length| length.saturating_sub(skipped));
+                Some(least(rest, number(2))?)
+            }
+        };
+        let length = match told {
+            Some(length) => length,
+            None => self.own_length((function.name(), args), as_bytes)?,
+        };
+        Some(of_length(length, ty))
+    }
+
+    /// The length of texts and byte strings that a function makes by a rule of its own.
+    fn own_length(&self, (name, args): (&str, &[Scalar]), as_bytes: bool) -> Option<u32> {
+        let argument = |position: usize| self.part(args.get(position)?, as_bytes);
+        let number = |position: usize| constant(args.get(position)?);
+        Some(match name {
             "concat_ws" => {
                 let (_, values) = args.split_first()?;
                 let separators = u32::try_from(values.len().saturating_sub(1)).ok()?;
@@ -53,17 +76,8 @@ impl Extents<'_> {
             "coalesce" | "$coalesce" | "greatest" | "least" | "$greatest" | "$least" => {
                 self.longest(args.iter(), as_bytes)?
             }
-            "elt" => self.longest(args.get(1..)?.iter(), as_bytes)?,
-            "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
-            | "$collated" | "$typed" | "$result" | "$only_row" | "$counted_rows" | "$one_row"
-            | "$using" | "$moved_date" | "substring_index" => argument(0)?,
-            "left" | "right" => least(argument(0), number(1))?,
-            "substring" => {
-                let skipped = number(1).unwrap_or(0).saturating_sub(1);
-                let rest = argument(0).map(|length| length.saturating_sub(skipped));
-                least(rest, number(2))?
-            }
-            "repeat" => argument(0)?.checked_mul(number(1)?)?,
+            "nullif" | "$collate" | "$collated" | "$typed" | "$result" | "$only_row"
+            | "$counted_rows" | "$one_row" | "$using" | "$moved_date" => argument(0)?,
             "$encoded" => {
                 let name = literal_text(args.get(1)?)?;
                 let encoding = TextEncoding::of_character_set(name);
@@ -77,9 +91,8 @@ impl Extents<'_> {
             }
             "insert" => argument(0)?.checked_add(argument(3)?)?,
             "quote" => argument(0)?.checked_mul(2)?.checked_add(2)?,
-            "lpad" | "rpad" | "$cast_char" | "$cast_binary" if args.len() > 1 => number(1)?,
+            "$cast_char" | "$cast_binary" if args.len() > 1 => number(1)?,
             "$cast_char" | "$text_of_bytes" | "$cast_binary" | "$short_double" => argument(0)?,
-            "space" => number(0)?,
             "hex" => match is_string(args.first()?.field().data_type()) {
                 true => self.part(args.first()?, true)?.checked_mul(2)?,
                 // A BIGINT.
@@ -121,33 +134,27 @@ impl Extents<'_> {
                 let digits = self.part(args.first()?, true)?.div_ceil(3).checked_mul(4)?;
                 digits + digits.saturating_sub(1) / BASE64_LINE
             }
-            "json_type" => LONGEST_JSON_TYPE,
             "json_quote" => argument(0)?.checked_mul(6)?.checked_add(2)?,
-            // September, Wednesday.
-            "dayname" | "monthname" => 9,
-            "md5" => 32,
-            "inet_ntoa" => 31,
-            "inet6_ntoa" => 39,
-            "inet6_aton" | "uuid_to_bin" => 16,
-            "bin_to_uuid" | "uuid" => 36,
-            "sha1" => 40,
             "sha2" => number(1).map_or(LONGEST_HASH, |bits| match bits {
                 0 => 64,
                 bits => (bits / 4).min(LONGEST_HASH),
             }),
-            "bin" | "oct" | "conv" => LONGEST_IN_A_BASE,
             _ => return None,
-        };
-        Some(of_length(length, ty))
+        })
     }
 
     /// A function whose result is no text.
     pub(super) fn of_number_function(
         &self,
-        (name, args): (&str, &[Scalar]),
+        (function, args): (&ScalarUDF, &[Scalar]),
         ty: &DataType,
     ) -> Option<Extent> {
         let argument = |position: usize| self.of(args.get(position)?);
+        match as_function(function).map_or(Length::Own, |row| row.length) {
+            Length::Int => return Some(Extent::int()),
+            Length::OfOperand(operand) => return argument(operand),
+            _ => {}
+        }
         let digits = |position: usize| argument(position)?.digits();
         let whole = |position: usize| digits(position).map(|(precision, scale)| precision - scale);
         // Digits behind the point that a division adds.
@@ -156,16 +163,11 @@ impl Extents<'_> {
                 .and_then(constant)
                 .unwrap_or(u32::from(DIV_PRECISION_INCREMENT))
         };
-        Some(match name {
-            "length" | "octet_length" | "bit_length" | "character_length" | "locate" | "instr"
-            | "strcmp" | "ascii" | "field" | "find_in_set" | "interval" | "year" | "quarter"
-            | "month" | "week" | "weekofyear" | "day" | "dayofweek" | "dayofyear" | "weekday"
-            | "yearweek" | "hour" | "minute" | "second" | "microsecond" | "datediff"
-            | "to_days" | "time_to_sec" => Extent::int(),
+        Some(match function.name() {
             "$extract" => extent_of_unit(literal_text(args.first()?)?),
             "coalesce" | "$coalesce" | "$greatest" | "$least" => self.one_of(args.iter(), ty)?,
             "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
-            | "$moved_date" | "$logarithm_of" | "$rounded_double" | "abs" => argument(0)?,
+            | "$moved_date" | "$logarithm_of" | "$rounded_double" => argument(0)?,
             "$negate" => {
                 let (precision, scale) = digits(0)?;
                 Extent::exact(precision - scale, scale)

@@ -398,8 +398,8 @@ impl<'a> Extents<'a> {
                 function,
                 arguments,
             } => match is_string(ty) {
-                true => self.of_text_function((function.name(), arguments), ty),
-                false => self.of_number_function((function.name(), arguments), ty),
+                true => self.of_text_function((function, arguments), ty),
+                false => self.of_number_function((function, arguments), ty),
             },
             _ => None,
         };
