@@ -52,7 +52,7 @@ use explain::outline::PlanOutline;
 use explain::tree::Shown;
 
 pub use access::bound_scan::Places;
-pub use access::ranges::disjoint;
+pub use access::disjoint::disjoint;
 pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
 pub use explain::explanation::Explanation;

@@ -20,6 +20,7 @@ use sheaf_access::{Fetch, IndexRef, MergeInput, MergeKind, MergeSpec, cancel};
 use sheaf_exec::operator::scan_exec::access_error;
 
 use crate::PlannerContext;
+use crate::access::disjoint::disjoint;
 use crate::access::path::{AccessPath, order_direction};
 use crate::access::path_cost::EntryOrder;
 use crate::access::ranges::{self, IndexRanges};
@@ -192,7 +193,7 @@ impl TableReference<'_> {
         }
         for input in &mut inputs {
             let ranges = Arc::make_mut(&mut input.ranges.ranges);
-            *ranges = ranges::disjoint(std::mem::take(ranges));
+            *ranges = disjoint(std::mem::take(ranges));
         }
         let merged = (2..=MAX_INPUTS).contains(&inputs.len());
         Ok(merged.then_some(PlannedMerge {

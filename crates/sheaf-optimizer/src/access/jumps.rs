@@ -18,7 +18,8 @@ use std::ops::Bound;
 use sheaf_access::{KeyFilter, PartInterval};
 use sheaf_table::{KeyLayout, Within};
 
-use crate::access::ranges::{ColumnSets, IndexRanges, binds, column_sets, is_simple};
+use crate::access::column_sets::{ColumnSets, column_sets};
+use crate::access::ranges::{IndexRanges, binds, is_simple};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
 use crate::estimate::condition::conjuncts;

@@ -8,7 +8,9 @@
 //! | [`path_cost`] | which functions of [`crate::cost`] a path asks |
 //! | [`match_positions`] | where along an ordered walk the matches lie |
 //! | [`trace`] | what the optimizer trace says of paths |
+//! | [`column_sets`] | what conditions leave of each column |
 //! | [`ranges`] | conditions become key ranges of an index |
+//! | [`disjoint`] | ranges that overlap become one |
 //! | [`range_text`] | key ranges as text |
 //! | [`jumps`] | conditions become jumps inside the ranges |
 //! | [`index_merge`] | several indexes at once |
@@ -17,6 +19,8 @@
 //! | [`keyed_access`] | which indexes a join can look keys up in |
 
 pub(crate) mod bound_scan;
+pub(crate) mod column_sets;
+pub(crate) mod disjoint;
 pub(crate) mod index_merge;
 pub(crate) mod jumps;
 pub(crate) mod keyed_access;

@@ -11,7 +11,8 @@ use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::text::quoting::quoted_string;
 use sheaf_types::{ColumnType, Value, column_text};
 
-use crate::access::ranges::{ColumnSets, beginning_of_next, binds, sets_and_branches, with_branch};
+use crate::access::column_sets::{ColumnSets, with_branch};
+use crate::access::ranges::{beginning_of_next, binds, sets_and_branches};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
 

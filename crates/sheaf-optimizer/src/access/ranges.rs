@@ -19,16 +19,16 @@
 //!
 //! A condition is *consumed* when the ranges hold exactly the entries that it accepts; it is not tested again.
 
-use std::borrow::{Borrow, Cow};
-use std::collections::BTreeMap;
+use std::borrow::Borrow;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use sheaf_storage::KeyRange;
 use sheaf_table::{KeyLayout, KeyPart, Within};
 use sheaf_types::Value;
-use smallvec::SmallVec;
 
+use crate::access::column_sets::{ColumnSets, column_sets, with_branch};
+use crate::access::disjoint::disjoint;
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::{Term, conjuncts};
 
@@ -38,31 +38,6 @@ pub(crate) const MAX_RANGES: usize = 100_000;
 
 /// Branches of an OR that are tested on each row, whether or not the ranges say all of it.
 const MAX_TESTED_BRANCHES: usize = 64;
-
-/// What a conjunction leaves of each column, by its position. There are few columns, and each branch of an OR has sets
-/// of its own.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ColumnSets<'t>(SmallVec<[(usize, Cow<'t, ColumnSet>); 4]>);
-
-impl<'t> ColumnSets<'t> {
-    pub(crate) fn get(&self, column: usize) -> Option<&ColumnSet> {
-        let mut sets = self.0.iter();
-        let found = sets.find(|(known, _)| *known == column);
-        found.map(|(_, set)| set.as_ref())
-    }
-
-    fn values(&self) -> impl Iterator<Item = &ColumnSet> {
-        self.0.iter().map(|(_, set)| set.as_ref())
-    }
-
-    /// Leaves of a column what is in the set, too.
-    fn intersect(&mut self, column: usize, set: &'t ColumnSet) {
-        match self.0.iter_mut().find(|(known, _)| *known == column) {
-            Some((_, known)) => *known = Cow::Owned(known.intersect(set)),
-            None => self.0.push((column, Cow::Borrowed(set))),
-        }
-    }
-}
 
 /// The ranges of an index that hold every row which the conditions accept.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -219,23 +194,6 @@ fn of_branches<'t>(
     Some(all)
 }
 
-/// What a conjunction says of each column.
-pub(crate) fn column_sets<'c>(conditions: &'c [impl Borrow<Term>]) -> ColumnSets<'c> {
-    let mut of_columns = BTreeMap::<_, Vec<&ColumnSet>>::new();
-    for term in conditions.iter().flat_map(|term| conjuncts(term.borrow())) {
-        if let Term::Column { column, set, .. } = term {
-            of_columns.entry(*column).or_default().push(set);
-        }
-    }
-    let intersection = |sets: Vec<&'c ColumnSet>| match sets.as_slice() {
-        [set] => Some(Cow::Borrowed(*set)),
-        sets => ColumnSet::intersection_of(sets).map(Cow::Owned),
-    };
-    let sets = of_columns.into_iter();
-    let sets = sets.filter_map(|(column, sets)| Some((column, intersection(sets)?)));
-    ColumnSets(sets.collect())
-}
-
 /// What `conditions` leave of each column, and the branches of the OR that the index follows, if there is one.
 pub(crate) fn sets_and_branches<'c>(
     conditions: &'c [impl Borrow<Term>],
@@ -265,19 +223,6 @@ pub(crate) fn sets_and_branches<'c>(
             _ => None,
         });
     (sets, branches)
-}
-
-/// What is left of each column in a branch of an OR.
-pub(crate) fn with_branch<'s>(sets: &'s ColumnSets<'_>, branch: &'s Term) -> ColumnSets<'s> {
-    let known = sets.0.iter();
-    let known = known.map(|(column, set)| (*column, Cow::Borrowed(set.as_ref())));
-    let mut sets = ColumnSets(known.collect());
-    for term in conjuncts(branch) {
-        if let Term::Column { column, set, .. } = term {
-            sets.intersect(*column, set);
-        }
-    }
-    sets
 }
 
 /// Sets on columns under AND only.
@@ -488,54 +433,6 @@ fn consumed<'t>(
         .filter(|(_, term)| is_consumed(term))
         .map(|(position, _)| position)
         .collect()
-}
-
-/// Sorts ranges by their lower bounds, drops empty ones and merges those that overlap.
-pub fn disjoint(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
-    ranges.retain(|range| !range.is_empty());
-    ranges.sort_by(|a, b| lower_key(a).cmp(&lower_key(b)));
-    let mut merged: Vec<KeyRange> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if !ends_before(&last.upper, &range.lower) => {
-                if upper_is_less(&last.upper, &range.upper) {
-                    last.upper = range.upper;
-                }
-            }
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
-/// What lower bounds are sorted by.
-fn lower_key(range: &KeyRange) -> (&[u8], u8) {
-    match &range.lower {
-        Bound::Unbounded => (&[], 0),
-        Bound::Included(key) => (key, 1),
-        Bound::Excluded(key) => (key, 2),
-    }
-}
-
-/// Whether some key may lie between an upper bound and a later lower bound, or neither includes their common key.
-fn ends_before(upper: &Bound<Vec<u8>>, lower: &Bound<Vec<u8>>) -> bool {
-    match (upper, lower) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        // [.. x) [x .. touch, but stay two ranges: each keeps its equal prefix.
-        (Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a <= b,
-        (Bound::Included(a), Bound::Included(b)) => a < b,
-        (Bound::Included(a), Bound::Excluded(b)) => a <= b,
-    }
-}
-
-fn upper_is_less(a: &Bound<Vec<u8>>, b: &Bound<Vec<u8>>) -> bool {
-    match (a, b) {
-        (Bound::Unbounded, _) => false,
-        (_, Bound::Unbounded) => true,
-        (Bound::Included(x) | Bound::Excluded(x), Bound::Included(y) | Bound::Excluded(y)) => {
-            x < y || (x == y && matches!((a, b), (Bound::Excluded(_), Bound::Included(_))))
-        }
-    }
 }
 
 #[cfg(test)]
