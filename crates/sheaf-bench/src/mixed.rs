@@ -25,8 +25,6 @@ const READS: usize = 9;
 /// Kinds of work, as the driver numbers them.
 const READ: usize = 0;
 const UPDATE: usize = 1;
-/// Rows of an INSERT while the table is filled.
-const ROWS_OF_INSERT: u64 = 1_000;
 
 /// Options of `sheaf-bench mixed`.
 #[derive(Args)]
@@ -187,15 +185,9 @@ fn fill(server: &mut dyn Server, options: &Options) -> Result<(), BenchError> {
     };
     execute(&format!("set global max_connections = {most}"))?;
     execute("create table t (id int not null primary key, k int not null, c char(120) not null)")?;
-    for first in (0..options.rows).step_by(ROWS_OF_INSERT as usize) {
-        let mut sql = String::from("insert into t values ");
-        for id in first..(first + ROWS_OF_INSERT).min(options.rows) {
-            let comma = if id == first { "" } else { "," };
-            let _ = write!(sql, "{comma}({id},{id},'{id:0110}')");
-        }
-        execute(&sql)?;
-    }
-    Ok(())
+    mysql_client::fill(&mut session, name, options.rows, |id| {
+        format!("({id},{id},'{id:0110}')")
+    })
 }
 
 fn measure(

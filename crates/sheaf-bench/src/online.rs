@@ -27,8 +27,6 @@ use crate::peers::{self, mysql_client};
 use crate::reference::write_section;
 
 const DATABASE: &str = "online";
-/// Rows of an INSERT while the table is filled.
-const ROWS_OF_INSERT: u64 = 1_000;
 /// Between two changes.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -156,16 +154,10 @@ fn fill(session: &mut Conn, options: &Options, name: &'static str) -> Result<(),
         "create table t (id int not null primary key, k int not null, c char(120) not null, pad char(60) not null, \
          key by_k (k))",
     )?;
-    for first in (0..options.rows).step_by(ROWS_OF_INSERT as usize) {
-        let mut sql = String::from("insert into t values ");
-        for id in first..(first + ROWS_OF_INSERT).min(options.rows) {
-            let comma = if id == first { "" } else { "," };
-            let k = id.wrapping_mul(2_654_435_761) % options.rows;
-            let _ = write!(sql, "{comma}({id},{k},'{k:0110}','{id:050}')");
-        }
-        execute(&sql)?;
-    }
-    Ok(())
+    mysql_client::fill(session, name, options.rows, |id| {
+        let k = id.wrapping_mul(2_654_435_761) % options.rows;
+        format!("({id},{k},'{k:0110}','{id:050}')")
+    })
 }
 
 fn measure(

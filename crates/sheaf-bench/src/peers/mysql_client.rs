@@ -51,6 +51,27 @@ pub fn connect_for(
     Conn::new(options).map_err(|error| BenchError::server(server, error))
 }
 
+/// Rows of an INSERT while a table is filled.
+const ROWS_OF_INSERT: u64 = 1_000;
+
+/// Fills the table `t` with so many rows, numbered from 0. `row` writes one with its parentheses.
+pub fn fill(
+    session: &mut Conn,
+    server: &'static str,
+    rows: u64,
+    row: impl Fn(u64) -> String,
+) -> Result<(), BenchError> {
+    for first in (0..rows).step_by(ROWS_OF_INSERT as usize) {
+        let inserted: Vec<String> = (first..(first + ROWS_OF_INSERT).min(rows))
+            .map(&row)
+            .collect();
+        let sql = format!("insert into t values {}", inserted.join(","));
+        let done = session.query_drop(sql);
+        done.map_err(|error| BenchError::server(server, error))?;
+    }
+    Ok(())
+}
+
 /// Runs one statement in a fresh session and returns its time, rows and counters.
 pub fn run(
     server: &'static str,

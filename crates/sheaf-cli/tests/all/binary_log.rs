@@ -8,7 +8,7 @@ use std::thread;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use crate::command_line::{connect, serve_with, terminate};
+use crate::command_line::{connect, serve_with, stop};
 use crate::harness::{TestServer, code, query_text, run};
 use crate::raw_client::{COM_QUERY, RawClient};
 
@@ -48,7 +48,7 @@ fn numbers(connection: &mut Conn) -> Vec<u64> {
 #[test]
 fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let (server, port) = serve_with(directory.path(), LOG_BIN);
     let mut connection = connect(port);
     run(
         &mut connection,
@@ -144,8 +144,7 @@ fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
         code(&mut connection, "SET GLOBAL binlog_format = 'MIXED'"),
         1235
     );
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
     check_with_mysqlbinlog(directory.path());
 }
 
@@ -175,7 +174,7 @@ fn check_with_mysqlbinlog(data: &Path) {
 #[test]
 fn files_are_begun_listed_and_removed() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let (server, port) = serve_with(directory.path(), LOG_BIN);
     let mut connection = connect(port);
     let names = |connection: &mut Conn| -> Vec<String> {
         let lines = query_text(connection, "SHOW BINARY LOGS");
@@ -241,16 +240,14 @@ fn files_are_begun_listed_and_removed() {
     );
     assert_eq!(names(&mut connection), three[..1]);
     assert_eq!(numbers(&mut connection), [1]);
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
     // Numbers go on, and so do files.
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let (server, port) = serve_with(directory.path(), LOG_BIN);
     let mut connection = connect(port);
     run(&mut connection, &["INSERT INTO shop.t VALUES (61)"]);
     assert_eq!(names(&mut connection), three[..2]);
     assert_eq!(numbers(&mut connection), [1, 2]);
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }
 
 #[test]
@@ -280,10 +277,9 @@ fn a_long_transaction_is_several_statements_to_followers() {
     );
     server.kill().expect("the process is ours");
     server.wait().expect("the process is ours");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let (server, port) = serve_with(directory.path(), LOG_BIN);
     assert_eq!(numbers(&mut connect(port)), [1, 2, 3, 4]);
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
     check_with_mysqlbinlog(directory.path());
 }
 
@@ -341,8 +337,7 @@ fn crashes_leave_each_transaction_once_and_in_order() {
         // The first two have made the table.
         assert_eq!(rows, [(found.len() - 2).to_string()]);
     }
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
     check_with_mysqlbinlog(directory.path());
 }
 
@@ -423,7 +418,7 @@ fn received(client: &mut RawClient) -> Vec<u8> {
 #[test]
 fn a_follower_is_sent_what_it_does_not_have_and_then_what_comes() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
+    let (server, port) = serve_with(directory.path(), LOG_BIN);
     let mut connection = connect(port);
     run(
         &mut connection,
@@ -470,6 +465,5 @@ fn a_follower_is_sent_what_it_does_not_have_and_then_what_comes() {
     assert_eq!(query_text(&mut connection, shown), ["Binlog Dump GTID"]);
     run(&mut connection, &["DROP TABLE shop.t"]);
     assert_eq!(received(&mut client), [33, 2]);
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }

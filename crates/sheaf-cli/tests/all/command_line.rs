@@ -234,6 +234,12 @@ pub fn connect(port: u16) -> Conn {
     Conn::new(options).expect("root may connect")
 }
 
+/// Ends a server that closes its data.
+pub fn stop(mut server: Child) {
+    terminate(&server);
+    server.wait().expect("the process is ours");
+}
+
 pub fn terminate(child: &Child) {
     let status = Command::new("kill")
         .args(["-TERM", &child.id().to_string()])

@@ -282,10 +282,7 @@ fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
             start,
         } => {
             out.push(note::CHANGE);
-            put_number(out, transaction.0);
-            put_number(out, tree.0);
-            out.push(change as u8);
-            put_bytes(out, key);
+            put_changed_row(out, (transaction, tree), change, key);
             if change == Change::UpdatePart {
                 put_number(out, start as u64);
             }
@@ -300,10 +297,7 @@ fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
             after,
         } => {
             out.push(note::ROW);
-            put_number(out, transaction.0);
-            put_number(out, tree.0);
-            out.push(change as u8);
-            put_bytes(out, key);
+            put_changed_row(out, (transaction, tree), change, key);
             put_bytes(out, before);
             put_bytes(out, after);
         }
@@ -319,14 +313,24 @@ fn put_note(out: &mut Vec<u8>, note: Note<'_>) {
     }
 }
 
+/// See [`take_changed_row`].
+fn put_changed_row(
+    out: &mut Vec<u8>,
+    (transaction, tree): (TransactionId, TreeId),
+    change: Change,
+    key: &[u8],
+) {
+    put_number(out, transaction.0);
+    put_number(out, tree.0);
+    out.push(change as u8);
+    put_bytes(out, key);
+}
+
 fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
     match input.byte()? {
         note::NONE => Ok(Note::None),
         note::CHANGE => {
-            let transaction = TransactionId(input.number()?);
-            let tree = TreeId(input.number()?);
-            let change = Change::from_byte(input.byte()?).ok_or(Damaged)?;
-            let key = input.bytes()?;
+            let (transaction, tree, change, key) = take_changed_row(input)?;
             let start = match change {
                 Change::UpdatePart => input.bounded(PAGE_SIZE)?,
                 _ => 0,
@@ -340,17 +344,20 @@ fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
                 start,
             })
         }
-        note::ROW => Ok(Note::Row {
-            transaction: TransactionId(input.number()?),
-            tree: TreeId(input.number()?),
-            change: match Change::from_byte(input.byte()?) {
-                Some(change) if change != Change::UpdatePart => change,
-                _ => return Err(Damaged),
-            },
-            key: input.bytes()?,
-            before: input.bytes()?,
-            after: input.bytes()?,
-        }),
+        note::ROW => {
+            let (transaction, tree, change, key) = take_changed_row(input)?;
+            if change == Change::UpdatePart {
+                return Err(Damaged);
+            }
+            Ok(Note::Row {
+                transaction,
+                tree,
+                change,
+                key,
+                before: input.bytes()?,
+                after: input.bytes()?,
+            })
+        }
         note::COMPENSATION => Ok(Note::Compensation {
             transaction: TransactionId(input.number()?),
         }),
@@ -360,6 +367,16 @@ fn take_note<'a>(input: &mut Reader<'a>) -> Result<Note<'a>, Damaged> {
         note::PAGES_PAST_LOG => Ok(Note::PagesPastLog),
         _ => Err(Damaged),
     }
+}
+
+/// What notes of changes begin with: by whom, in which tree, what kind of change, and the key of the row.
+fn take_changed_row<'a>(
+    input: &mut Reader<'a>,
+) -> Result<(TransactionId, TreeId, Change, &'a [u8]), Damaged> {
+    let transaction = TransactionId(input.number()?);
+    let tree = TreeId(input.number()?);
+    let change = Change::from_byte(input.byte()?).ok_or(Damaged)?;
+    Ok((transaction, tree, change, input.bytes()?))
 }
 
 #[cfg(test)]
