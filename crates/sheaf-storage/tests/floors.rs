@@ -511,12 +511,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
     (
         "sheaf-exec",
         &[
-            "functions/argument",
-            "functions/conversion",
-            "functions/document",
-            "functions/limits",
-            "functions/random_numbers",
-            "functions/result_array",
             "typing/choose",
             "typing/compare",
             "typing/date_operands",

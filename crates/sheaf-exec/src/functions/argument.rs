@@ -17,20 +17,19 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
 use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, temporal};
 
-use super::EvaluationError;
 use super::call_name::name_in_sql;
 use super::conversion::{
     bytes_of_characters, characters_of_bytes, number_parts, to_boolean, to_byte_views, to_bytes,
     to_date, to_datetime, to_decimal, to_double, to_int, to_text, to_time, to_unsigned,
     unsigned_zeros,
 };
-use super::document::within_packet;
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
 use super::types::{
     HEX_OF_KEY, SqlType, are_text_beside, collation_of, common_collation, is_bytes,
     refuse_what_is_no_text,
 };
+use super::{EvaluationError, as_function, scalar_function};
 
 /// An argument as an array of one type, or one value for all rows.
 #[derive(Debug)]
@@ -375,6 +374,40 @@ impl<'a> Call<'a> {
     pub fn boolean(&self, argument: usize) -> Result<Argument<BooleanArray>> {
         self.converted(argument, to_boolean)
     }
+}
+
+/// The text of a document that a function has made is as long as max_allowed_packet at most, and NULL beyond that. The
+/// field of a call has the function's name. A column has another one: its documents were short enough when they were
+/// stored.
+fn within_packet(
+    texts: Argument<StringViewArray>,
+    field: &Field,
+    limits: &ResultLimits,
+) -> Result<Argument<StringViewArray>> {
+    let most = limits.value_bytes;
+    let is_long = |text: Option<&str>| text.is_some_and(|text| text.len() > most);
+    if SqlType::of(field) != SqlType::Json || !texts.array.iter().any(is_long) {
+        return Ok(texts);
+    }
+    let maker = scalar_function(field.name());
+    let maker = maker.as_deref().and_then(as_function);
+    let (Some(oversized), Some(maker)) = (&limits.oversized, maker) else {
+        return Ok(texts);
+    };
+    let mut bounded = StringViewBuilder::with_capacity(texts.array.len());
+    for text in &texts.array {
+        if is_long(text) {
+            let function = name_in_sql(maker.name);
+            oversized.note(EvaluationError::result_too_large(function, most))?;
+            bounded.append_null();
+        } else {
+            bounded.append_option(text);
+        }
+    }
+    Ok(Argument {
+        array: bounded.finish(),
+        constant: texts.constant,
+    })
 }
 
 #[cfg(test)]

@@ -1,15 +1,11 @@
 //! JSON values in arrays, of which a JSON value is its binary form.
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
-use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_types::json::{Json, View, text};
 
-use super::call_name::name_in_sql;
-use super::limits::ResultLimits;
-use super::result_array::append_long;
-use super::{Argument, EvaluationError, SqlType, as_function, scalar_function};
+use super::long_text::append_long;
 
 /// A JSON value of a column or an expression. Damaged bytes, which checksums of pages do not let through, are the null
 /// literal.
@@ -47,38 +43,4 @@ pub(super) fn texts_of_documents(array: &ArrayRef) -> Result<StringViewArray> {
         }
     }
     Ok(texts.finish())
-}
-
-/// The text of a document that a function has made is as long as max_allowed_packet at most, and NULL beyond that. The
-/// field of a call has the function's name. A column has another one: its documents were short enough when they were
-/// stored.
-pub(super) fn within_packet(
-    texts: Argument<StringViewArray>,
-    field: &Field,
-    limits: &ResultLimits,
-) -> Result<Argument<StringViewArray>> {
-    let most = limits.value_bytes;
-    let is_long = |text: Option<&str>| text.is_some_and(|text| text.len() > most);
-    if SqlType::of(field) != SqlType::Json || !texts.array.iter().any(is_long) {
-        return Ok(texts);
-    }
-    let maker = scalar_function(field.name());
-    let maker = maker.as_deref().and_then(as_function);
-    let (Some(oversized), Some(maker)) = (&limits.oversized, maker) else {
-        return Ok(texts);
-    };
-    let mut bounded = StringViewBuilder::with_capacity(texts.array.len());
-    for text in &texts.array {
-        if is_long(text) {
-            let function = name_in_sql(maker.name);
-            oversized.note(EvaluationError::result_too_large(function, most))?;
-            bounded.append_null();
-        } else {
-            bounded.append_option(text);
-        }
-    }
-    Ok(Argument {
-        array: bounded.finish(),
-        constant: texts.constant,
-    })
 }

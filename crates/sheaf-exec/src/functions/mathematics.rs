@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 use datafusion_common::Result;
 use sheaf_types::number::{divide_rounding, power_of_ten, rescale};
 
-use super::random_numbers::rand;
+use super::random_numbers::{first_numbers, numbers_of_seed};
 use super::types::{MAX_DECIMALS, SqlType, common_float_decimals, field};
 use super::{Call, EACH_ROW, EvaluationError, Function, Operands, units};
 
@@ -448,4 +448,17 @@ pub(super) fn round_double(value: f64, places: i64, to_nearest: bool) -> f64 {
     };
     // So many digits that the product overflowed: nothing to round.
     if rounded.is_finite() { rounded } else { value }
+}
+
+fn rand(call: &Call<'_>) -> Result<ArrayRef> {
+    let rows = call.rows();
+    if call.is_empty() {
+        return Ok(call.seeded_numbers().draw(rows));
+    }
+    let seeds = call.int(0)?;
+    let seed = |row| seeds.get(row).unwrap_or(0) as u32;
+    Ok(match call.scalar(0).is_some() {
+        true => numbers_of_seed(seed(0), rows),
+        false => first_numbers((0..rows).map(seed)),
+    })
 }

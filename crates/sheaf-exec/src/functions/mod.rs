@@ -37,6 +37,7 @@ pub mod keys;
 pub mod like;
 pub mod limits;
 mod locale;
+mod long_text;
 pub mod mathematics;
 mod network;
 pub mod one_row;

@@ -8,9 +8,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{ArrayRef, Float64Array};
-use datafusion_common::Result;
-
-use super::Call;
 
 #[derive(Clone, Debug)]
 struct Generator {
@@ -85,26 +82,28 @@ impl SeededNumbers {
         PlaceInNumbers(self.generator().clone())
     }
 
+    /// The next numbers. Without seeds they begin where nobody knows.
+    pub(super) fn draw(&self, rows: usize) -> ArrayRef {
+        match self.generator().as_mut() {
+            Some(generator) => generator.numbers(rows),
+            None => Generator::unforeseeable().numbers(rows),
+        }
+    }
+
     pub fn restore(&self, place: PlaceInNumbers) {
         *self.generator() = place.0;
     }
 }
 
-pub(super) fn rand(call: &Call<'_>) -> Result<ArrayRef> {
-    let rows = call.rows();
-    if call.is_empty() {
-        return Ok(match call.seeded_numbers().generator().as_mut() {
-            Some(generator) => generator.numbers(rows),
-            None => Generator::unforeseeable().numbers(rows),
-        });
-    }
-    let seeds = call.int(0)?;
-    let seed = |row| seeds.get(row).unwrap_or(0) as u32;
-    if call.scalar(0).is_some() {
-        return Ok(Generator::new(seed(0)).numbers(rows));
-    }
-    let numbers = (0..rows).map(|row| Generator::new(seed(row)).next());
-    Ok(Arc::new(Float64Array::from_iter_values(numbers)))
+/// The numbers that a seed begins.
+pub(super) fn numbers_of_seed(seed: u32, rows: usize) -> ArrayRef {
+    Generator::new(seed).numbers(rows)
+}
+
+/// The first number of each seed.
+pub(super) fn first_numbers(seeds: impl Iterator<Item = u32>) -> ArrayRef {
+    let numbers = seeds.map(|seed| Generator::new(seed).next());
+    Arc::new(Float64Array::from_iter_values(numbers))
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayBuilder, ArrayRef, BinaryBuilder, Int64Array, StringViewBuilder};
-use arrow::buffer::Buffer;
 use datafusion_common::Result;
 use sheaf_memory::LONG_VALUE_BYTES;
 
 use super::Call;
 use super::limits::{Account, TextWriter};
+use super::long_text::append_long;
 
 /// A number for each row; `None` is NULL.
 pub(super) fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
@@ -68,18 +68,7 @@ pub(super) fn texts(
     })
 }
 
-/// Appends a long text without a copy of it.
-pub(super) fn append_long(texts: &mut StringViewBuilder, text: String) -> Result<()> {
-    let Ok(bytes) = u32::try_from(text.len()) else {
-        texts.try_append_value(text)?;
-        return Ok(());
-    };
-    let block = texts.append_block(Buffer::from_vec(text.into_bytes()));
-    texts.try_append_view(block, 0, bytes)?;
-    Ok(())
-}
-
-/// The same for texts that may be of any length: no more of them is made than a value may have.
+/// As [`texts`], of texts that may be of any length: no more of them is made than a value may have.
 pub(super) fn long_texts(
     call: &Call<'_>,
     write: impl Fn(usize, &mut TextWriter) -> Option<()>,
