@@ -16,11 +16,11 @@ use super::join::{Join, JoinedWay};
 use super::measured::{AccessId, Work};
 use super::read::Way;
 use super::{Action, DirectPlan};
+use crate::dispatch::explain::{changed, explanation};
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::parser::{Parsed, ParsedStatement};
 use crate::session::Session;
-use crate::statement::explain::{changed, explanation};
 use crate::statement::properties::properties_of;
 
 /// How a statement would run directly.
