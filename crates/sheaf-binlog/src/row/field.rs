@@ -447,3 +447,23 @@ fn put_json(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
     out[start..begin].copy_from_slice(&length.to_le_bytes());
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_the_bytes_of_their_character_set() {
+        for (ty, text, expected) in [
+            ("varchar(5) COLLATE latin1_swedish_ci", "é", vec![1, 0xE9]),
+            ("varchar(5) COLLATE utf8mb4_bin", "é", vec![2, 0xC3, 0xA9]),
+            ("char(5) COLLATE ucs2_bin", "é ", vec![2, 0x00, 0xE9]),
+            ("tinytext COLLATE koi8r_bin", "ж", vec![1, 0xD6]),
+        ] {
+            let ty = ColumnType::parse(ty).expect(ty);
+            let mut bytes = Vec::new();
+            assert!(Field::of(&ty).put(&mut bytes, &Value::Text(text.to_string())));
+            assert_eq!(bytes, expected, "{ty}");
+        }
+    }
+}
