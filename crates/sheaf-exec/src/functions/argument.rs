@@ -27,7 +27,7 @@ use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
 use super::types::{
     HEX_OF_KEY, SqlType, are_text_beside, collation_of, common_collation, is_bytes,
-    refuse_what_is_no_text,
+    refuse_what_is_no_text, takes_bytes, texts_of_set,
 };
 use super::{EvaluationError, as_function, scalar_function};
 
@@ -309,6 +309,9 @@ impl<'a> Call<'a> {
         let stand_for_text = is_bytes(field) && are_text_beside(field, fields);
         let texts = self.converted(argument, |array, field| {
             if stand_for_text {
+                if let Some(texts) = texts_of_set(array, fields)? {
+                    return Ok(texts);
+                }
                 refuse_what_is_no_text(array)?;
             }
             to_text(array, field)

@@ -16,13 +16,14 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::{DataFusionError, Result};
 pub use sheaf_access::TYPE_KEY;
 use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sheaf_types::number::FloatDigits;
+use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::{Collation, ColumnType};
 
 use super::error::EvaluationError;
@@ -760,6 +761,42 @@ pub(super) fn refuse_what_is_no_text(array: &ArrayRef) -> Result<()> {
     found.map_or(Ok(()), |bytes| {
         Err(EvaluationError::not_convertible(bytes, "binary", "utf8mb4").into())
     })
+}
+
+/// Bytes that stand for texts, read in the character set that the texts beside them have. `None` if that is UTF-8, and
+/// for other values.
+///
+/// # Errors
+/// 3854 for bytes that are no text there.
+pub(super) fn texts_of_set(
+    array: &ArrayRef,
+    arguments: &[FieldRef],
+) -> Result<Option<StringViewArray>> {
+    let types: Vec<SqlType> = arguments
+        .iter()
+        .map(|argument| SqlType::of(argument))
+        .collect();
+    let Ok((collation, _)) = result_collation(&types, "function") else {
+        return Ok(None);
+    };
+    let encoding = collation.encoding();
+    if encoding == TextEncoding::Utf8 {
+        return Ok(None);
+    }
+    let text = |bytes: Option<&[u8]>| {
+        let decoded = bytes.map(|bytes| {
+            let set = collation.character_set();
+            let refused = || EvaluationError::not_convertible(bytes, "binary", set);
+            encoding.decode(bytes).ok_or_else(refused)
+        });
+        decoded.transpose()
+    };
+    let texts: std::result::Result<StringViewArray, EvaluationError> = match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().map(text).collect(),
+        DataType::BinaryView => array.as_binary_view().iter().map(text).collect(),
+        _ => return Ok(None),
+    };
+    Ok(Some(texts?))
 }
 
 /// How strong the strongest text among arguments is; `None` where there are none but literals.
