@@ -25,6 +25,7 @@ use sheaf_types::json::functions::coerce::{
 use sheaf_types::json::text as json_text;
 use sheaf_types::labels::number_of_text;
 use sheaf_types::temporal::NumberParts;
+use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::{number, temporal, zero_filled};
 
 use super::document::{is_zero, of_documents, texts_of_documents};
@@ -196,13 +197,21 @@ pub(super) fn to_byte_views(array: &ArrayRef, field: &Field) -> Result<BinaryVie
     })
 }
 
-/// The bytes of any value, each as the character of its number.
+/// The bytes of any value, each as the character of its number. A text has those of its character set.
 pub(super) fn characters_of_bytes(
     array: &ArrayRef,
     field: &Field,
     turns: &Turns<'_>,
 ) -> Result<StringViewArray> {
-    let values = to_bytes(array, field)?;
+    let collation = SqlType::of(field).collation().unwrap_or_default();
+    let values = match collation.encoding() {
+        TextEncoding::Utf8 => to_bytes(array, field)?,
+        encoding => {
+            let texts = to_text(array, field)?;
+            let encoded = |text: Option<&str>| Some(encoding.encode(text?.as_bytes()).into_owned());
+            texts.iter().map(encoded).collect()
+        }
+    };
     Ok(build_text(values.len(), |row, out| {
         if values.is_null(row) {
             return false;
