@@ -29,8 +29,8 @@ use super::scope::{Scope, ScopeColumn, TableName};
 use super::{Binder, Bound};
 use crate::character_sets::{character_set_of, has_other_bytes, named_collation};
 use crate::error::SqlError;
+use crate::parser::column_type;
 use crate::parser::statement::TypeName;
-use crate::parser::{column_type, with_collation};
 use crate::syntax::{is_same, object_text};
 
 /// The name of the function in errors.
@@ -201,7 +201,7 @@ impl Reading<'_> {
             return Err(SqlError::too_big_field_length(name, most.into()));
         }
         match written.ty.collation() {
-            Some(_) => Ok(with_collation(written.ty, collation)),
+            Some(_) => Ok(written.in_collation(collation)),
             // A number is unsigned by ZEROFILL, and has no zeros.
             None => Ok(written.ty.without_zerofill()),
         }

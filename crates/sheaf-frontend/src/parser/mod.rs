@@ -82,7 +82,7 @@ pub use row_portions::{RowPortion, RowPortions, parsed_at_once};
 pub use statement::Statement;
 use statement::{Assignment, BinaryLogChange, IntoTarget, TransactionEnd};
 use tokens::{room_for_tokens, spell_out_char_set, tokens_of};
-pub use types::{column_type, with_collation};
+pub use types::column_type;
 use view::ViewEnd;
 use without_room::WithoutRoom;
 

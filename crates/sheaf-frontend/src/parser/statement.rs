@@ -352,6 +352,8 @@ pub struct TypeName {
     pub ty: ColumnType,
     pub character_set: Option<String>,
     pub collation: Option<String>,
+    /// TEXT(n): characters, whose bytes are those of the character set.
+    pub characters: Option<u64>,
     /// REAL: a FLOAT under the mode REAL_AS_FLOAT.
     pub real: bool,
     /// CHAR(n) BINARY: the `_bin` collation of its character set.

@@ -74,12 +74,37 @@ pub fn column_type(text: &str, column: &str) -> Result<TypeName> {
 }
 
 /// CHAR, VARCHAR and TEXT of the character set `binary` are the byte types.
-pub fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
+fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
     match (ty, collation) {
         (ColumnType::Char { length, .. }, Collation::Binary) => ColumnType::Binary { length },
         (ColumnType::VarChar { length, .. }, Collation::Binary) => ColumnType::VarBinary { length },
         (ColumnType::Text { max_bytes, .. }, Collation::Binary) => ColumnType::Blob { max_bytes },
         (ty, collation) => ty.with_collation(collation),
+    }
+}
+
+/// The smallest of the four sizes of TEXT and BLOB that holds so many characters.
+fn long_size(characters: Option<u64>, character_bytes: u64) -> u64 {
+    let Some(characters) = characters else {
+        return 65_535;
+    };
+    let bytes = characters.saturating_mul(character_bytes);
+    [255, 65_535, 16_777_215]
+        .into_iter()
+        .find(|size| bytes <= *size)
+        .unwrap_or(MAX_LONG_BYTES)
+}
+
+impl TypeName {
+    /// The type in a collation.
+    pub fn in_collation(&self, collation: Collation) -> ColumnType {
+        let mut ty = self.ty.clone();
+        if let ColumnType::Text { max_bytes, .. } = &mut ty
+            && self.characters.is_some()
+        {
+            *max_bytes = long_size(self.characters, collation.character_bytes().into());
+        }
+        with_collation(ty, collation)
     }
 }
 
@@ -164,14 +189,8 @@ impl StatementParser<'_> {
 
     /// TEXT(n) and BLOB(n): the smallest of the four sizes that holds n.
     fn long_bytes(&mut self, column: &str, character_bytes: u64) -> ParseResult<u64> {
-        let Some(length) = self.width(column, MAX_LONG_BYTES)? else {
-            return Ok(65_535);
-        };
-        let bytes = length.saturating_mul(character_bytes);
-        Ok([255, 65_535, 16_777_215]
-            .into_iter()
-            .find(|size| bytes <= *size)
-            .unwrap_or(MAX_LONG_BYTES))
+        let length = self.width(column, MAX_LONG_BYTES)?;
+        Ok(long_size(length, character_bytes))
     }
 
     /// The values of an ENUM or SET, without the spaces at their ends. Literals of bytes are their UTF-8.
@@ -202,6 +221,7 @@ impl StatementParser<'_> {
         // An integer's display width says nothing about its values. Only ZEROFILL shows it.
         let mut width = None;
         let mut national = false;
+        let mut characters = None;
         let ty = match name.as_str() {
             "TINYINT" | "INT1" => {
                 width = self.width(column, MAX_DISPLAY_WIDTH)?;
@@ -313,13 +333,14 @@ impl StatementParser<'_> {
                 max_bytes: 255,
                 collation,
             },
-            "TEXT" => ColumnType::Text {
-                max_bytes: self.long_bytes(
-                    column,
-                    u64::from(sheaf_types::column_type::MAX_CHARACTER_BYTES),
-                )?,
-                collation,
-            },
+            "TEXT" => {
+                characters = self.width(column, MAX_LONG_BYTES)?;
+                let bytes = u64::from(sheaf_types::column_type::MAX_CHARACTER_BYTES);
+                ColumnType::Text {
+                    max_bytes: long_size(characters, bytes),
+                    collation,
+                }
+            }
             "MEDIUMTEXT" => ColumnType::Text {
                 max_bytes: 16_777_215,
                 collation,
@@ -395,6 +416,7 @@ impl StatementParser<'_> {
             ty,
             character_set: None,
             collation: None,
+            characters,
             real: name == "REAL",
             binary: false,
         };

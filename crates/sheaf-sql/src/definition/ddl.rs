@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use sheaf_frontend::error::NotKept;
 use sheaf_frontend::locking::skips_locked;
 use sheaf_frontend::parser::check_text::column_names;
-use sheaf_frontend::parser::with_collation;
 use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_frontend::syntax::number_digits;
 use sheaf_frontend::varying::varies;
@@ -371,7 +370,7 @@ impl Session {
             collation if type_name.binary => collation.by_code_points(),
             collation => collation,
         };
-        let mut ty = with_collation(type_name.ty.clone(), collation);
+        let mut ty = type_name.in_collation(collation);
         if let ColumnType::Double { digits, sign } = ty
             && type_name.real
             && self.variables.sql_mode().contains("REAL_AS_FLOAT")
