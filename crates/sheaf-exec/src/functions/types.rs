@@ -584,8 +584,8 @@ pub fn result_collation(
                 let exact = if kept.is_exact() { kept } else { collation };
                 (exact, coercibility)
             }
-            Some((_, Coercibility::Implicit | Coercibility::OfServer | Coercibility::Mixed)) => {
-                (Collation::Utf8mb4_bin, Coercibility::Mixed)
+            Some((kept, Coercibility::Implicit | Coercibility::OfServer | Coercibility::Mixed)) => {
+                (kept.by_code_points(), Coercibility::Mixed)
             }
             Some(_) => return Err(illegal_mix(operands, operation)),
         });
