@@ -368,14 +368,20 @@ impl Applier {
             "XA" => return Err(fatal("XA transactions are not supported yet")),
             _ => {}
         }
+        // MySQL says that rows follow; MariaDB has a definition in a transaction only if they do.
+        let definition = match text.trim_end().strip_suffix(" START TRANSACTION") {
+            Some(definition) => Some(definition),
+            None => Some(text.as_str()).filter(|_| self.group.is_open && is_create_table(&text)),
+        };
+        if let Some(definition) = definition {
+            self.create_for_rows(event, query, definition, end)?;
+            return Ok(Step::Within);
+        }
         if self.group.is_open {
             if !self.group.is_skipped {
                 self.run_statement(event, query, &text)?;
             }
             return Ok(Step::Within);
-        }
-        if text.trim_end().ends_with(" START TRANSACTION") && !self.group.is_skipped {
-            return Err(fatal("CREATE TABLE ... SELECT is not supported yet"));
         }
         let next = self.next_position(end);
         if self.group.is_skipped {
@@ -388,6 +394,34 @@ impl Applier {
             true => self.ended(next),
             // It has changed nothing in the catalog.
             false => self.keep_position(next),
+        }
+    }
+
+    /// Makes the table of a CREATE TABLE ... SELECT, whose rows follow in the same transaction of the source. The table
+    /// is there before its rows, and the position says so: after a crash in between it is not made again.
+    fn create_for_rows(
+        &mut self,
+        event: &SourceEvent<'_>,
+        query: &ReceivedQuery<'_>,
+        definition: &str,
+        end: u64,
+    ) -> Result<()> {
+        if !self.group.is_skipped && self.position.made != end {
+            if std::mem::take(&mut self.group.is_open) {
+                self.session.execute("ROLLBACK", &mut IgnoredResult)?;
+            }
+            let mut made = self.position.clone();
+            made.made = end;
+            let (ran, _) = moved_to(made.to_bytes(), || {
+                self.run_statement(event, query, definition)
+            });
+            ran?;
+            self.position = made;
+            self.show_position();
+        }
+        match self.group.is_open {
+            true => Ok(()),
+            false => self.open(),
         }
     }
 
@@ -456,6 +490,7 @@ impl Applier {
     fn next_position(&self, end: u64) -> Position {
         let mut next = self.position.clone();
         next.position = end;
+        next.made = 0;
         if let Some(gtid) = self.group.gtid {
             next.gtids.add(gtid);
         }
@@ -510,6 +545,12 @@ impl Applier {
 
 /// All but NO_AUTO_CREATE_USER, which MariaDB has on and which means nothing here.
 const KNOWN_MODES: u64 = !(1 << 28);
+
+/// CREATE TABLE, but not of a temporary table.
+fn is_create_table(text: &str) -> bool {
+    let mut words = text.split_whitespace().map(str::to_ascii_uppercase);
+    words.next().as_deref() == Some("CREATE") && words.next().as_deref() == Some("TABLE")
+}
 
 /// The text of a statement, which is in the character set of its client.
 fn text_of(query: &ReceivedQuery<'_>) -> Result<String> {

@@ -65,6 +65,9 @@ pub(crate) struct Position {
     pub(crate) position: u64,
     /// Transactions of all sources that were applied.
     pub(crate) gtids: GtidSet,
+    /// The table of a CREATE TABLE ... SELECT is there that ends at this position, and its rows are not; 0: there is
+    /// none.
+    pub(crate) made: u64,
 }
 
 /// All that the catalog keeps.
@@ -90,14 +93,12 @@ impl Position {
             file,
             position,
             gtids,
+            made,
         } = self;
         // A set of several servers is shown in several lines.
         let gtids = gtids.to_string().replace('\n', "");
-        format!(
-            "file={}\nposition={position}\ngtids={gtids}\n",
-            escaped(file)
-        )
-        .into_bytes()
+        let file = escaped(file);
+        format!("file={file}\nposition={position}\ngtids={gtids}\nmade={made}\n").into_bytes()
     }
 
     fn read(bytes: &[u8]) -> Result<Position> {
@@ -107,6 +108,7 @@ impl Position {
                 "file" => read.file = unescaped(value),
                 "position" => read.position = number(value)?,
                 "gtids" => read.gtids = value.parse().map_err(|_| unreadable())?,
+                "made" => read.made = number(value)?,
                 _ => return Err(unreadable()),
             }
         }
@@ -197,6 +199,9 @@ impl KeptSource {
         }
         if let Some(host) = &change.host {
             options.host.clone_from(host);
+        }
+        if gives_place || change.host.is_some() || change.port.is_some() {
+            next.position.made = 0;
         }
         if change.host.is_some() || change.port.is_some() {
             next.position.file.clear();
@@ -334,6 +339,7 @@ mod tests {
                 gtids: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7:9,4e11fa47-71ca-11e1-9e33-c80aa9429562:1"
                     .parse()
                     .unwrap(),
+                made: 5,
             },
         };
         assert_eq!(KeptSource::read(&kept.to_kept()).unwrap(), kept);
@@ -345,7 +351,7 @@ mod tests {
             position: Position {
                 file: "binlog.000007".into(),
                 position: 99,
-                gtids: GtidSet::new(),
+                ..Position::default()
             },
             ..KeptSource::default()
         };
