@@ -1,7 +1,7 @@
 //! A value of an image, for a column of the replica.
 //!
-//! The source's types are those of the replica, but for lengths: a longer VARCHAR, TEXT or BLOB takes what a shorter one
-//! has. JSON takes texts, which MariaDB's JSON is. Other pairs are refused, as by MySQL without
+//! The source's types are those of the replica, but for lengths: a longer VARCHAR, TEXT or BLOB takes what a shorter
+//! one has. JSON takes texts, which MariaDB's JSON is. Other pairs are refused, as by MySQL without
 //! replica_type_conversions.
 
 use sheaf_types::column_type::ColumnType;

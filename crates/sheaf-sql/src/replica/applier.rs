@@ -1,8 +1,8 @@
 //! The SQL thread: it takes events from the queue and applies transactions and statements.
 //!
 //! A transaction of rows is one transaction here, which writes the position, too. A DDL statement writes it with the
-//! change of the catalog that it makes. What fails is rolled back, and the thread stops with the error, as MySQL's does;
-//! after a deadlock or a lock wait the transaction is received again a few times.
+//! change of the catalog that it makes. What fails is rolled back, and the thread stops with the error, as MySQL's does.
+//! After a deadlock or a lock wait the transaction is received again a few times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

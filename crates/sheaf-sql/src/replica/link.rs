@@ -67,7 +67,8 @@ pub struct LinkError {
 pub trait SourceLink: Send {
     fn identity(&self) -> &SourceIdentity;
 
-    /// Waits for the next event and puts its bytes, with their checksum, into `event`. False: the link was told to stop.
+    /// Waits for the next event and puts its bytes, with their checksum, into `event`. False: the link was told to
+    /// stop.
     ///
     /// # Errors
     /// The connection has ended, or the source has refused.

@@ -11,11 +11,11 @@
 //! applied is received again.
 //!
 //! **The queue** has a limit in bytes. When it is full, the receiver does not read, and the source waits. After a
-//! connection has ended, and when the applier begins, the applier takes whole transactions that are left. Then the receiver
-//! begins at the applied position with an empty queue.
+//! connection has ended the applier takes the whole transactions that are left. Then the receiver begins at the applied
+//! position with an empty queue. So it does when the applier begins.
 //!
-//! **Rows** are changed below SQL ([`apply_rows`]). Statements run as text in the applier's session, with what the event
-//! says of the session that ran them.
+//! **Rows** are changed below SQL ([`apply_rows`]). Statements run as text in the applier's session, with what the
+//! event says of the session that ran them.
 //!
 //! | file | what it holds |
 //! |---|---|
