@@ -43,7 +43,14 @@ fn is_volatile(name: &str) -> bool {
 }
 
 /// Functions of the binder's own that wait, read a file, or change the session.
-const BOUND_EACH_CALL: &[&str] = &["benchmark", "last_insert_id", "load_file", "sleep"];
+const BOUND_EACH_CALL: &[&str] = &["benchmark", LAST_INSERT_ID, "load_file", "sleep"];
+const LAST_INSERT_ID: &str = "last_insert_id";
+
+/// Whether a call of this (lower-case) name waits, reads a file, or takes a lock: a plan that may be given up for
+/// another one does not have it.
+pub fn acts(name: &str) -> bool {
+    BOUND_EACH_CALL.contains(&name) && name != LAST_INSERT_ID || is_lock_function(name)
+}
 
 /// Functions that the binder hands a setting of the session, or the row of an INSERT.
 const BOUND_BY_STATEMENT: &[&str] = &["aes_decrypt", "aes_encrypt", "values"];
@@ -67,7 +74,7 @@ impl ExpressionVisitor for CallsOfEachRow {
         let is_bare =
             matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty());
         // The last number that was given out is a constant of the statement.
-        let is_constant = is_bare && called == "last_insert_id";
+        let is_constant = is_bare && called == LAST_INSERT_ID;
         self.0 = !is_constant && dependence_of(&called) == Dependence::EachCall;
         match self.0 {
             true => ControlFlow::Break(()),

@@ -15,6 +15,7 @@ use super::character_set::{BINARY, other_character_set, parts_of_text};
 use super::{Binder, Bound};
 use crate::character_sets::default_collation;
 use crate::error::SqlError;
+use crate::session_functions::SessionFunction;
 use crate::syntax::{bare, object_text};
 
 /// The second argument of GET_FORMAT.
@@ -166,18 +167,21 @@ impl Binder<'_> {
 }
 
 /// USER(), VERSION() and their like, which yield to columns and not to literals.
-pub(super) fn is_system_constant(operand: &Expr) -> bool {
-    const NAMES: [&str; 8] = [
-        "user",
-        "session_user",
-        "system_user",
-        "current_user",
-        "current_role",
-        "version",
-        "database",
-        "schema",
-    ];
-    is_call_of(operand, &NAMES)
+fn is_system_constant(operand: &Expr) -> bool {
+    let Expr::Function(function) = bare(operand) else {
+        return false;
+    };
+    let name = object_text(&function.name).to_ascii_lowercase();
+    matches!(
+        SessionFunction::named(&name),
+        Some(
+            SessionFunction::User
+                | SessionFunction::CurrentUser
+                | SessionFunction::CurrentRole
+                | SessionFunction::Version
+                | SessionFunction::Database
+        )
+    )
 }
 
 /// `@@name`, `@@session.name`

@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use sheaf_frontend::session_functions::SessionFunction as Named;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sheaf_types::temporal::{SECOND, split_datetime};
@@ -55,6 +56,7 @@ pub(super) enum ClockPart {
     UnixSeconds,
 }
 
+/// A function of the session that does not read the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionFunction {
     Database,
@@ -165,30 +167,29 @@ fn of_function(function: &ast::Function) -> Option<Given> {
             digits,
         }))
     };
-    match name.as_str() {
-        "now" | "current_timestamp" | "localtime" | "localtimestamp" => {
-            return clock(ClockPart::Moment, false);
-        }
-        "utc_timestamp" => return clock(ClockPart::Moment, true),
-        "curtime" | "current_time" => return clock(ClockPart::Time, false),
-        "utc_time" => return clock(ClockPart::Time, true),
-        _ if digits.is_some() => return None,
-        "curdate" | "current_date" => return clock(ClockPart::Day, false),
-        "utc_date" => return clock(ClockPart::Day, true),
-        "unix_timestamp" => return clock(ClockPart::UnixSeconds, true),
-        _ => {}
+    // The present; of another moment it is computed.
+    if name == "unix_timestamp" && digits.is_none() {
+        return clock(ClockPart::UnixSeconds, true);
     }
-    let function = match name.as_str() {
-        "database" | "schema" => SessionFunction::Database,
-        "user" | "session_user" | "system_user" => SessionFunction::User,
-        "current_user" => SessionFunction::CurrentUser,
-        "current_role" => SessionFunction::CurrentRole,
-        "version" => SessionFunction::Version,
-        "connection_id" => SessionFunction::ConnectionId,
-        "last_insert_id" => SessionFunction::LastInsertId,
-        "row_count" => SessionFunction::RowCount,
-        "found_rows" => SessionFunction::FoundRows,
-        _ => return None,
+    let function = match Named::named(&name)? {
+        Named::Now => return clock(ClockPart::Moment, false),
+        Named::UtcTimestamp => return clock(ClockPart::Moment, true),
+        Named::CurrentTime => return clock(ClockPart::Time, false),
+        Named::UtcTime => return clock(ClockPart::Time, true),
+        _ if digits.is_some() => return None,
+        Named::CurrentDate => return clock(ClockPart::Day, false),
+        Named::UtcDate => return clock(ClockPart::Day, true),
+        // It is another moment each time.
+        Named::SysDate => return None,
+        Named::Database => SessionFunction::Database,
+        Named::User => SessionFunction::User,
+        Named::CurrentUser => SessionFunction::CurrentUser,
+        Named::CurrentRole => SessionFunction::CurrentRole,
+        Named::Version => SessionFunction::Version,
+        Named::ConnectionId => SessionFunction::ConnectionId,
+        Named::LastInsertId => SessionFunction::LastInsertId,
+        Named::RowCount => SessionFunction::RowCount,
+        Named::FoundRows => SessionFunction::FoundRows,
     };
     Some(Given::Session(function))
 }

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::syntax::copy_of;
+use sheaf_frontend::varying::acts;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::TableDefinition;
 use sheaf_types::Collation;
@@ -258,20 +259,8 @@ impl<'a> Collector<'a> {
         is_of_many && self.aliases.is_none()
             // A sequence of numbers, one for each row.
             || name == "rand" && has_arguments
-            || matches!(
-                name.as_str(),
-                "sleep"
-                    | "benchmark"
-                    | "values"
-                    | "value"
-                    | "default"
-                    | "get_lock"
-                    | "release_lock"
-                    | "release_all_locks"
-                    | "is_free_lock"
-                    | "is_used_lock"
-                    | "load_file"
-            )
+            || matches!(name.as_str(), "values" | "value" | "default")
+            || acts(&name)
     }
 
     /// Sees to it that inputs are columns where an operator computes with a column, or a text is put together of one.
