@@ -191,7 +191,8 @@ impl Function {
         }
     }
 
-    /// A call that is to be computed. A volatile function gives a value of its own to every row, whatever its arguments.
+    /// A call that is to be computed. A volatile function gives a value of its own to every row, whatever its
+    /// arguments.
     pub(super) fn call<'a>(&self, args: &'a ScalarFunctionArgs) -> Call<'a> {
         let mut values = args.args.iter();
         let constant =
