@@ -371,15 +371,15 @@ impl Function {
         self.with_length(Length::Fixed(length))
     }
 
-    pub(super) const fn as_long_as(self, operand: usize) -> Function {
+    pub(super) const fn long_as(self, operand: usize) -> Function {
         self.with_length(Length::OfOperand(operand))
     }
 
-    pub(super) const fn as_long_as_any_from(self, operand: usize) -> Function {
+    pub(super) const fn long_as_any_from(self, operand: usize) -> Function {
         self.with_length(Length::OfLongest(operand))
     }
 
-    pub(super) const fn as_long_as_all(self) -> Function {
+    pub(super) const fn long_as_all(self) -> Function {
         self.with_length(Length::OfAll)
     }
 

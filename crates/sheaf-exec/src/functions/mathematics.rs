@@ -23,7 +23,7 @@ pub(crate) fn takes_numbers(name: &str) -> bool {
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("abs", (1, 1), same_number, abs)
-        .as_long_as(0)
+        .long_as(0)
         .key_operand(),
     Function::strict("ceil", (1, 1), whole_number, |call| {
         whole(call, f64::ceil, i128::div_euclid, true)

@@ -13,12 +13,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("upper", (1, 1), like_first, upper)
         .bytewise()
         .text_of(0, 1)
-        .as_long_as(0)
+        .long_as(0)
         .key_operand(),
     Function::strict("lower", (1, 1), like_first, lower)
         .bytewise()
         .text_of(0, 1)
-        .as_long_as(0)
+        .long_as(0)
         .key_operand(),
 ];
 

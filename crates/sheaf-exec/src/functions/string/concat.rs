@@ -14,7 +14,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("concat", (1, VARIADIC), concat_type, concat)
         .stops_at_null()
         .text_of(0, VARIADIC)
-        .as_long_as_all()
+        .long_as_all()
         .key_operand()
         .repeating(),
     Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws)

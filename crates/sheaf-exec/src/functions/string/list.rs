@@ -22,7 +22,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .bytewise_but(&[0])
     .whole_numbers(0, 1)
     .text_of(1, VARIADIC)
-    .as_long_as_any_from(1),
+    .long_as_any_from(1),
     Function::strict(
         "find_in_set",
         (2, 2),

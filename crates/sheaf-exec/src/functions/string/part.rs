@@ -41,26 +41,26 @@ pub(super) static FUNCTIONS: &[Function] = &[
         .bytewise()
         .text_of(0, 1)
         .key_operand()
-        .as_long_as(0),
+        .long_as(0),
     Function::strict("ltrim", (1, 1), like_first, |call| {
         slices(call, |text, turns| without_prefixes(text, " ", turns))
     })
     .bytewise()
     .text_of(0, 1)
-    .as_long_as(0)
+    .long_as(0)
     .key_operand(),
     Function::strict("rtrim", (1, 1), like_first, |call| {
         slices(call, |text, turns| without_suffixes(text, " ", turns))
     })
     .bytewise()
     .text_of(0, 1)
-    .as_long_as(0)
+    .long_as(0)
     .key_operand(),
     Function::new("substring_index", (3, 3), like_first, substring_index)
         .bytewise_but(&[2])
         .whole_numbers(2, 3)
         .text_of(0, 1)
-        .as_long_as(0),
+        .long_as(0),
 ];
 
 /// The part of each text between two positions that depend on the text and a number.

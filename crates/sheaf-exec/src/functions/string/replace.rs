@@ -19,7 +19,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("reverse", (1, 1), like_first, reverse)
         .bytewise()
         .text_of(0, 1)
-        .as_long_as(0)
+        .long_as(0)
         .key_operand(),
     Function::new("insert", (4, 4), like_first, insert)
         .bytewise_but(&[1, 2])
