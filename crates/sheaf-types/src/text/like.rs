@@ -266,6 +266,12 @@ fn find(
     }
 }
 
+/// The text before the first wildcard of a pattern in which nothing is escaped, as [`Pattern::prefix`] without a copy.
+pub fn plain_prefix(pattern: &str) -> &str {
+    let end = pattern.find(['%', '_']);
+    &pattern[..end.unwrap_or(pattern.len())]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,5 +344,8 @@ mod tests {
         assert_eq!(prefix("a_c%"), ("a".into(), false));
         assert_eq!(prefix("abc"), ("abc".into(), false));
         assert_eq!(prefix("%"), ("".into(), true));
+        for pattern in ["abc%", "a_c%", "abc", "%", "ä%", ""] {
+            assert_eq!(plain_prefix(pattern), prefix(pattern).0, "{pattern}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use sheaf_access::IndexRef;
 use sheaf_storage::KeyRange;
 use sheaf_table::{KeyLayout, PartBounds, RowView, Table};
 use sheaf_types::Value;
+use sheaf_types::text::like::plain_prefix;
 use smallvec::{SmallVec, smallvec};
 
 use super::choose::BranchKey;
@@ -145,7 +146,7 @@ impl Access {
         if !escape.is_empty() && pattern.contains(escape) {
             return None;
         }
-        let prefix = pattern.split(['%', '_']).next()?;
+        let prefix = plain_prefix(pattern);
         (!prefix.is_empty()).then(|| prefix.to_string())
     }
 
