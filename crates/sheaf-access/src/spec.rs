@@ -272,6 +272,29 @@ impl ScanSpec {
 }
 
 impl ScanSpec {
+    /// Whether the rows come along one index, so that a place in it says how far the read has come. Each field is
+    /// named, as in [`searches`](Self::searches).
+    pub fn is_along_one_index(&self) -> bool {
+        let Self {
+            merge,
+            table: _,
+            index: _,
+            ranges: _,
+            fetch: _,
+            key_filter: _,
+            first_of: _,
+            index_condition: _,
+            row_condition: _,
+            limit: _,
+            view: _,
+            direction: _,
+            projection: _,
+            batch: _,
+            read_ahead_pages: _,
+        } = self;
+        merge.is_none()
+    }
+
     /// What the read searches. Locks keep just this as it is (`locking/statement_locks.rs` of sheaf-sql). Each field
     /// is named: an access method that adds one does not compile before it is decided here what it searches.
     pub fn searches(&self) -> Vec<Search> {

@@ -218,7 +218,7 @@ impl ScanExec {
     /// Where the scan is going to record how far it comes, if it has not begun to run. `None`: it reads several indexes
     /// to their ends.
     pub fn record_reach(&self) -> Option<Arc<ScanReach>> {
-        if self.spec.merge.is_some() {
+        if !self.spec.is_along_one_index() {
             return None;
         }
         let new = || Arc::new(ScanReach::new(&self.shares, self.spec.direction));
