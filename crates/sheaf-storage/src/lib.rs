@@ -55,7 +55,9 @@ pub use counters::{LockWaits, PoolCounters, ThreadPageWork, TransactionCounters}
 pub use disk::data_directory::DATA_FILE;
 pub use disk::{Disk, DiskKind, FileId};
 pub use error::{Result, StorageError};
-pub use log::change_feed::{ChangeFeed, FeedPoint, Followed, FollowedChange, FollowedTransaction};
+pub use log::change_feed::{
+    ChangeFeed, ChangePlace, FeedPoint, Followed, FollowedChange, FollowedTransaction,
+};
 pub use log::{HistoryId, LogCounters, SyncLog};
 pub use page::{Lsn, PAGE_SIZE, PageId, TreeId};
 pub use page_store::EndTransaction;

@@ -80,7 +80,7 @@ pub use lock::user_lock::{MAX_USER_LOCKS, UserLockError, UserLocks};
 pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;
-pub use table::followers::{FollowedTable, long_value_of_chunk};
+pub use table::followers::{FollowedTable, MOVED_ROW, long_value_of_chunk};
 pub use table::hypothetical_index::{HypotheticalIndex, IndexTree};
 pub use table::reference_lookup::take_reference_lookups;
 pub use table::row_sample::{RowSample, SampleLimits};

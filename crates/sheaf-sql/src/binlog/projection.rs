@@ -13,29 +13,32 @@
 //! them in.
 //!
 //! **Long values** stand beside their rows, and one that stays as it is, is not in the log. The image of a row leaves
-//! out its column then, as binlog_row_image=NOBLOB does.
+//! out its column then, as binlog_row_image=NOBLOB does. Where followers find the row by it, the log has it
+//! (`sheaf-table/src/table/followers.rs`). Chunks of values that go come behind their row, so where they stand is found
+//! out first. One row's values are in memory at a time.
+//!
+//! **Moves.** A row that is deleted and inserted under another key, or in whose place REPLACE puts another one, is
+//! updated: the log [says so](MOVED_ROW).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 
 use sheaf_binlog::event::rows::{RowsEvent, TableMap};
 use sheaf_binlog::event::{Event, EventHeader, GtidLog, Query, QueryContext, Xid};
 use sheaf_binlog::file::{BinlogFile, EventSink, EventsLength, Transaction};
 use sheaf_binlog::row::columns::{ColumnSet, RowImage};
 use sheaf_binlog::table::{KeyColumn, LoggedColumn, LoggedTable};
-use sheaf_storage::{FollowedChange, FollowedTransaction, Lsn, TreeId};
-use sheaf_table::{FollowedTable, TableDefinition, long_value_of_chunk};
+use sheaf_storage::{ChangePlace, FollowedChange, FollowedTransaction, Lsn, TreeId};
+use sheaf_table::{FollowedTable, MOVED_ROW, TableDefinition, TableError, long_value_of_chunk};
 use sheaf_types::Value;
 
 use super::files::failed;
 use super::own_character_sets::in_own_character_sets;
 use super::statement::{LoggedStatement, StatementKind};
 use crate::error::{Result, SqlError};
-
-/// Long values of rows before their change, in bytes, of one transaction. Beyond it they are left out of the images.
-const MAX_OLD_LONG_BYTES: usize = 64 << 20;
 
 /// Bytes of a run of rows, about, after which another one begins: followers have one in memory, and mysqlbinlog makes a
 /// statement of it that has to fit into a packet.
@@ -64,6 +67,12 @@ pub(super) struct Projection {
 /// Long values, by the trees that they are in and their numbers.
 type LongValues = HashMap<(TreeId, u64), Vec<u8>>;
 
+/// Where the chunks of long values that go begin in a transaction.
+type OldLongValues = HashMap<(TreeId, u64), ChangePlace>;
+
+/// The values of a row; `None` for those that are not known.
+type RowValues = Vec<Option<Value>>;
+
 /// What a transaction is about.
 #[derive(Default)]
 struct Found {
@@ -78,8 +87,8 @@ impl KnownTable {
     fn values(
         &self,
         row: &[u8],
-        long: impl FnMut(u64) -> Option<Vec<u8>>,
-    ) -> Result<Vec<Option<Value>>> {
+        long: impl FnMut(u64) -> Result<Option<Vec<u8>>, TableError>,
+    ) -> Result<RowValues> {
         let mut values = self.followed.values(row, long)?;
         let shown = self.columns.iter();
         Ok(shown.map(|column| values[*column].take()).collect())
@@ -197,10 +206,14 @@ impl Projection {
     ) -> Result<Found> {
         let old = self.old_long_values(transaction)?;
         let mut new = LongValues::new();
-        let mut rows = Rows::new(header_of(transaction, options.server_id), sink);
+        let mut rows = Rows::new(
+            (header_of(transaction, options.server_id), options.image),
+            sink,
+        );
         let mut found = Found::default();
         transaction.for_each(|change| {
             let (tree, before, after) = match change {
+                FollowedChange::Annotation(MOVED_ROW) => return rows.expect_move(),
                 FollowedChange::Annotation(bytes) => {
                     let read = LoggedStatement::read(bytes);
                     found.statement = Some(read.ok_or_else(unreadable)?);
@@ -228,15 +241,19 @@ impl Projection {
             };
             let table = self.tables.get(&tree).ok_or_else(unreadable)?;
             let long_tree = table.followed.definition.overflow.unwrap_or(tree);
-            let before = before
-                .map(|row| table.values(row, |number| old.get(&(long_tree, number)).cloned()))
-                .transpose()?;
+            let old_value = |number: u64| {
+                let place = old.get(&(long_tree, number));
+                let value =
+                    place.map(|place| self.old_long_value(transaction, *place, long_tree, number));
+                value.transpose()
+            };
+            let before = before.map(|row| table.values(row, old_value)).transpose()?;
             // One row has it, and comes behind it.
             let after = after
-                .map(|row| table.values(row, |number| new.remove(&(long_tree, number))))
+                .map(|row| table.values(row, |number| Ok(new.remove(&(long_tree, number)))))
                 .transpose()?;
             found.tables.insert(tree);
-            rows.push((tree, &table.logged), before, after, options.image)
+            rows.add((tree, &table.logged), before, after)
         })?;
         rows.end_run()?;
         Ok(found)
@@ -249,23 +266,41 @@ impl Projection {
     }
 
     /// The long values that the transaction takes away.
-    fn old_long_values(&self, transaction: &FollowedTransaction) -> Result<LongValues> {
-        let mut old = LongValues::new();
-        let mut left = MAX_OLD_LONG_BYTES;
+    fn old_long_values(&self, transaction: &FollowedTransaction) -> Result<OldLongValues> {
+        let mut old = OldLongValues::new();
         if self.of_long_values.is_empty() {
             return Ok(old);
         }
-        transaction.for_each(|change| {
-            if let FollowedChange::Delete { tree, key, before } = change
+        transaction.for_each_from(ChangePlace::FIRST, |place, change| {
+            if let FollowedChange::Delete { tree, key, .. } = change
                 && let Some(number) = self.long_value(tree, key)
-                && let Some(rest) = left.checked_sub(before.len())
             {
-                left = rest;
-                old.entry((tree, number)).or_default().extend(before);
+                old.entry((tree, number)).or_insert(place);
             }
-            Ok::<_, SqlError>(())
+            Ok::<_, SqlError>(ControlFlow::Continue(()))
         })?;
         Ok(old)
+    }
+
+    /// One of them, whose chunks begin at a place.
+    fn old_long_value(
+        &self,
+        transaction: &FollowedTransaction,
+        place: ChangePlace,
+        long_tree: TreeId,
+        wanted: u64,
+    ) -> Result<Vec<u8>, TableError> {
+        let mut value = Vec::new();
+        transaction.for_each_from(place, |_, change| match change {
+            FollowedChange::Delete { tree, key, before }
+                if tree == long_tree && self.long_value(tree, key) == Some(wanted) =>
+            {
+                value.extend_from_slice(before);
+                Ok::<_, TableError>(ControlFlow::Continue(()))
+            }
+            _ => Ok(ControlFlow::Break(())),
+        })?;
+        Ok(value)
     }
 }
 
@@ -273,8 +308,19 @@ impl Projection {
 struct Rows<'t, 's> {
     header: EventHeader,
     sink: &'s mut dyn EventSink,
+    image: RowImage,
     /// Rows of one table that were changed in the same way.
     run: Option<Run<'t>>,
+    moved: Move<'t>,
+}
+
+/// What is known of a row that moves.
+enum Move<'t> {
+    None,
+    /// The row that is deleted next does.
+    Expected,
+    /// It was deleted, and the row that is inserted next is in its place.
+    Begun((TreeId, &'t LoggedTable), RowValues),
 }
 
 struct Run<'t> {
@@ -293,11 +339,55 @@ struct RunShape {
 }
 
 impl<'t, 's> Rows<'t, 's> {
-    fn new(header: EventHeader, sink: &'s mut dyn EventSink) -> Rows<'t, 's> {
+    fn new((header, image): (EventHeader, RowImage), sink: &'s mut dyn EventSink) -> Rows<'t, 's> {
         Rows {
             header,
             sink,
+            image,
             run: None,
+            moved: Move::None,
+        }
+    }
+
+    /// The log says that the next row that is deleted moves.
+    fn expect_move(&mut self) -> Result<()> {
+        self.end_move()?;
+        self.moved = Move::Expected;
+        Ok(())
+    }
+
+    /// A row that was deleted was not inserted again.
+    fn end_move(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.moved, Move::None) {
+            Move::Begun(table, before) => self.push(table, Some(before), None),
+            Move::None | Move::Expected => Ok(()),
+        }
+    }
+
+    /// A row as the log has it.
+    fn add(
+        &mut self,
+        table: (TreeId, &'t LoggedTable),
+        before: Option<RowValues>,
+        after: Option<RowValues>,
+    ) -> Result<()> {
+        match (
+            std::mem::replace(&mut self.moved, Move::None),
+            before,
+            after,
+        ) {
+            (Move::Expected, Some(before), None) => {
+                self.moved = Move::Begun(table, before);
+                Ok(())
+            }
+            (Move::Begun(of, moved), None, after) if of.0 == table.0 => {
+                self.push(table, Some(moved), after)
+            }
+            (Move::Begun(of, moved), before, after) => {
+                self.push(of, Some(moved), None)?;
+                self.push(table, before, after)
+            }
+            (_, before, after) => self.push(table, before, after),
         }
     }
 
@@ -309,10 +399,10 @@ impl<'t, 's> Rows<'t, 's> {
     fn push(
         &mut self,
         (tree, table): (TreeId, &'t LoggedTable),
-        before: Option<Vec<Option<Value>>>,
-        after: Option<Vec<Option<Value>>>,
-        image: RowImage,
+        before: Option<RowValues>,
+        after: Option<RowValues>,
     ) -> Result<()> {
+        let image = self.image;
         let assigned = assigned_columns(table.width(), before.as_deref(), after.as_deref());
         let set_before = before
             .as_deref()
@@ -326,7 +416,7 @@ impl<'t, 's> Rows<'t, 's> {
             after: set_after,
         };
         if self.run.as_ref().is_none_or(|run| run.shape != shape) {
-            self.end_run()?;
+            self.write_run()?;
             self.put(&TableMap::new(tree.0, table))?;
             let event = match (shape.before.clone(), shape.after.clone()) {
                 (Some(before), Some(after)) => RowsEvent::update(tree.0, table, before, after),
@@ -361,12 +451,17 @@ impl<'t, 's> Rows<'t, 's> {
         let is_long = run.bytes >= MAX_RUN_BYTES;
         self.put(&full)?;
         match is_long {
-            true => self.end_run(),
+            true => self.write_run(),
             false => Ok(()),
         }
     }
 
     fn end_run(&mut self) -> Result<()> {
+        self.end_move()?;
+        self.write_run()
+    }
+
+    fn write_run(&mut self) -> Result<()> {
         match self.run.take() {
             Some(run) => self.put(&run.event.ending_statement()),
             None => Ok(()),
@@ -375,7 +470,7 @@ impl<'t, 's> Rows<'t, 's> {
 }
 
 /// The values of a row; NULL for those that are not known, which no image has.
-fn row_of(row: Option<Vec<Option<Value>>>) -> Option<Vec<Value>> {
+fn row_of(row: Option<RowValues>) -> Option<Vec<Value>> {
     let known = |value: Option<Value>| value.unwrap_or(Value::Null);
     row.map(|row| row.into_iter().map(known).collect())
 }

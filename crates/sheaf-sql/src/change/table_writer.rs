@@ -403,6 +403,7 @@ impl TableWriter {
                         auto_increment: None,
                     });
                 }
+                self.table.announce_move(transaction.changes())?;
                 if tables.delete(transaction.changes(), *table, &key)? {
                     self.written.deleted += 1;
                 }

@@ -23,7 +23,7 @@
 //! Changes of a large transaction wait in a temporary file.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
@@ -37,8 +37,10 @@ use crate::temp_file::{TempFile, TempFileError, TempSpace};
 /// Changes of a transaction that wait in memory, in bytes. Beyond it they go to a temporary file.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
-/// Bytes of a temporary file that are read at a time.
+/// Bytes of a temporary file that are read at a time. A reader may need no more than some behind a place, so it begins
+/// with fewer.
 const PIECE_BYTES: usize = 256 << 10;
+const FIRST_PIECE_BYTES: usize = 16 << 10;
 
 /// A place in the log from which changes can be followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,18 +107,39 @@ impl FollowedTransaction {
         &self,
         mut visit: impl FnMut(FollowedChange<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut kept = self.changes.kept.iter().peekable();
-        self.changes.records.for_each(|record| {
-            let (ordinal, change) = read_record(record).map_err(|Damaged| damaged())?;
-            if let Some(ordinal) = ordinal {
-                while kept.next_if(|range| range.end <= ordinal).is_some() {}
-                if kept.peek().is_none_or(|range| ordinal < range.start) {
-                    return Ok(());
-                }
-            }
-            visit(change)
+        self.for_each_from(ChangePlace::FIRST, |_, change| {
+            visit(change).map(|()| ControlFlow::Continue(()))
         })
     }
+
+    /// Calls `visit` with its changes and their places, from the change at this place on, until it breaks.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    pub fn for_each_from<E: From<StorageError>>(
+        &self,
+        place: ChangePlace,
+        mut visit: impl FnMut(ChangePlace, FollowedChange<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        self.changes
+            .records
+            .for_each_from(place.0, |place, record| {
+                let (ordinal, change) = read_record(record).map_err(|Damaged| damaged())?;
+                match ordinal.is_none_or(|ordinal| self.changes.has_kept(ordinal)) {
+                    true => visit(ChangePlace(place), change),
+                    false => Ok(ControlFlow::Continue(())),
+                }
+            })
+    }
+}
+
+/// Where a change stands among those of its transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChangePlace(u64);
+
+impl ChangePlace {
+    /// That of a transaction's first change.
+    pub const FIRST: ChangePlace = ChangePlace(0);
 }
 
 /// What a transaction has changed so far.
@@ -139,6 +162,14 @@ impl Changes {
             _ => self.kept.push(ordinal..self.count),
         }
         ordinal
+    }
+
+    /// Whether a change was not taken back.
+    fn has_kept(&self, ordinal: u64) -> bool {
+        let place = self.kept.partition_point(|range| range.end <= ordinal);
+        self.kept
+            .get(place)
+            .is_some_and(|range| range.start <= ordinal)
     }
 
     /// The newest change was taken back.
@@ -179,41 +210,56 @@ impl Records {
         Ok(())
     }
 
-    fn for_each<E: From<StorageError>>(
+    /// Visits the records from the one on that begins at `start`, with their places, until `visit` breaks.
+    fn for_each_from<E: From<StorageError>>(
         &self,
-        mut visit: impl FnMut(&[u8]) -> Result<(), E>,
+        start: u64,
+        mut visit: impl FnMut(u64, &[u8]) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
+        let in_file = self.file.as_ref().map_or(0, TempFile::length);
         if let Some(file) = &self.file {
-            let (mut at, mut piece) = (0, Vec::new());
-            while at < file.length() {
-                let start = piece.len();
-                let more = (file.length() - at).min(PIECE_BYTES as u64);
-                piece.resize(start + more as usize, 0);
-                file.read_exact_at(&mut piece[start..], at)
+            let (mut at, mut piece, mut bytes) = (start, Vec::new(), FIRST_PIECE_BYTES);
+            while at < in_file {
+                let begin = piece.len();
+                let more = (in_file - at).min(bytes as u64);
+                bytes = (2 * bytes).min(PIECE_BYTES);
+                piece.resize(begin + more as usize, 0);
+                file.read_exact_at(&mut piece[begin..], at)
                     .map_err(failed)?;
+                let place = at - begin as u64;
                 at += more;
-                let read = visit_whole(&piece, &mut visit)?;
-                piece.drain(..read);
+                match visit_whole(&piece, place, &mut visit)? {
+                    ControlFlow::Continue(read) => drop(piece.drain(..read)),
+                    ControlFlow::Break(()) => return Ok(()),
+                }
             }
         }
-        visit_whole(&self.memory, &mut visit).map(drop)
+        let skipped = start.saturating_sub(in_file);
+        let rest = usize::try_from(skipped)
+            .ok()
+            .and_then(|skipped| self.memory.get(skipped..));
+        visit_whole(rest.unwrap_or_default(), in_file + skipped, &mut visit).map(drop)
     }
 }
 
-/// Visits the records that are whole. Returns how many bytes they are.
+/// Visits the records that are whole, of which the first one is at `place`. Returns how many bytes they are.
 fn visit_whole<E>(
     bytes: &[u8],
-    visit: &mut impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<usize, E> {
+    place: u64,
+    visit: &mut impl FnMut(u64, &[u8]) -> Result<ControlFlow<()>, E>,
+) -> Result<ControlFlow<(), usize>, E> {
     let mut rest = bytes;
     while let Some((length, behind)) = rest.split_first_chunk::<4>()
         && let Some((record, behind)) =
             behind.split_at_checked(u32::from_le_bytes(*length) as usize)
     {
-        visit(record)?;
+        let at = place + (bytes.len() - rest.len()) as u64;
+        if visit(at, record)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         rest = behind;
     }
-    Ok(bytes.len() - rest.len())
+    Ok(ControlFlow::Continue(bytes.len() - rest.len()))
 }
 
 /// First byte of a record.
@@ -537,12 +583,29 @@ mod tests {
         }
         assert!(records.file.is_some() && !records.memory.is_empty());
         let mut number = 0;
-        let read = records.for_each(|bytes| {
+        let mut places = Vec::new();
+        let read = records.for_each_from(0, |place, bytes| {
             assert_eq!(bytes, record(number));
             number += 1;
-            Ok::<_, StorageError>(())
+            places.push(place);
+            Ok::<_, StorageError>(ControlFlow::Continue(()))
         });
         read.unwrap();
         assert_eq!(number, 2_000);
+        // The record at a place, and the one behind it.
+        for (number, start) in places.iter().enumerate().step_by(7) {
+            let mut read = Vec::new();
+            let visited = records.for_each_from(*start, |place, bytes| {
+                read.push((place, bytes.to_vec()));
+                Ok::<_, StorageError>(match read.len() {
+                    2 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                })
+            });
+            visited.unwrap();
+            let numbers = number..(number + 2).min(places.len());
+            let expected: Vec<_> = numbers.map(|it| (places[it], record(it))).collect();
+            assert_eq!(read, expected);
+        }
     }
 }

@@ -452,6 +452,24 @@ impl Transaction {
     /// # Errors
     /// Those of a change.
     pub fn annotate(&mut self, bytes: &[u8], of_transaction: bool) -> Result<()> {
+        self.write_annotation(bytes, of_transaction)?;
+        self.is_annotated |= of_transaction && self.store.follows_changes();
+        Ok(())
+    }
+
+    /// Says something about the changes that come next, as [`annotate`](Self::annotate) does. It is no reason for a
+    /// number.
+    ///
+    /// # Errors
+    /// Those of a change.
+    pub fn remark_on_change(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.is_hidden {
+            true => Ok(()),
+            false => self.write_annotation(bytes, true),
+        }
+    }
+
+    fn write_annotation(&mut self, bytes: &[u8], of_transaction: bool) -> Result<()> {
         if !self.store.follows_changes() {
             return Ok(());
         }
@@ -470,7 +488,6 @@ impl Transaction {
             store.log.append(&frame);
             self.is_logged = true;
         }
-        self.is_annotated |= of_transaction;
         Ok(())
     }
 

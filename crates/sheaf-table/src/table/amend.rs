@@ -26,7 +26,7 @@ impl Table {
     /// Changes columns that are [in the row only](Self::is_in_row_only), in one visit of the row: `changes` tells their
     /// new values from the row, each of its column's type. False: nothing has happened. Either the view does not show
     /// the row's newest version, or others have locked it or are changing it. Or it has long values elsewhere and
-    /// columns change whose width may, or it stays what it is. `changes` computes and never waits, and cannot ask for
+    /// columns change whose width may, or followers find it by them, or it stays what it is. `changes` computes and never waits, and cannot ask for
     /// long values.
     ///
     /// # Errors
@@ -44,7 +44,10 @@ impl Table {
             let changes = changes(&row)?;
             // References stay where they are beside columns of fixed width.
             let moves = !self.row_layout.amends_in_place(&changes);
-            if self.overflow.is_some() && row.has_overflow() && moves {
+            if self.overflow.is_some()
+                && row.has_overflow()
+                && (moves || self.is_found_by_long_values())
+            {
                 return None;
             }
             let is_as_before =

@@ -4,6 +4,13 @@
 //! what the table is, before the change itself. A definition changes while no transaction has changed rows of the table
 //! and not ended. So the newest description in front of a commit is the right one for its rows.
 //!
+//! **Long values** that stay are not in the log, so the images of the row lack them. That will not do where a follower
+//! finds the row by them: there is no primary key, or it is one of a prefix. Such long values are written anew with each
+//! change of their row, so that the log has them.
+//!
+//! **Moves.** A row under another key is one deleted and one inserted. A [note](MOVED_ROW) in front of both tells
+//! followers that they are one.
+//!
 //! A description: the lengths and the bytes of the database's and the table's name, and the definition as the catalog
 //! tree has it. It is a remark: true whatever becomes of its transaction.
 
@@ -19,6 +26,9 @@ use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
 use crate::table::Table;
 
+/// What an [annotation](Transaction::remark_on_change) says before a row is deleted and inserted under another key.
+pub const MOVED_ROW: &[u8] = b"M";
+
 /// The database of the server's own tables.
 const SYSTEM_DATABASE: &str = "mysql";
 
@@ -33,6 +43,26 @@ impl Table {
                 overflow.follow();
             }
         }
+    }
+
+    /// Whether followers need the long values of a row to find it.
+    pub(super) fn is_found_by_long_values(&self) -> bool {
+        let mut parts = self.definition.primary.parts.iter();
+        self.clustered.is_followed()
+            && (self.definition.has_hidden_row_id()
+                || parts.any(|part| part.prefix_length.is_some()))
+    }
+
+    /// Tells followers that the row that is deleted next and the one that is inserted next are one: the new row is in
+    /// the place of the old one. What comes of it may be taken back; then nothing follows, which is no harm.
+    ///
+    /// # Errors
+    /// Those of a change.
+    pub fn announce_move(&self, transaction: &mut Transaction) -> Result<()> {
+        if self.clustered.is_followed() {
+            transaction.remark_on_change(MOVED_ROW)?;
+        }
+        Ok(())
     }
 
     /// To be called before a change: says what the table is, unless that was said.
@@ -107,7 +137,7 @@ impl FollowedTable {
     pub fn values(
         &self,
         row: &[u8],
-        mut long: impl FnMut(u64) -> Option<Vec<u8>>,
+        mut long: impl FnMut(u64) -> Result<Option<Vec<u8>>>,
     ) -> Result<Vec<Option<Value>>> {
         let row = self.layout.view(row)?;
         let columns = self.definition.columns.iter().enumerate();
@@ -117,7 +147,7 @@ impl FollowedTable {
                     return Ok(Some(row.value(column, &definition.ty)));
                 }
                 let (number, length) = overflow::number_and_length(row.get_bytes(column))?;
-                let bytes = long(number).filter(|bytes| bytes.len() as u64 == length);
+                let bytes = long(number)?.filter(|bytes| bytes.len() as u64 == length);
                 Ok(bytes.map(|bytes| ValueRef::Bytes(&bytes).to_value(&definition.ty)))
             })
             .collect()

@@ -111,11 +111,11 @@ impl Table {
         row: &[Value],
         untouched: &[usize],
     ) -> Result<()> {
-        // To followers of changes a row under another key is a new one: they need all of it.
+        // To followers of changes a row under another key is a new one: they need all of it. Where a row has no key
+        // that they know, they find it by all of its values.
         if !untouched.is_empty()
             && self.clustered.is_followed()
-            && !self.definition.has_hidden_row_id()
-            && self.encode_primary_key(row) != primary_key
+            && (self.definition.has_hidden_row_id() || self.encode_primary_key(row) != primary_key)
         {
             let [old, row] = self.with_long_values(primary_key, [old, row], untouched)?;
             return self.replace_beside(transaction, primary_key, &old, &row, &[]);
@@ -148,6 +148,9 @@ impl Table {
             self.state.touched.note(&entry.key);
         }
         let seen = self.seen(transaction, primary_key)?;
+        if !keeps_its_key {
+            self.announce_move(transaction)?;
+        }
         let replaced = if keeps_its_key {
             self.clustered
                 .replace(transaction, primary_key, &entry.row)?
