@@ -155,8 +155,10 @@ impl Connection {
                 self.cursors.clear();
                 self.ok()?;
             }
-            // The server keeps no list of its followers.
-            COM_REGISTER_SLAVE => self.ok()?,
+            COM_REGISTER_SLAVE => {
+                self.session.register_replica(body)?;
+                self.ok()?;
+            }
             COM_BINLOG_DUMP => {
                 self.dump_binlog_from_place(body)?;
                 return Ok(Flow::Close);

@@ -167,11 +167,8 @@ impl StatementParser<'_> {
         {
             return Ok(Show::BinaryLogStatus);
         }
-        if let Some(words) = self.accept_one_of(&["REPLICA STATUS", "SLAVE STATUS"]) {
-            self.channel()?;
-            return Ok(Show::ReplicaStatus {
-                old_names: words == "SLAVE STATUS",
-            });
+        if self.accept("REPLICAS") {
+            return Ok(Show::Replicas);
         }
         if self.accept("BINLOG EVENTS") {
             let file = match self.accept("IN") {
@@ -201,7 +198,6 @@ impl StatementParser<'_> {
         for what in [
             "PROFILES",
             "PROFILE",
-            "REPLICAS",
             "SLAVE HOSTS",
             "ENGINE",
             "RELAYLOG EVENTS",

@@ -715,6 +715,8 @@ pub enum Show {
     },
     CreateUser(UserName),
     BinaryLogs,
+    /// The followers that have said who they are.
+    Replicas,
     BinaryLogStatus,
     ReplicaStatus {
         /// The names of columns are those before MySQL 8.0.22.

@@ -14,7 +14,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sheaf_binlog::event::{self, EventHeader, EventType, GtidLog, Heartbeat, Rotate};
+use sheaf_binlog::event::{self, EventHeader, EventType, GtidLog, HEADER_BYTES, Heartbeat, Rotate};
 use sheaf_binlog::gtid::GtidSet;
 use sheaf_binlog::reader::EventReader;
 use sheaf_storage::sync::waiting;
@@ -43,8 +43,10 @@ pub struct BinlogDump {
     has: GtidSet,
     file: FileNumber,
     reader: EventReader<BufReader<File>>,
-    /// Events before this position are not sent.
+    /// Events before this position are not sent. One begins there.
     first: u64,
+    /// Where the file's first event ends.
+    description_end: u64,
     /// What of a transaction is left that is not sent ends here.
     skipped_to: u64,
     /// Made-up events, to be sent next.
@@ -84,6 +86,16 @@ impl Binlogger {
                     if position < FIRST_POSITION {
                         return Err(fatal("Client requested source to start replication from position < 4"));
                     }
+                    let (newest, end) = running.place();
+                    let end = match number == newest {
+                        true => Ok(end),
+                        false => running.files.length(number),
+                    };
+                    if position > end.map_err(|error| failed(number, &error))? {
+                        return Err(fatal(
+                            "Client requested source to start replication from position > file size",
+                        ));
+                    }
                     (number, position, GtidSet::new())
                 }
                 DumpStart::Gtids(has) => {
@@ -109,6 +121,7 @@ impl Binlogger {
             reader: open(file, path)?,
             file,
             first: position,
+            description_end: FIRST_POSITION,
             skipped_to: 0,
             ready: VecDeque::new(),
             server_id,
@@ -145,6 +158,7 @@ impl BinlogDump {
                 self.file
             )));
         }
+        self.description_end = self.reader.position();
         let mut description = self.reader.bytes().to_vec();
         event::as_sent_description(&mut description, position == FIRST_POSITION);
         self.ready.push_back(description);
@@ -162,6 +176,7 @@ impl BinlogDump {
                 self.sent_at = Instant::now();
                 return Ok(Some(event));
             }
+            self.check_first(FIRST_POSITION.max(self.reader.start()))?;
             let (newest, end) = self.binlog.written();
             let is_newest = self.file == newest;
             self.is_at_end = is_newest && self.reader.position() >= end;
@@ -198,6 +213,20 @@ impl BinlogDump {
                 }
             }
         }
+    }
+
+    /// The position that the client asks for lies inside of the event that was read last, which begins at `start`: it is
+    /// answered as MySQL does, which takes what stands there for an event.
+    fn check_first(&self, start: u64) -> Result<()> {
+        let (first, file) = (self.first, self.file);
+        if first <= start || first >= self.reader.position() {
+            return Ok(());
+        }
+        let (known, read) = (self.description_end, first + HEADER_BYTES as u64);
+        Err(fatal(format!(
+            "bogus data in log event; the first event '{file}' at {first}, the last event read from './{file}' at \
+             {known}, the last byte read from './{file}' at {read}."
+        )))
     }
 
     /// Whether the last answer was that there is nothing more by now.

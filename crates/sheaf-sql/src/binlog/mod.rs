@@ -28,6 +28,7 @@
 //! | [`text_words`] | words of a text that is changed a little |
 //! | [`files`] | the files and their list |
 //! | [`dump`] | what a follower is sent |
+//! | [`replicas`] | the followers that have said who they are |
 //! | [`state`] | what a start has to know beside the files |
 //! | [`settings`] | what variables say |
 //! | [`running`] | the binlogger while it works: files are written, begun and removed |
@@ -38,6 +39,7 @@ mod dump;
 mod files;
 mod own_character_sets;
 mod projection;
+mod replicas;
 mod running;
 mod settings;
 mod state;
@@ -50,16 +52,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use sheaf_binlog::gtid::Uuid;
+use sheaf_binlog::gtid::{Interval, Tag, Uuid};
 use sheaf_storage::{ChangeFeed, HistoryId, Storage};
 
 use crate::binlog::files::FileNumber;
-use crate::binlog::running::Running;
+use crate::binlog::running::{KnownGtids, Running, own_last};
 use crate::error::{Result, SqlError};
 
 pub use dump::{BinlogDump, DumpStart};
+pub(crate) use replicas::{Registration, Replicas};
+pub use replicas::{Replica, WrongReplica};
 pub(crate) use settings::BinlogSettings;
 pub use sheaf_binlog::gtid::GtidSet;
+pub(crate) use text_words::words_of;
 
 /// Time from one look at the log to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -90,6 +95,7 @@ enum Work {
 struct Failure {
     since: Instant,
     reason: SqlError,
+    gtids: KnownGtids,
     /// Keeps the log until there is another feed.
     kept: Option<ChangeFeed>,
 }
@@ -172,8 +178,13 @@ impl Binlogger {
             // What is asked for may be refused, which is no failure of the files.
             Ok(()) => {
                 let done = work(running);
-                self.note_written(running.place());
-                done
+                match done {
+                    Err(error) if running.is_between_files() => Err(fail(&mut state, error)),
+                    done => {
+                        self.note_written(running.place());
+                        done
+                    }
+                }
             }
             Err(error) => Err(fail(&mut state, error)),
         }
@@ -201,12 +212,25 @@ impl Binlogger {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What all files together have, and what those that were removed had.
-    ///
-    /// # Errors
-    /// As [`catch_up`](Self::catch_up).
-    pub(crate) fn gtids(&self) -> Result<(GtidSet, GtidSet)> {
-        self.with(|running| Ok((running.executed().clone(), running.purged()?)))
+    /// What was executed, and what of it was in files that were removed. While files cannot be written, the newest
+    /// transactions are in the log alone.
+    pub(crate) fn gtids(&self) -> (GtidSet, GtidSet) {
+        if let Ok(known) = self.with(|running| Ok(running.known())) {
+            return (known.executed, known.purged);
+        }
+        let known = match &*lock(&self.work) {
+            Work::Running(running) => running.known(),
+            Work::Failed(failure) => failure.gtids.clone(),
+            Work::Closed => KnownGtids::default(),
+        };
+        let mut executed = known.executed;
+        let newest = self.storage.newest_commit_number();
+        let first = own_last(&executed, self.server) + 1;
+        let last = newest.saturating_sub(known.base);
+        if first <= last {
+            executed.add_interval(self.server, Tag::default(), Interval { first, last });
+        }
+        (executed, known.purged)
     }
 
     /// Writes what is durable, and closes the newest file. Nothing more is written.
@@ -235,14 +259,15 @@ impl Binlogger {
 /// The files are not written any more. Says so, and keeps the log.
 fn fail(work: &mut Work, error: SqlError) -> SqlError {
     tracing::error!(%error, "the binary log cannot be written; the log is kept until it can");
-    let kept = match std::mem::replace(work, Work::Closed) {
-        Work::Running(running) => Some(running.into_feed()),
-        Work::Failed(failure) => failure.kept,
-        Work::Closed => None,
+    let (gtids, kept) = match std::mem::replace(work, Work::Closed) {
+        Work::Running(running) => (running.known(), Some(running.into_feed())),
+        Work::Failed(failure) => (failure.gtids, failure.kept),
+        Work::Closed => (KnownGtids::default(), None),
     };
     *work = Work::Failed(Box::new(Failure {
         since: Instant::now(),
         reason: error.clone(),
+        gtids,
         kept,
     }));
     error

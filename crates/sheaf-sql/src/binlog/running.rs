@@ -22,6 +22,17 @@ const STATE_INTERVAL_BYTES: u64 = 64 << 20;
 /// The version of the server as GTID_LOG says it: 8.0.99.
 const VERSION_NUMBER: u32 = 80_099;
 
+/// Which transactions there were.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownGtids {
+    /// In files, those that were removed as well.
+    pub(super) executed: GtidSet,
+    /// In files that were removed.
+    pub(super) purged: GtidSet,
+    /// What is to be taken off the log's numbers.
+    pub(super) base: u64,
+}
+
 /// See the [module](self).
 pub(super) struct Running {
     storage: Arc<Storage>,
@@ -44,6 +55,8 @@ pub(super) struct Running {
     base: u64,
     /// Bytes written since the state was.
     unstated_bytes: u64,
+    /// Files are being changed for others. If that fails, what is left is to be found out anew.
+    is_between_files: bool,
 }
 
 impl Running {
@@ -61,6 +74,12 @@ impl Running {
         let state = State::read(directory).map_err(|error| failed("state", &error))?;
         let history = storage.history();
         let state = state.filter(|state| state.history == history);
+        if state.as_ref().is_some_and(|state| state.is_reset) {
+            // A crash has ended it.
+            let count = files.numbers().len();
+            let removed = files.remove_oldest(count);
+            removed.map_err(|error| failed("list", &error))?;
+        }
         let executed = close_newest(&mut files, settings)?;
         let own = own_last(&executed, server);
         let logged = storage.newest_commit_number();
@@ -118,6 +137,7 @@ impl Running {
             number,
             base,
             unstated_bytes: 0,
+            is_between_files: false,
         };
         running.write_state()?;
         running.expire(settings)?;
@@ -172,11 +192,13 @@ impl Running {
     /// # Errors
     /// Those of files.
     pub(super) fn rotate(&mut self, settings: BinlogSettings) -> Result<()> {
+        self.is_between_files = true;
         let next = self.newest.next();
         let header = EventHeader::new(now(), settings.server_id);
         let rotate = Rotate::to(next.to_string());
         self.end_file(&header, &rotate)?;
         self.begin(next, settings)?;
+        self.is_between_files = false;
         self.write_state()?;
         self.expire(settings)
     }
@@ -205,6 +227,12 @@ impl Running {
 
     /// Makes what was written durable, and lets the log before it go.
     fn write_state(&mut self) -> Result<()> {
+        self.write_state_for(self.base, false)
+    }
+
+    /// As [`write_state`](Self::write_state). `is_reset`: from now on the files are void, and numbers begin behind
+    /// `base`.
+    fn write_state_for(&mut self, base: u64, is_reset: bool) -> Result<()> {
         let synced = self.file.get_ref().sync_data();
         synced.map_err(|error| failed(self.newest, &error))?;
         let point = self.feed.restart_point();
@@ -215,7 +243,8 @@ impl Running {
         let state = State {
             history: self.storage.history(),
             point,
-            base: self.base,
+            base,
+            is_reset,
             remarks: self.projection.remarks().map(<[u8]>::to_vec).collect(),
         };
         state
@@ -236,6 +265,20 @@ impl Running {
         self.write_state()
     }
 
+    /// Whether a change of files was begun and not ended, so that nothing more can be written.
+    pub(super) fn is_between_files(&self) -> bool {
+        self.is_between_files
+    }
+
+    /// What all files have had, those that were removed as well, and what is to be taken off the log's numbers.
+    pub(super) fn known(&self) -> KnownGtids {
+        KnownGtids {
+            executed: self.executed.clone(),
+            purged: self.purged(),
+            base: self.base,
+        }
+    }
+
     /// Nothing is written any more; the feed keeps the log.
     pub(super) fn into_feed(self) -> ChangeFeed {
         self.feed
@@ -247,13 +290,10 @@ impl Running {
     }
 
     /// What files had that are gone.
-    ///
-    /// # Errors
-    /// None so far.
-    pub(super) fn purged(&self) -> Result<GtidSet> {
+    fn purged(&self) -> GtidSet {
         let oldest = self.files.numbers().first();
         let purged = oldest.and_then(|oldest| self.previous.get(oldest));
-        Ok(purged.cloned().unwrap_or_default())
+        purged.cloned().unwrap_or_default()
     }
 
     /// The newest file that begins with no more than a follower has.
@@ -321,11 +361,14 @@ impl Running {
         }
     }
 
-    /// Removes all files and begins anew, with transaction 1.
+    /// Removes all files and begins anew, with transaction 1. The state says so first: a crash leaves all or nothing of
+    /// it undone.
     ///
     /// # Errors
-    /// Those of files.
+    /// Those of files. Nothing has happened, or what is left is done when the files are written again.
     pub(super) fn reset(&mut self, settings: BinlogSettings) -> Result<()> {
+        self.write_state_for(self.number, true)?;
+        self.is_between_files = true;
         let count = self.files.numbers().len();
         let removed = self.files.remove_oldest(count);
         removed.map_err(|error| failed("list", &error))?;
@@ -333,7 +376,9 @@ impl Running {
         self.executed = GtidSet::new();
         self.base = self.number;
         self.begin(FileNumber(1), settings)?;
-        self.write_state()
+        self.write_state()?;
+        self.is_between_files = false;
+        Ok(())
     }
 }
 
@@ -371,7 +416,7 @@ fn begin_file(
 }
 
 /// The newest of the server's own transactions.
-fn own_last(executed: &GtidSet, server: Uuid) -> u64 {
+pub(super) fn own_last(executed: &GtidSet, server: Uuid) -> u64 {
     let own = executed.intervals(server, &Tag::default());
     let last = own.and_then(|own| own.iter().last());
     last.map_or(0, |interval| interval.last)
@@ -381,4 +426,50 @@ fn own_last(executed: &GtidSet, server: Uuid) -> u64 {
 fn now() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     seconds(now.unwrap_or(Duration::ZERO).as_micros() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use sheaf_binlog::row::columns::RowImage;
+    use sheaf_storage::StorageOptions;
+
+    use super::*;
+    use crate::binlog::server_uuid;
+
+    const SETTINGS: BinlogSettings = BinlogSettings {
+        version: "8.0.99-Sheaf",
+        server_id: 1,
+        max_file_bytes: 1 << 30,
+        image: RowImage::Full,
+        expire: None,
+    };
+
+    #[test]
+    fn a_reset_that_a_crash_has_ended_is_done_at_the_next_start() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path();
+        let options = StorageOptions {
+            follow_changes: true,
+            ..StorageOptions::default()
+        };
+        let storage = Storage::open(&path.join("data"), options).expect("a new database");
+        let uuid = server_uuid(storage.history());
+        let open = || Running::open(&storage, path, uuid, SETTINGS).expect("a binary log");
+        let mut running = open();
+        running.rotate(SETTINGS).expect("another file");
+        running.close(SETTINGS).expect("it is closed");
+        assert_eq!(open().place().0, FileNumber(3));
+        // The state is all that the reset has come to.
+        let mut state = State::read(path).expect("a file").expect("a state");
+        assert!(!state.is_reset);
+        state.is_reset = true;
+        state.write(path).expect("a file");
+        let mut running = open();
+        assert_eq!(running.place().0, FileNumber(1));
+        assert!(running.executed().is_empty() && !path.join("binlog.000002").exists());
+        running.reset(SETTINGS).expect("another one");
+        assert_eq!(running.place().0, FileNumber(1));
+        let state = State::read(path).expect("a file").expect("a state");
+        assert!(!state.is_reset);
+    }
 }

@@ -3,7 +3,7 @@
 //! The file is replaced as a whole, when all that it tells of is durable in the files. Numbers are little-endian:
 //!
 //! ```text
-//!   | "SHEAFBIN" | version (4) | history (8) | position (8) | number (8) | base (8) |
+//!   | "SHEAFBIN" | version (4) | history (8) | position (8) | number (8) | base (8) | files are void (8): 0 or 1 |
 //!   | descriptions: length (4), bytes |
 //!   | CRC-32 of all before, by the polynomial of Ethernet (4) |
 //! ```
@@ -17,7 +17,9 @@ use super::files::replace_file;
 
 pub(super) const FILE: &str = "binlog.state";
 const MAGIC: &[u8; 8] = b"SHEAFBIN";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// It did not say whether files are void.
+const FIRST_VERSION: u32 = 1;
 
 /// See the [module](self).
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(super) struct State {
     pub(super) point: FeedPoint,
     /// The transaction with the number after this one is the first of the binary log: 0, unless RESET was said.
     pub(super) base: u64,
+    /// A RESET has begun, and files that are there are to be removed.
+    pub(super) is_reset: bool,
     /// What the log has said of tables before the point.
     pub(super) remarks: Vec<Vec<u8>>,
 }
@@ -54,6 +58,7 @@ impl State {
             self.point.position.0,
             self.point.number,
             self.base,
+            self.is_reset.into(),
         ];
         for number in numbers {
             out.extend_from_slice(&number.to_le_bytes());
@@ -73,15 +78,17 @@ impl State {
         }
         let rest = body.strip_prefix(MAGIC)?;
         let (version, mut rest) = rest.split_first_chunk::<4>()?;
-        if u32::from_le_bytes(*version) != VERSION {
-            return None;
-        }
-        let mut numbers = [0; 4];
-        for number in &mut numbers {
+        let given = match u32::from_le_bytes(*version) {
+            FIRST_VERSION => 4,
+            VERSION => 5,
+            _ => return None,
+        };
+        let mut numbers = [0; 5];
+        for number in &mut numbers[..given] {
             let (bytes, behind) = rest.split_first_chunk::<8>()?;
             (*number, rest) = (u64::from_le_bytes(*bytes), behind);
         }
-        let [history, position, number, base] = numbers;
+        let [history, position, number, base, is_reset] = numbers;
         let mut remarks = Vec::new();
         while let Some((length, behind)) = rest.split_first_chunk::<4>() {
             let (remark, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)?;
@@ -95,6 +102,7 @@ impl State {
                 number,
             },
             base,
+            is_reset: is_reset != 0,
             remarks,
         })
     }
@@ -113,6 +121,7 @@ mod tests {
                 number: 7,
             },
             base: 1,
+            is_reset: true,
             remarks: vec![b"one".to_vec(), Vec::new(), b"three".to_vec()],
         };
         let bytes = state.to_bytes();
@@ -123,5 +132,20 @@ mod tests {
             assert_eq!(State::of_bytes(&damaged), None);
             assert_eq!(State::of_bytes(&bytes[..place]), None);
         }
+    }
+
+    #[test]
+    fn a_state_of_the_first_version_has_no_reset() {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&FIRST_VERSION.to_le_bytes());
+        for number in [3_u64, 5, 7, 1] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&3_u32.to_le_bytes());
+        bytes.extend_from_slice(b"one");
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        let state = State::of_bytes(&bytes).expect("it is whole");
+        assert_eq!((state.base, state.is_reset), (1, false));
+        assert_eq!(state.remarks, [b"one".to_vec()]);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Where words and strings stand in a text. Comments have none, unless MySQL reads them.
-pub(super) fn words_of(text: &str) -> Vec<Range<usize>> {
+/// Where words, strings and parentheses stand in a text. Comments have none, unless MySQL reads them.
+pub(crate) fn words_of(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_letter =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80;
@@ -23,6 +23,10 @@ pub(super) fn words_of(text: &str) -> Vec<Range<usize>> {
             b'-' if text[at..].starts_with("-- ") => at = find(at, "\n"),
             b'/' if text[at..].starts_with("/*!") => at += 3,
             b'/' if text[at..].starts_with("/*") => at = find(at + 2, "*/"),
+            b'(' | b')' => {
+                at += 1;
+                words.push(start..at);
+            }
             _ if is_letter(byte) => {
                 while bytes.get(at).is_some_and(|byte| is_letter(*byte)) {
                     at += 1;

@@ -9,7 +9,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::datetime_of_text;
 
-use crate::binlog::{BinlogDump, DumpStart};
+use crate::binlog::{BinlogDump, DumpStart, Replica, WrongReplica};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::BinaryLogChange;
@@ -29,18 +29,12 @@ impl Session {
     /// 1227 without the privilege; 1236 if there is no binary log, the client did not say that it knows checksums, or
     /// what it needs is not there.
     pub fn follow_binary_log(&self, start: DumpStart) -> Result<BinlogDump> {
-        self.client
-            .check_one_of(Privileges::SUPER | Privileges::REPLICATION_SLAVE)?;
+        self.check_follows()?;
         let fatal = |reason: &str| SqlError::new(codes::SOURCE_FATAL_ERROR_READING_BINLOG, reason);
         let Some(binlog) = self.engine.binlog() else {
             return Err(fatal("Binary log is not open"));
         };
-        // Both names are in use.
-        let said = |names: [&str; 2]| {
-            let values = names.map(|name| self.user_variables.get(name));
-            values.into_iter().find(|value| !value.is_null())
-        };
-        let checksum = said(["source_binlog_checksum", "master_binlog_checksum"]);
+        let checksum = self.said_by_follower(["source_binlog_checksum", "master_binlog_checksum"]);
         let knows_checksums = matches!(
             checksum,
             Some(Value::Text(name)) if name.eq_ignore_ascii_case("CRC32")
@@ -50,7 +44,7 @@ impl Session {
                 "Replica can not handle replication events with the checksum that source is configured to log",
             ));
         }
-        let period = said(["source_heartbeat_period", "master_heartbeat_period"]);
+        let period = self.said_by_follower(["source_heartbeat_period", "master_heartbeat_period"]);
         let period_ns = period.and_then(|period| period.as_i128()).unwrap_or(0);
         let heartbeat = u64::try_from(period_ns).ok().filter(|period| *period > 0);
         let command = match start {
@@ -61,6 +55,66 @@ impl Session {
         let state = "Source has sent all binlog to replica; waiting for more updates";
         self.handle.begin_command(command, state);
         Ok(dump)
+    }
+
+    /// Lists the session's client among the followers (COM_REGISTER_SLAVE), as it describes itself.
+    ///
+    /// # Errors
+    /// 1045 without the privilege; 1835 and 1105 for what is no description.
+    pub fn register_replica(&mut self, body: &[u8]) -> Result<()> {
+        self.check_follows().map_err(|_| {
+            let info = &self.client.info;
+            SqlError::access_denied(&info.user, &info.host, true)
+        })?;
+        let mut replica = Replica::read(body).map_err(|wrong| match wrong {
+            WrongReplica::Malformed => {
+                SqlError::new(codes::MALFORMED_PACKET, "Malformed communication packet.")
+            }
+            WrongReplica::TooLong(name) => {
+                SqlError::unknown(format!("Failed to register replica: too long '{name}'"))
+            }
+            WrongReplica::Wrong => SqlError::unknown("Wrong parameters when registering replica"),
+        })?;
+        if let Some(Value::Text(uuid)) = self.said_by_follower(["replica_uuid", "slave_uuid"]) {
+            replica.uuid = uuid.to_ascii_lowercase();
+        }
+        let id = self.id();
+        self.registration = Some(self.engine.replicas.register(id, replica));
+        Ok(())
+    }
+
+    fn check_follows(&self) -> Result<()> {
+        self.client
+            .check_one_of(Privileges::SUPER | Privileges::REPLICATION_SLAVE)
+    }
+
+    /// A user variable by which a follower says something. It has two names.
+    fn said_by_follower(&self, names: [&str; 2]) -> Option<Value> {
+        let values = names.map(|name| self.user_variables.get(name));
+        values.into_iter().find(|value| !value.is_null())
+    }
+
+    /// SHOW REPLICAS.
+    pub(super) fn replica_rows(&self) -> Result<Rows> {
+        self.check_follows()?;
+        let mut rows = Rows::new([
+            ("Server_Id", NUMBER),
+            ("Host", NAME),
+            ("Port", NUMBER),
+            ("Source_Id", NUMBER),
+            ("Replica_UUID", Cells::Text(36)),
+        ]);
+        let own_id = self.engine.globals().binlog_settings().server_id;
+        for replica in self.engine.replicas.list() {
+            rows.push(vec![
+                u64::from(replica.server_id).into(),
+                replica.host.into(),
+                u64::from(replica.port).into(),
+                u64::from(own_id).into(),
+                replica.uuid.into(),
+            ]);
+        }
+        Ok(rows)
     }
 
     pub(super) fn binary_log_rows(&self) -> Result<Rows> {
@@ -106,8 +160,7 @@ impl Session {
         from: Option<u64>,
         limit: Option<(u64, u64)>,
     ) -> Result<Rows> {
-        self.client
-            .check_one_of(Privileges::SUPER | Privileges::REPLICATION_SLAVE)?;
+        self.check_follows()?;
         let mut rows = Rows::new([
             ("Log_name", NAME),
             ("Pos", NUMBER),

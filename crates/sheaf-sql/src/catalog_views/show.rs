@@ -138,7 +138,7 @@ impl Session {
                 self.send(&rows, sink)
             }
             Show::Variables { scope, filter } => {
-                self.engine.show_gtids()?;
+                self.engine.show_gtids();
                 let global = scope == Scope::Global;
                 let globals = self.engine.globals();
                 let entries = if global {
@@ -245,7 +245,17 @@ impl Session {
                 let rows = self.binlog_event_rows(file.as_deref(), from, limit)?;
                 self.send(&rows, sink)
             }
-            Show::Empty(list) => self.send(&empty_list(list), sink),
+            Show::Replicas => {
+                let rows = self.replica_rows()?;
+                self.send(&rows, sink)
+            }
+            Show::Empty(list) => {
+                if list == EmptyList::Replicas {
+                    let to_see = Privileges::SUPER | Privileges::REPLICATION_CLIENT;
+                    self.client.check_one_of(to_see)?;
+                }
+                self.send(&empty_list(list), sink)
+            }
         }
     }
 

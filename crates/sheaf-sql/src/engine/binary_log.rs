@@ -38,19 +38,14 @@ impl Engine {
     }
 
     /// Brings `gtid_executed` and `gtid_purged` up to date.
-    ///
-    /// # Errors
-    /// Why they are not.
-    pub(crate) fn show_gtids(&self) -> Result<()> {
-        let purged = match self.binlog() {
-            Some(binlog) => binlog.gtids()?.1.to_string(),
-            None => String::new(),
+    pub(crate) fn show_gtids(&self) {
+        let Some(binlog) = self.binlog() else {
+            return;
         };
-        let executed = self.executed_gtids()?.to_string();
+        let (executed, purged) = binlog.gtids();
         self.change_globals(|globals| {
             variables::show_gtids(globals, executed, purged);
         });
-        Ok(())
     }
 
     /// All statements have ended: what they have changed is written.

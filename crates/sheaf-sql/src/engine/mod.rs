@@ -45,8 +45,9 @@ use sheaf_optimizer::CostConstants;
 use sheaf_storage::Storage;
 use sheaf_table::{AccountName, Catalog, Privileges, UserLocks};
 
-use crate::binlog::{Binlogger, server_uuid};
-use crate::engine::digest_cache::DigestCache;
+use crate::accounts::{DigestCache, global_at_start};
+use crate::binlog::{Binlogger, Replicas, server_uuid};
+use crate::direct::SharedPlans;
 use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::options::{
     DIGEST_BYTES, DIGEST_SHARE, MAX_PACKET_BYTES, MIN_PACKET_BYTES, PACKET_SHARE, catalog_limits,
@@ -116,7 +117,7 @@ pub struct Engine {
     pub(crate) slow_log: SlowLog,
     /// Empty if there is none.
     binlog: OnceLock<Arc<Binlogger>>,
-    replica: Replica,
+    pub(crate) replicas: Arc<Replicas>,
     /// Of users that have connected.
     pub(crate) digests: DigestCache,
     /// What statements are planned with, from the tables of cost constants.
@@ -163,7 +164,7 @@ impl Engine {
             digest_table: DigestTable::new(globals.digests_size(), globals.max_digest_length()),
             slow_log: SlowLog::default(),
             binlog: OnceLock::new(),
-            replica: Replica::default(),
+            replicas: Arc::default(),
             globals: RwLock::new(globals),
             persisted: Mutex::new(persisted::read_file(path)?),
             lacks_secure_transport: AtomicBool::new(false),

@@ -169,8 +169,7 @@ impl SessionValues for Session {
     fn system_variable(&self, global: bool, name: &str) -> Option<Value> {
         let name = name.to_ascii_lowercase();
         if matches!(name.as_str(), "gtid_executed" | "gtid_purged") {
-            // Why they are not up to date is in the error log.
-            let _ = self.engine.show_gtids();
+            self.engine.show_gtids();
         }
         if global {
             Variables::check_readable(Scope::Global, &name).ok()?;
