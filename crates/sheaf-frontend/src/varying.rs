@@ -102,6 +102,34 @@ pub fn varies(expression: &Expr) -> bool {
     !column_names(expression).is_empty() || Parts::of(expression).vary
 }
 
+/// Whether a server that follows may compute another value from the same statement: the expression calls a function that
+/// gives another one each time, or tells of the client or of the server.
+pub fn differs_elsewhere(expression: &Expr) -> bool {
+    let mut calls = CallsThatDiffer(false);
+    walk_expression(&mut expression.clone(), &mut calls);
+    calls.0
+}
+
+struct CallsThatDiffer(bool);
+
+impl ExpressionVisitor for CallsThatDiffer {
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let Expr::Function(function) = expression else {
+            return ControlFlow::Continue(());
+        };
+        let called = object_text(&function.name).to_ascii_lowercase();
+        let tells = matches!(
+            SessionFunction::named(&called),
+            Some(SessionFunction::User | SessionFunction::CurrentUser | SessionFunction::Version)
+        );
+        self.0 = tells || dependence_of(&called) == Dependence::EachCall;
+        match self.0 {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
 /// Whether a default may call a function whose value depends on more than its operands. It may call none that tells of
 /// the session's last statements, waits, or has an effect. A function that its row does not allow is refused.
 fn is_in_defaults(name: &str) -> bool {

@@ -5,6 +5,7 @@
 mod advise;
 mod backup;
 mod binary_log;
+mod binary_log_statements;
 mod changed_definitions;
 mod changes;
 mod clients;

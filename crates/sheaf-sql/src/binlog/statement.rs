@@ -11,8 +11,16 @@ use sheaf_types::text::quoting::quoted_name;
 
 use super::text_words::words_of;
 
-/// First byte: the version of what follows.
-const VERSION: u8 = 1;
+/// First byte: the version of what follows. The first one did not have all of the session.
+const VERSION: u8 = 2;
+const FIRST_VERSION: u8 = 1;
+
+/// Bits of the session.
+mod session {
+    pub(super) const FOREIGN_KEY_CHECKS: u8 = 1;
+    pub(super) const UNIQUE_CHECKS: u8 = 2;
+    pub(super) const AUTOCOMMIT: u8 = 4;
+}
 
 /// A statement that changes definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +34,10 @@ pub(crate) struct LoggedStatement {
     /// As MySQL numbers the modes.
     pub(crate) sql_mode: u64,
     pub(crate) foreign_key_checks: bool,
+    pub(crate) unique_checks: bool,
+    pub(crate) autocommit: bool,
+    /// auto_increment_increment and auto_increment_offset.
+    pub(crate) auto_increment: [u16; 2],
     /// collation_connection and collation_server, by MySQL's numbers. The text is UTF-8.
     pub(crate) collations: [u16; 2],
     pub(crate) time_zone: String,
@@ -61,9 +73,19 @@ impl LoggedStatement {
         out.extend_from_slice(&self.time_us.to_le_bytes());
         out.extend_from_slice(&self.thread_id.to_le_bytes());
         out.extend_from_slice(&self.sql_mode.to_le_bytes());
-        out.push(self.foreign_key_checks.into());
-        for collation in self.collations {
-            out.extend_from_slice(&collation.to_le_bytes());
+        let mut bits = 0;
+        for (is_on, bit) in [
+            (self.foreign_key_checks, session::FOREIGN_KEY_CHECKS),
+            (self.unique_checks, session::UNIQUE_CHECKS),
+            (self.autocommit, session::AUTOCOMMIT),
+        ] {
+            if is_on {
+                bits |= bit;
+            }
+        }
+        out.push(bits);
+        for number in self.collations.into_iter().chain(self.auto_increment) {
+            out.extend_from_slice(&number.to_le_bytes());
         }
         for text in [&self.database, &self.time_zone, &self.text] {
             out.extend_from_slice(&(text.len() as u32).to_le_bytes());
@@ -76,15 +98,22 @@ impl LoggedStatement {
     pub(crate) fn read(bytes: &[u8]) -> Option<LoggedStatement> {
         let mut rest = bytes;
         let [version, kind] = take(&mut rest)?;
-        if version != VERSION {
+        if !matches!(version, FIRST_VERSION | VERSION) {
             return None;
         }
         let time_us = u64::from_le_bytes(take(&mut rest)?);
         let thread_id = u32::from_le_bytes(take(&mut rest)?);
         let sql_mode = u64::from_le_bytes(take(&mut rest)?);
-        let [foreign_key_checks] = take(&mut rest)?;
-        let mut collation = || take(&mut rest).map(u16::from_le_bytes);
-        let collations = [collation()?, collation()?];
+        let [mut bits] = take(&mut rest)?;
+        let mut number = || take(&mut rest).map(u16::from_le_bytes);
+        let collations = [number()?, number()?];
+        let auto_increment = match version {
+            FIRST_VERSION => {
+                bits |= session::UNIQUE_CHECKS | session::AUTOCOMMIT;
+                [1, 1]
+            }
+            _ => [number()?, number()?],
+        };
         let mut text = || {
             let length = u32::from_le_bytes(take(&mut rest)?) as usize;
             let (text, behind) = rest.split_at_checked(length)?;
@@ -98,7 +127,10 @@ impl LoggedStatement {
             time_us,
             thread_id,
             sql_mode,
-            foreign_key_checks: foreign_key_checks != 0,
+            foreign_key_checks: bits & session::FOREIGN_KEY_CHECKS != 0,
+            unique_checks: bits & session::UNIQUE_CHECKS != 0,
+            autocommit: bits & session::AUTOCOMMIT != 0,
+            auto_increment,
             collations,
             time_zone,
             kind: StatementKind::of_number(kind)?,
@@ -109,10 +141,14 @@ impl LoggedStatement {
     pub(super) fn context(&self, xid: u64) -> QueryContext {
         let of_table = self.kind == StatementKind::Table;
         let [connection, server] = self.collations;
+        let [increment, offset] = self.auto_increment;
         QueryContext {
             thread_id: self.thread_id,
             sql_mode: self.sql_mode,
             foreign_key_checks: self.foreign_key_checks,
+            unique_checks: self.unique_checks,
+            autocommit: self.autocommit,
+            auto_increment: (increment, offset),
             connection,
             server,
             time_zone: Some(self.time_zone.clone()),
@@ -192,6 +228,9 @@ mod tests {
             thread_id: 7,
             sql_mode: 1 << 32,
             foreign_key_checks: true,
+            unique_checks: false,
+            autocommit: true,
+            auto_increment: [3, 2],
             collations: [46, 33],
             time_zone: "SYSTEM".into(),
             kind: StatementKind::Table,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sheaf_frontend::varying::differs_elsewhere;
 use sheaf_table::{
     AlterOptions, AlterWork, Alteration, Altered, Catalog, CheckSpec, ColumnPlace, GeneratedKind,
     InitialValues, LockRequest, NoProgress, QualifiedName, Table, TableDefinition, TableError,
@@ -82,6 +83,9 @@ impl Session {
             demands: _,
         } = self.plan_alteration(name, changes)?;
         let temporary = current.definition.is_temporary();
+        if !temporary && self.is_replicated() {
+            check_same_elsewhere(changes.ast)?;
+        }
         let indexes_before: Vec<u32> = current
             .definition
             .secondary
@@ -507,6 +511,24 @@ fn copies_in_mysql(change: &TableChange) -> bool {
             generated.is_some_and(|generated| generated.kind == GeneratedKind::Stored)
         }
         _ => false,
+    }
+}
+
+/// Followers run the statement, and are to find the same in a new column. Error 1674.
+fn check_same_elsewhere(changes: &[TableChange]) -> Result<()> {
+    let differs = |change: &TableChange| match change {
+        TableChange::AddColumn { column, .. } => {
+            let default = column.default.as_ref();
+            default.is_some_and(|default| differs_elsewhere(default))
+        }
+        _ => false,
+    };
+    match changes.iter().any(differs) {
+        true => Err(SqlError::new(
+            codes::BINLOG_UNSAFE_SYSTEM_FUNCTION,
+            "Statement is unsafe because it uses a system function that may return a different value on the replica.",
+        )),
+        false => Ok(()),
     }
 }
 

@@ -157,13 +157,6 @@ impl Session {
                 "SKIP LOCKED in CREATE TABLE ... SELECT",
             ));
         }
-        if !temporary && self.is_replicated() {
-            // Followers would have to run the query, and could find other rows.
-            return Err(SqlError::new(
-                codes::GTID_UNSAFE_CREATE_SELECT,
-                "Statement violates GTID consistency: CREATE TABLE ... SELECT.",
-            ));
-        }
         let lowered = self.lower(query, None, Listed::Items)?;
         if let Some(replaced) = replaced {
             replaced.check_not_read(&lowered)?;
@@ -185,7 +178,10 @@ impl Session {
                     self.engine.catalog().check_request(&request)?;
                     self.drop_replaced(replaced)?;
                 }
-                self.insert_into_new(request, targets, planned, how)?
+                match self.is_replicated() {
+                    true => self.insert_into_new_logged(request, targets, planned, how)?,
+                    false => self.insert_into_new(request, targets, planned, how)?,
+                }
             }
         };
         self.warn_of_indexes_of_new((&database, &name));
@@ -726,7 +722,11 @@ fn check_names_of_foreign_key(key: &parsed::ForeignKeyDefinition) -> Result<()> 
 }
 
 /// The request that makes an empty table like an existing one.
-fn same_shape(definition: &TableDefinition, database: String, name: String) -> CreateTable {
+pub(crate) fn same_shape(
+    definition: &TableDefinition,
+    database: String,
+    name: String,
+) -> CreateTable {
     let specs = |parts: &[sheaf_table::IndexPart]| {
         let spec = |part: &sheaf_table::IndexPart| {
             let column = &definition.columns[part.column];

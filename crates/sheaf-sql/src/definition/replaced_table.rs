@@ -4,7 +4,7 @@
 //! rows of a query cannot be written, there is no table of the name, as in MariaDB.
 
 use sheaf_frontend::query::BoundQuery;
-use sheaf_table::{QualifiedName, TableDefinition};
+use sheaf_table::{QualifiedName, TableDefinition, annotated};
 use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
@@ -64,7 +64,12 @@ impl Session {
         }
         let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
         if catalog.table(database, name).is_ok() {
-            self.with_definition_lock(|wait| catalog.drop_tables(names, check, wait))?;
+            let drop = || self.with_definition_lock(|wait| catalog.drop_tables(names, check, wait));
+            match self.is_replicated() {
+                // Followers do it as a statement of its own.
+                true => annotated(self.logged_drop(&replaced.name).to_bytes(), drop)?,
+                false => drop()?,
+            }
         }
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! From a parsed statement to the code that runs it.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::walk_outside_queries;
@@ -8,7 +7,6 @@ use sheaf_table::annotated;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::binlog::statement::{LoggedStatement, StatementKind, with_definer};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Statement;
 use crate::parser::{Parsed, ParsedStatement};
@@ -72,10 +70,11 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Parsed {
-            ast: statement,
+            ast: mut statement,
             text,
         } = statement;
         let properties = properties_of(&statement);
+        let logged = properties.logged.filter(|_| self.is_replicated());
         self.check_requirement(properties.requirement)?;
         self.table_locks.check_used(
             properties.under_lock_tables,
@@ -116,8 +115,9 @@ impl Session {
             self.workers.planning().pause();
         }
         let _timer = self.limit_time(properties.is_query);
-        if let Some(kind) = properties.logged.filter(|_| self.is_replicated()) {
-            let logged = self.logged_definition(kind, &statement, text);
+        if let Some(kind) = logged
+            && let Some(logged) = self.logged_definition(kind, &mut statement, text)?
+        {
             let ast = Parsed::new(statement, text);
             return annotated(logged.to_bytes(), || self.run_ready_statement(ast, sink));
         }
@@ -294,25 +294,9 @@ impl Session {
         }
     }
 
-    /// A statement that changes definitions, as the binary log has it.
-    fn logged_definition(
-        &self,
-        kind: StatementKind,
-        statement: &Statement,
-        text: &str,
-    ) -> LoggedStatement {
-        let database = self.database.as_deref().unwrap_or_default();
-        let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
-        let text = text.trim_end().trim_end_matches(';');
-        let text = match statement {
-            Statement::CreateView(_) => with_definer(text, &self.client.own_definer()),
-            _ => Cow::Borrowed(text),
-        };
-        let began = self.variables.pinned_now_micros();
-        let began = began.unwrap_or(self.statement.start_micros);
-        let began = u64::try_from(began).unwrap_or(0);
-        self.variables
-            .logged_statement((database, &text), (id, began), kind)
+    /// Whether what the session changes is in a binary log.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.engine.binlog().is_some() && self.variables.logs_changes()
     }
 
     /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).

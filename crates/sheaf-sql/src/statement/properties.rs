@@ -468,7 +468,10 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             let requirement = Requirement::Account(statement);
             match **statement {
                 AccountStatement::SetRole(_) => Properties::of_session(None, requirement),
-                _ => Properties::of_definition(None, requirement, Free, None),
+                _ => {
+                    let logged = Some(StatementKind::Other);
+                    Properties::of_definition(None, requirement, Free, logged)
+                }
             }
         }
         Statement::ResourceGroup(statement) => {

@@ -91,6 +91,10 @@ impl Variables {
             thread_id,
             sql_mode: self.sql_mode().number(),
             foreign_key_checks: self.boolean("foreign_key_checks"),
+            unique_checks: self.boolean("unique_checks"),
+            autocommit: self.autocommit(),
+            auto_increment: ["auto_increment_increment", "auto_increment_offset"]
+                .map(|name| u16::try_from(self.integer(name)).unwrap_or(u16::MAX)),
             collations: [id("collation_connection"), id("collation_server")],
             time_zone: self.text("time_zone").to_string(),
             kind,

@@ -112,8 +112,16 @@ impl Catalog {
     /// # Errors
     /// The MySQL error for whatever is wrong with the request.
     pub fn check_request(&self, request: &CreateTable) -> Result<()> {
+        self.definition_of(request).map(|_| ())
+    }
+
+    /// The definition of the table that a request asks for, without trees.
+    ///
+    /// # Errors
+    /// As [`check_request`](Self::check_request).
+    pub fn definition_of(&self, request: &CreateTable) -> Result<TableDefinition> {
         let next = self.next_table_id(&self.definitions.lock());
-        resolve_table(next, request.clone()).map(|_| ())
+        resolve_table(next, request.clone())
     }
 
     /// Enters a new table.

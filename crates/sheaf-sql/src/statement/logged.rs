@@ -1,0 +1,212 @@
+//! A statement that changes definitions, as the binary log has it: in the user's words, unless followers could not do
+//! the same with them.
+//!
+//! | statement | what followers get |
+//! |---|---|
+//! | CREATE TABLE ... LIKE a temporary table | the definition: followers have no temporary tables |
+//! | DROP TABLE of temporary tables and others | DROP TABLE of the others |
+//! | CREATE OR REPLACE TABLE | DROP TABLE, if there is one to drop, and CREATE TABLE |
+//! | CREATE TABLE ... SELECT | the definition, and then the rows |
+//! | CREATE VIEW | the same with the definer |
+//! | CREATE USER and others with passwords | what is kept of the passwords |
+//! | SET STATEMENT ... FOR a statement | the statement |
+
+use std::borrow::Cow;
+
+use sheaf_table::show_create::create_statement;
+use sheaf_table::{CreateTable, QualifiedName};
+use sheaf_types::text::quoting::quoted_name;
+
+use crate::binlog::statement::{LoggedStatement, StatementKind, with_definer};
+use crate::binlog::words_of;
+use crate::definition::ddl::same_shape;
+use crate::error::Result;
+use crate::parser::statement::{self as parsed, Statement};
+use crate::session::Session;
+
+/// The time zone of definitions.
+const UTC: &str = "+00:00";
+/// The bit of NO_BACKSLASH_ESCAPES in sql_mode. Definitions are not written in that mode.
+const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+
+impl Session {
+    /// What the change of the catalog says that the statement makes; `None`: it says so itself. Passwords in the
+    /// statement are replaced by what is kept of them.
+    ///
+    /// # Errors
+    /// There is no table of a name, or a password is none.
+    pub(crate) fn logged_definition(
+        &self,
+        kind: StatementKind,
+        statement: &mut Statement,
+        text: &str,
+    ) -> Result<Option<LoggedStatement>> {
+        let text = without_set_statement(text);
+        let text = text.trim_end().trim_end_matches(';');
+        let text = match statement {
+            Statement::CreateView(_) => with_definer(text, &self.client.own_definer()),
+            Statement::CreateTable(create) if create.query.is_some() => return Ok(None),
+            Statement::CreateTable(create) => {
+                if let Some(definition) = self.definition_like_temporary(create)? {
+                    return Ok(Some(self.logged_text_of_definition(&definition)));
+                }
+                match create.or_replace {
+                    true => without_or_replace(text),
+                    false => Cow::Borrowed(text),
+                }
+            }
+            Statement::DropTables {
+                names, if_exists, ..
+            } => {
+                let resolved = names.iter().map(|name| self.resolve(name));
+                let resolved = resolved.collect::<Result<Vec<QualifiedName>>>()?;
+                let is_temporary = |(database, table): &QualifiedName| {
+                    self.table_names().is_temporary(database, table)
+                };
+                match resolved.iter().any(is_temporary) {
+                    true => {
+                        let others = resolved.iter().filter(|name| !is_temporary(name));
+                        Cow::Owned(drop_text(*if_exists, others))
+                    }
+                    false => Cow::Borrowed(text),
+                }
+            }
+            Statement::Account(statement) => Cow::Owned(self.logged_account_text(statement, text)?),
+            _ => Cow::Borrowed(text),
+        };
+        Ok(Some(self.logged_text(kind, &text)))
+    }
+
+    /// A text with what of the session it depends on.
+    pub(crate) fn logged_text(&self, kind: StatementKind, text: &str) -> LoggedStatement {
+        let database = self.database.as_deref().unwrap_or_default();
+        let id = u32::try_from(self.id()).unwrap_or(u32::MAX);
+        let began = self.variables.pinned_now_micros();
+        let began = began.unwrap_or(self.statement.start_micros);
+        let began = u64::try_from(began).unwrap_or(0);
+        self.variables
+            .logged_statement((database, text), (id, began), kind)
+    }
+
+    /// CREATE TABLE as SHOW CREATE TABLE prints it.
+    pub(crate) fn logged_text_of_definition(&self, text: &str) -> LoggedStatement {
+        let logged = self.logged_text(StatementKind::Table, text);
+        LoggedStatement {
+            time_zone: UTC.to_string(),
+            sql_mode: logged.sql_mode & !NO_BACKSLASH_ESCAPES,
+            ..logged
+        }
+    }
+
+    /// DROP TABLE of a table that a statement drops beside what it says.
+    pub(crate) fn logged_drop(&self, name: &QualifiedName) -> LoggedStatement {
+        self.logged_text(StatementKind::Other, &drop_text(false, [name].into_iter()))
+    }
+
+    /// The text that makes a table as a request asks for.
+    ///
+    /// # Errors
+    /// What is wrong with the request.
+    pub(crate) fn text_of_request(
+        &self,
+        request: &CreateTable,
+        if_not_exists: bool,
+    ) -> Result<String> {
+        let definition = self.engine.catalog().definition_of(request)?;
+        let text = create_statement(&definition, None);
+        let begin = "CREATE TABLE ";
+        let rest = text.strip_prefix(begin).unwrap_or(&text);
+        let condition = if if_not_exists { "IF NOT EXISTS " } else { "" };
+        // The table may be in another database than the session.
+        let database = quoted_name(&definition.database);
+        Ok(format!("{begin}{condition}{database}.{rest}"))
+    }
+
+    fn definition_like_temporary(&self, create: &parsed::CreateTable) -> Result<Option<String>> {
+        let Some(other) = &create.like else {
+            return Ok(None);
+        };
+        let (database, table) = self.resolve(other)?;
+        if !self.table_names().is_temporary(&database, &table) {
+            return Ok(None);
+        }
+        let other = self.table_names_in_utc().table(&database, &table)?;
+        let (database, name) = self.resolve(&create.name)?;
+        let request = same_shape(&other.definition, database, name);
+        self.text_of_request(&request, create.if_not_exists)
+            .map(Some)
+    }
+}
+
+fn drop_text<'n>(if_exists: bool, names: impl Iterator<Item = &'n QualifiedName>) -> String {
+    let names: Vec<String> = names
+        .map(|(database, table)| format!("{}.{}", quoted_name(database), quoted_name(table)))
+        .collect();
+    let condition = if if_exists { "IF EXISTS " } else { "" };
+    format!(
+        "DROP TABLE {condition}{} /* generated by server */",
+        names.join(",")
+    )
+}
+
+/// What stands behind SET STATEMENT ... FOR.
+fn without_set_statement(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        let words = words_of(rest);
+        let word = |place: usize| words.get(place).map_or("", |range| &rest[range.clone()]);
+        let is = |place: usize, wanted: &str| word(place).eq_ignore_ascii_case(wanted);
+        if !is(0, "SET") || !is(1, "STATEMENT") {
+            return rest;
+        }
+        match (2..words.len()).find(|place| is(*place, "FOR")) {
+            Some(place) => rest = rest[words[place].end..].trim_start(),
+            None => return rest,
+        }
+    }
+}
+
+fn without_or_replace(text: &str) -> Cow<'_, str> {
+    let words = words_of(text);
+    let word = |place: usize| words.get(place).map_or("", |range| &text[range.clone()]);
+    let is = |place: usize, wanted: &str| word(place).eq_ignore_ascii_case(wanted);
+    match words.get(3) {
+        Some(behind) if is(1, "OR") && is(2, "REPLACE") => {
+            let before = &text[..words[1].start];
+            Cow::Owned(format!("{before}{}", &text[behind.start..]))
+        }
+        _ => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_around_a_statement_is_left_out() {
+        for (given, own) in [
+            ("CREATE TABLE t (a INT)", "CREATE TABLE t (a INT)"),
+            (
+                "SET STATEMENT sql_mode='', x = (1) FOR DROP TABLE t",
+                "DROP TABLE t",
+            ),
+            (
+                "set statement a=1 for set statement b='for' for DROP TABLE t",
+                "DROP TABLE t",
+            ),
+            ("SET STATEMENT", "SET STATEMENT"),
+        ] {
+            assert_eq!(without_set_statement(given), own);
+        }
+        for (given, own) in [
+            (
+                "CREATE OR  REPLACE /* c */ TABLE t (a INT)",
+                "CREATE TABLE t (a INT)",
+            ),
+            ("create table `or` (a INT)", "create table `or` (a INT)"),
+        ] {
+            assert_eq!(without_or_replace(given), own);
+        }
+    }
+}
