@@ -28,6 +28,7 @@ impl Session {
         // A panic may have left it.
         self.statement.view = None;
         self.statement.is_explained = false;
+        self.statement.says_wait = false;
         self.statement.hypothesis = Hypothesis::default();
         if !properties_of(&ast).keeps_warnings {
             self.clear_warnings();
@@ -36,6 +37,7 @@ impl Session {
             ast = match ast {
                 Statement::Within { seconds, statement } => {
                     self.limit_lock_waits_of_statement(seconds);
+                    self.statement.says_wait = true;
                     *statement
                 }
                 Statement::SetStatement {

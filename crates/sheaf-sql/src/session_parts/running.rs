@@ -56,6 +56,8 @@ pub(crate) struct RunningStatement {
     pub(crate) definitions: Definitions,
     /// It is EXPLAIN, which shows what views are made of.
     pub(crate) is_explained: bool,
+    /// It says itself how long it waits for locks: WAIT or NOWAIT.
+    pub(crate) says_wait: bool,
     /// What it plans with, and notes of its plans, if it is ADVISE INDEXES.
     pub(crate) hypothesis: Hypothesis,
     /// What its subqueries see, where they run on their own.

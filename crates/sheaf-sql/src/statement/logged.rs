@@ -10,6 +10,7 @@
 //! | CREATE VIEW | the same with the definer |
 //! | CREATE USER and others with passwords | what is kept of the passwords |
 //! | SET STATEMENT ... FOR a statement | the statement |
+//! | a statement with WAIT or NOWAIT | the statement without |
 
 use std::borrow::Cow;
 
@@ -43,6 +44,10 @@ impl Session {
     ) -> Result<Option<LoggedStatement>> {
         let text = without_set_statement(text);
         let text = text.trim_end().trim_end_matches(';');
+        let text = &*match self.statement.says_wait {
+            true => without_wait(text),
+            false => Cow::Borrowed(text),
+        };
         let text = match statement {
             Statement::CreateView(_) => with_definer(text, &self.client.own_definer()),
             Statement::CreateTable(create) if create.query.is_some() => return Ok(None),
@@ -166,6 +171,45 @@ fn without_set_statement(text: &str) -> &str {
     }
 }
 
+/// A statement that says how long it waits for locks, without that.
+fn without_wait(text: &str) -> Cow<'_, str> {
+    let words = words_of(text);
+    let word = |place: usize| words.get(place).map_or("", |range| &text[range.clone()]);
+    let is = |place: usize, wanted: &str| word(place).eq_ignore_ascii_case(wanted);
+    // Names may be the same words.
+    let is_name = |place: usize| {
+        let before = place - 1;
+        let between = &text[words[before].end..words[place].start];
+        let begins_name = ["TABLE", "TABLES", "EXISTS", "TO"];
+        between.contains([',', '.']) || begins_name.iter().any(|name| is(before, name))
+    };
+    let is_number = |place: usize| {
+        !word(place).is_empty() && word(place).bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let last_of = |place: usize| match () {
+        () if place == 0 || is_name(place) => None,
+        () if is(place, "NOWAIT") => Some(place),
+        () if is(place, "WAIT") && is_number(place + 1) => Some(place + 1),
+        () => None,
+    };
+    let mut found: Vec<(usize, usize)> = (0..words.len())
+        .filter_map(|place| last_of(place).map(|last| (place, last)))
+        .collect();
+    match () {
+        () if is(0, "ALTER") => found.truncate(1),
+        () if is(0, "RENAME") => found.retain(|(_, last)| is(last + 1, "TO")),
+        () => drop(found.drain(..found.len().saturating_sub(1))),
+    }
+    let mut own = String::new();
+    let mut done = 0;
+    for (first, last) in found {
+        own.push_str(text[done..words[first].start].trim_end());
+        done = words[last].end;
+    }
+    own.push_str(&text[done..]);
+    Cow::Owned(own)
+}
+
 fn without_or_replace(text: &str) -> Cow<'_, str> {
     let words = words_of(text);
     let word = |place: usize| words.get(place).map_or("", |range| &text[range.clone()]);
@@ -207,6 +251,24 @@ mod tests {
             ("create table `or` (a INT)", "create table `or` (a INT)"),
         ] {
             assert_eq!(without_or_replace(given), own);
+        }
+        for (given, own) in [
+            ("DROP TABLE a, nowait NOWAIT", "DROP TABLE a, nowait"),
+            ("DROP TABLE nowait WAIT 5", "DROP TABLE nowait"),
+            (
+                "ALTER TABLE d.t WAIT 5 DROP nowait",
+                "ALTER TABLE d.t DROP nowait",
+            ),
+            (
+                "RENAME TABLE a NOWAIT TO nowait, b WAIT 3 TO c",
+                "RENAME TABLE a TO nowait, b TO c",
+            ),
+            (
+                "CREATE INDEX i ON t (wait) NOWAIT COMMENT 'nowait'",
+                "CREATE INDEX i ON t (wait) COMMENT 'nowait'",
+            ),
+        ] {
+            assert_eq!(without_wait(given), own);
         }
     }
 }
