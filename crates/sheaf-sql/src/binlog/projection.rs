@@ -404,6 +404,10 @@ impl<'t, 's> Rows<'t, 's> {
     ) -> Result<()> {
         let image = self.image;
         let assigned = assigned_columns(table.width(), before.as_deref(), after.as_deref());
+        // REPLACE by the same row, or a change of what followers do not see.
+        if before.is_some() && after.is_some() && assigned.iter().next().is_none() {
+            return Ok(());
+        }
         let set_before = before
             .as_deref()
             .map(|row| known_of(&table.columns_before(image), row));
