@@ -27,7 +27,7 @@ use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
 use super::types::{
     HEX_OF_KEY, SqlType, are_text_beside, collation_of, common_collation, is_bytes,
-    refuse_what_is_no_text, takes_bytes, texts_of_set,
+    refuse_what_is_no_text, texts_of_set,
 };
 use super::{EvaluationError, as_function, scalar_function};
 

@@ -167,7 +167,7 @@ impl Binder<'_> {
 }
 
 /// USER(), VERSION() and their like, which yield to columns and not to literals.
-fn is_system_constant(operand: &Expr) -> bool {
+pub(super) fn is_system_constant(operand: &Expr) -> bool {
     let Expr::Function(function) = bare(operand) else {
         return false;
     };
