@@ -249,13 +249,7 @@ impl Session {
                 let rows = self.replica_rows()?;
                 self.send(&rows, sink)
             }
-            Show::Empty(list) => {
-                if list == EmptyList::Replicas {
-                    let to_see = Privileges::SUPER | Privileges::REPLICATION_CLIENT;
-                    self.client.check_one_of(to_see)?;
-                }
-                self.send(&empty_list(list), sink)
-            }
+            Show::Empty(list) => self.send(&empty_list(list), sink),
         }
     }
 

@@ -296,11 +296,6 @@ impl Session {
         }
     }
 
-    /// Whether what the session changes is in a binary log.
-    pub(crate) fn is_replicated(&self) -> bool {
-        self.engine.binlog().is_some() && self.variables.logs_changes()
-    }
-
     /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).
     pub fn kill_session(&self, id: u64) -> Result<()> {
         self.client
