@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, i256};
 use sheaf_table::{Column, Table, TableDefinition};
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::Sign;
+use sheaf_types::number::{Int256, Wide, is_wide};
 
 /// Metadata key of a field: the column's SQL type as `ColumnType` displays and parses it.
 pub const TYPE_KEY: &str = "sheaf.type";
@@ -39,6 +40,9 @@ pub fn arrow_type(ty: &ColumnType) -> DataType {
             Some(32) => DataType::UInt32,
             _ => DataType::UInt64,
         },
+        ColumnType::Decimal {
+            precision, scale, ..
+        } if is_wide(*precision) => DataType::Decimal256(*precision, *scale as i8),
         ColumnType::Decimal {
             precision, scale, ..
         } => DataType::Decimal128(*precision, *scale as i8),
@@ -115,4 +119,24 @@ pub fn projected_schema(table: &TableDefinition, projection: &[usize]) -> Schema
             .map(|&position| field_at(table, position))
             .collect::<Vec<_>>(),
     ))
+}
+
+/// The number of a wide DECIMAL in an array.
+#[inline]
+pub fn int256_of(number: i256) -> Int256 {
+    let (low, high) = number.to_parts();
+    Int256::of_parts(low, high)
+}
+
+/// The number of a wide DECIMAL in an array as rows have it. Results of functions and sums fit.
+#[inline]
+pub fn wide_of(number: i256) -> Wide {
+    int256_of(number).to_wide().unwrap_or(Wide::BEYOND)
+}
+
+/// A number as arrays of wide DECIMALs have it.
+#[inline]
+pub fn i256_of(number: Int256) -> i256 {
+    let (low, high) = number.parts();
+    i256::from_parts(low, high)
 }

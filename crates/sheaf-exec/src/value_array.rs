@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BinaryViewArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
-    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringViewArray,
-    TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    ArrayRef, BinaryArray, BinaryViewArray, Date32Array, Decimal128Array, Decimal256Array,
+    DurationMicrosecondArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array,
+    Int64Array, StringViewArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
 };
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
-use sheaf_access::arrow_type;
+use sheaf_access::{arrow_type, i256_of};
 use sheaf_types::labels::text_of_number;
 use sheaf_types::{ColumnType, Value};
 
@@ -58,6 +59,11 @@ pub fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef, ArrowErr
                 _ => None,
             });
             let array = Decimal128Array::from_iter(numbers);
+            Arc::new(array.with_precision_and_scale(precision, scale)?)
+        }
+        DataType::Decimal256(precision, scale) => {
+            let numbers = values.iter().map(|v| Some(i256_of(v.as_decimal()?.0)));
+            let array = Decimal256Array::from_iter(numbers);
             Arc::new(array.with_precision_and_scale(precision, scale)?)
         }
         DataType::Date32 => Arc::new(Date32Array::from_iter(values.iter().map(|v| match v {

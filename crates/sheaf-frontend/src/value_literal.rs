@@ -44,13 +44,16 @@ impl Literal<'_> {
         match value {
             Value::Null => Literal::Null,
             // `5` is a BIGINT.
-            Value::Decimal { scale: 0, .. } => Literal::Number(format!("{value}.")),
+            Value::Decimal { scale: 0, .. } | Value::WideDecimal { scale: 0, .. } => {
+                Literal::Number(format!("{value}."))
+            }
             // With an exponent, so that it is read as the same DOUBLE again.
             Value::Float(float) => Literal::Number(format!("{:e}", f64::from(*float))),
             Value::Double(double) => Literal::Number(format!("{double:e}")),
             Value::Int(_)
             | Value::UInt(_)
             | Value::Decimal { .. }
+            | Value::WideDecimal { .. }
             | Value::Year(_)
             | Value::Enum(_)
             | Value::Set(_) => Literal::Number(value.to_string()),

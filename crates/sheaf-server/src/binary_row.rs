@@ -8,7 +8,7 @@
 //! length and leave out what is zero at their end. Everything else, decimals too, is text as in `text_row`.
 
 use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError};
-use sheaf_types::number::decimal_to_double;
+use sheaf_types::number::{Int256, decimal_to_double, wide_decimal_to_double};
 use sheaf_types::temporal::{civil_from_days, split_datetime, split_time};
 
 use crate::text_row::encode_text;
@@ -98,6 +98,11 @@ fn integer(cell: Cell<'_>) -> Option<i64> {
         Cell::Decimal { unscaled, scale: 0 } => i64::try_from(unscaled)
             .ok()
             .or_else(|| u64::try_from(unscaled).ok().map(|value| value as i64)),
+        Cell::WideDecimal { unscaled, scale: 0 } => {
+            let number = Int256::from(unscaled).to_i128()?;
+            let signed = i64::try_from(number).ok();
+            signed.or_else(|| u64::try_from(number).ok().map(|value| value as i64))
+        }
         _ => None,
     }
 }
@@ -109,6 +114,9 @@ fn number(cell: Cell<'_>) -> Option<f64> {
         Cell::Signed(value) => Some(value as f64),
         Cell::Unsigned(value) => Some(value as f64),
         Cell::Decimal { unscaled, scale } => Some(decimal_to_double(unscaled, scale.max(0) as u8)),
+        Cell::WideDecimal { unscaled, scale } => {
+            Some(wide_decimal_to_double(unscaled.into(), scale.max(0) as u8))
+        }
         _ => None,
     }
 }

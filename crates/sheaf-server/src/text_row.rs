@@ -160,6 +160,9 @@ fn append_plain(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
         Cell::Decimal { unscaled, scale } => {
             number::push_decimal(unscaled, scale.max(0) as u8, out);
         }
+        Cell::WideDecimal { unscaled, scale } => {
+            number::push_wide_decimal(unscaled.into(), scale.max(0) as u8, out);
+        }
         Cell::Float(value) if decimals < NOT_FIXED_DECIMALS => {
             number::push_fixed_double(value.into(), decimals, out);
         }

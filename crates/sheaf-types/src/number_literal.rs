@@ -3,13 +3,18 @@
 //! ```text
 //!   5  -9223372036854775808    BIGINT              what fits it
 //!   18446744073709551615       BIGINT UNSIGNED     what fits it
-//!   5.  .25  20 digits         DECIMAL             up to 38 digits, without the zeros in front
-//!   39 digits  1e3             DOUBLE              more digits, or an exponent
+//!   5.  .25  20 digits         DECIMAL             up to 65 digits, without the zeros in front
+//!   1e3                        DOUBLE              an exponent
 //! ```
+//!
+//! Of more digits those behind the point are cut, as far as no column could keep them. A number of more than 65 digits
+//! before it is a DOUBLE, and one of more than 81 is the greatest DECIMAL.
 //!
 //! Binder, direct plans, lists of rows, defaults and parameters read numbers by this function, so that no two of them
 //! store different values of one literal.
 
+use super::decimal::MAX_DIGITS;
+use super::wide::{Int256, MAX_WIDE_DIGITS};
 use crate::Value;
 use crate::number::MAX_DIGITS;
 
@@ -31,6 +36,9 @@ pub fn number_literal(written: &str) -> Option<Value> {
         None => (unsigned, None),
     };
     let Some(unscaled) = exact(whole, fraction.unwrap_or_default()) else {
+        if let Some(wide) = wide(is_negative, whole, fraction.unwrap_or_default()) {
+            return Some(wide);
+        }
         let number: Option<f64> = written.parse().ok();
         return number
             .filter(|number| number.is_finite())
@@ -42,6 +50,38 @@ pub fn number_literal(written: &str) -> Option<Value> {
             unscaled: if is_negative { -unscaled } else { unscaled },
             scale: fraction.map_or(0, str::len) as u8,
         },
+    })
+}
+
+/// The most digits before the point that MySQL counts.
+const MAX_COUNTED_DIGITS: usize = 81;
+
+/// As [`exact`], of a wide DECIMAL.
+fn wide(is_negative: bool, whole: &str, fraction: &str) -> Option<Value> {
+    let whole = whole.trim_start_matches('0');
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    if !digits.clone().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let most = usize::from(MAX_WIDE_DIGITS);
+    let (unscaled, scale) = match whole.len() {
+        length if length > MAX_COUNTED_DIGITS => (Int256::nines(MAX_WIDE_DIGITS), 0),
+        length if length > most => return None,
+        // With a digit more than a column keeps, so that the number is rounded once.
+        length => {
+            let scale = fraction.len().min(most + usize::from(length > 0) - length);
+            let mut digits = digits.by_ref().take(length + scale);
+            let add = |number: Int256, digit| number.with_digit(digit - b'0');
+            (digits.try_fold(Int256::ZERO, add)?, scale as u8)
+        }
+    };
+    let unscaled = match is_negative {
+        true => unscaled.negated(),
+        false => unscaled,
+    };
+    Some(Value::WideDecimal {
+        unscaled: unscaled.to_wide()?,
+        scale,
     })
 }
 
@@ -121,34 +161,45 @@ mod tests {
     }
 
     #[test]
-    fn more_digits_than_a_decimal_has_make_doubles() {
+    fn more_digits_than_128_bits_hold_are_wide() {
         let nines = "9".repeat(38);
         assert_eq!(number_literal(&nines), decimal(10i128.pow(38) - 1, 0));
         assert_eq!(
             number_literal(&format!("-{nines}")),
             decimal(1 - 10i128.pow(38), 0)
         );
+        let shown = |written: &str| match literal(written).unwrap() {
+            wide @ Value::WideDecimal { .. } => wide.to_string(),
+            other => panic!("{written} is {other:?}"),
+        };
         // This would fit 128 bits.
         let longer = format!("1{}1", "0".repeat(37));
-        assert_eq!(number_literal(&longer), Some(Value::Double(1e38)));
+        let small = format!("0.{}1", "0".repeat(38));
+        let long = format!("{}.{}", "7".repeat(40), "3".repeat(25));
+        for written in [
+            &longer,
+            &format!("-{longer}"),
+            &small,
+            &long,
+            &"9".repeat(65),
+        ] {
+            assert_eq!(shown(written), *written);
+        }
+        // 65 digits and one, and the point.
+        assert_eq!(shown(&format!("{long}{}", "1".repeat(90))).len(), 67);
+        assert_eq!(literal(&"9".repeat(66)), Some(Value::Double(1e66)));
+        assert_eq!(shown(&"8".repeat(82)), "9".repeat(65));
         assert_eq!(
-            number_literal(&format!("-{longer}")),
-            Some(Value::Double(-1e38))
-        );
-        let cut = format!("1{}.001", "0".repeat(35));
-        assert_eq!(number_literal(&cut), Some(Value::Double(1e35)));
-        assert_eq!(
-            number_literal(&format!("0.{}1", "0".repeat(38))),
-            Some(Value::Double(1e-39))
+            shown(&format!("-{}", "8".repeat(400))),
+            format!("-{}", "9".repeat(65))
         );
     }
 
     #[test]
     fn exponents_make_doubles() {
-        assert_eq!(number_literal("1e3"), Some(Value::Double(1e3)));
-        assert_eq!(number_literal("-1.5E-2"), Some(Value::Double(-0.015)));
-        assert_eq!(number_literal("1e309"), None);
-        assert_eq!(number_literal(&"9".repeat(400)), None);
+        assert_eq!(literal("1e3"), Some(Value::Double(1e3)));
+        assert_eq!(literal("-1.5E-2"), Some(Value::Double(-0.015)));
+        assert_eq!(literal("1e309"), None);
     }
 
     #[test]

@@ -9,7 +9,10 @@ use std::fmt;
 use crate::column_type::ColumnType;
 use crate::json::{self, Json};
 use crate::labels::text_of_number;
-use crate::number::{push_decimal, push_double, push_float, push_shown_double, push_shown_float};
+use crate::number::{
+    Int256, Wide, is_wide, push_decimal, push_double, push_float, push_shown_double,
+    push_shown_float, push_wide_decimal,
+};
 use crate::temporal::{push_date, push_datetime, push_time, push_year};
 
 /// A single SQL value. Values of a column are in the column's own variant:
@@ -23,6 +26,11 @@ pub enum Value {
     /// `unscaled` / 10^`scale`.
     Decimal {
         unscaled: i128,
+        scale: u8,
+    },
+    /// The same of a [wide](crate::number::is_wide) column, and of a literal that fits no `Decimal`.
+    WideDecimal {
+        unscaled: Wide,
         scale: u8,
     },
     Float(f32),
@@ -59,6 +67,7 @@ impl Value {
             Value::Int(_)
                 | Value::UInt(_)
                 | Value::Decimal { .. }
+                | Value::WideDecimal { .. }
                 | Value::Float(_)
                 | Value::Double(_)
                 | Value::Year(_)
@@ -69,9 +78,33 @@ impl Value {
     pub fn is_zero(&self) -> bool {
         match self {
             Value::Decimal { unscaled, .. } => *unscaled == 0,
+            Value::WideDecimal { unscaled, .. } => unscaled.is_zero(),
             Value::Float(number) => *number == 0.0,
             Value::Double(number) => *number == 0.0,
             value => value.as_i128() == Some(0),
+        }
+    }
+
+    /// A DECIMAL that a column of so many digits has. `None`: it has more than any.
+    pub fn of_decimal(unscaled: Int256, precision: u8, scale: u8) -> Option<Value> {
+        Some(match is_wide(precision) {
+            true => Value::WideDecimal {
+                unscaled: unscaled.to_wide()?,
+                scale,
+            },
+            false => Value::Decimal {
+                unscaled: unscaled.to_i128()?,
+                scale,
+            },
+        })
+    }
+
+    /// The unscaled value and the scale of a DECIMAL of any width.
+    pub fn as_decimal(&self) -> Option<(Int256, u8)> {
+        match self {
+            Value::Decimal { unscaled, scale } => Some(((*unscaled).into(), *scale)),
+            Value::WideDecimal { unscaled, scale } => Some(((*unscaled).into(), *scale)),
+            _ => None,
         }
     }
 
@@ -122,6 +155,16 @@ impl Value {
                     scale: y,
                 },
             ) if x == y => a.cmp(b),
+            (
+                Value::WideDecimal {
+                    unscaled: a,
+                    scale: x,
+                },
+                Value::WideDecimal {
+                    unscaled: b,
+                    scale: y,
+                },
+            ) if x == y => a.cmp(b),
             (Value::Float(a), Value::Float(b)) => a.partial_cmp(b)?,
             (Value::Double(a), Value::Double(b)) => a.partial_cmp(b)?,
             (Value::Text(a), Value::Text(b)) => a.cmp(b),
@@ -151,6 +194,9 @@ impl fmt::Display for Value {
             Value::Decimal { unscaled, scale } => {
                 f.write_str(&written(|out| push_decimal(*unscaled, *scale, out)))
             }
+            Value::WideDecimal { unscaled, scale } => f.write_str(&written(|out| {
+                push_wide_decimal((*unscaled).into(), *scale, out)
+            })),
             Value::Float(v) => f.write_str(&written(|out| push_float(*v, out))),
             Value::Double(v) => f.write_str(&written(|out| push_double(*v, out))),
             Value::Text(v) => f.write_str(v),

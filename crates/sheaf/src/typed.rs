@@ -234,6 +234,10 @@ fn value_of(cell: Cell<'_>, column: &ColumnMeta) -> Value {
         Cell::Null => Value::Null,
         Cell::Signed(number) => Value::Int(number),
         Cell::Unsigned(number) => Value::UInt(number),
+        Cell::WideDecimal { unscaled, scale } => Value::WideDecimal {
+            unscaled,
+            scale: scale.max(0) as u8,
+        },
         Cell::Decimal { unscaled, scale } => Value::Decimal {
             unscaled,
             scale: scale.unsigned_abs(),

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use arrow::array::builder::{NullBufferBuilder, make_view};
 use arrow::array::{
-    ArrayRef, BinaryArray, BinaryViewArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
-    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, StringViewArray,
-    TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    ArrayRef, BinaryArray, BinaryViewArray, Date32Array, Decimal128Array, Decimal256Array,
+    DurationMicrosecondArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array,
+    Int64Array, StringViewArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, i256};
 use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_table::fixed_width_loads::{
     load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide, unorder_float32,
@@ -172,6 +173,11 @@ enum Values {
         precision: u8,
         scale: i8,
     },
+    WideDecimal {
+        values: Vec<i256>,
+        precision: u8,
+        scale: i8,
+    },
     Date(Vec<i32>),
     Time(Vec<i64>),
     DateTime(Vec<i64>),
@@ -222,6 +228,11 @@ impl Values {
             DataType::UInt32 => Self::UInt32(Vec::new()),
             DataType::UInt64 => Self::UInt64(Vec::new()),
             DataType::Decimal128(precision, scale) => Self::Decimal {
+                values: Vec::new(),
+                precision,
+                scale,
+            },
+            DataType::Decimal256(precision, scale) => Self::WideDecimal {
                 values: Vec::new(),
                 precision,
                 scale,
@@ -277,10 +288,14 @@ impl Values {
             }
             Self::Float32(_)
             | Self::Float64(_)
+            | Self::WideDecimal { .. }
             | Self::Text(_)
             | Self::Json(_)
             | Self::Binary { .. } => {
-                debug_assert!(false, "floats and strings have their own loops");
+                debug_assert!(
+                    false,
+                    "floats, wide decimals and strings have their own loops"
+                );
             }
         }
     }
@@ -327,6 +342,7 @@ impl Values {
             Self::Float32(values) => repeat(values, more),
             Self::Float64(values) => repeat(values, more),
             Self::Decimal { values, .. } => repeat(values, more),
+            Self::WideDecimal { values, .. } => repeat(values, more),
             Self::Enum { views, .. } => repeat(views, more),
             // The bytes of a long string are there once.
             Self::Set { views, .. } | Self::Text(views) | Self::Json(views) => {
@@ -420,6 +436,14 @@ impl Values {
                 scale,
             } => Arc::new(
                 Decimal128Array::try_new(take_buffer(values).into(), nulls)?
+                    .with_precision_and_scale(*precision, *scale)?,
+            ),
+            Self::WideDecimal {
+                values,
+                precision,
+                scale,
+            } => Arc::new(
+                Decimal256Array::try_new(take_buffer(values).into(), nulls)?
                     .with_precision_and_scale(*precision, *scale)?,
             ),
             Self::Enum { views, labels } => {
@@ -669,6 +693,9 @@ fn append_row_numbers(
         (NumberKind::Float, Values::Float64(values)) => {
             values.extend(bytes.map(|row| f64::from_bits(load_little(row, offset, 8))));
         }
+        (_, Values::WideDecimal { values, .. }) => {
+            values.extend(bytes.map(|row| load_little_decimal(row, offset, width)));
+        }
         (_, Values::Decimal { values, .. }) if width > 8 => {
             let shift = 128 - 8 * width as u32;
             values.extend(bytes.map(|row| load_little_wide(row, offset, width) as i128 >> shift));
@@ -684,6 +711,29 @@ fn append_row_numbers(
             );
         }
     }
+}
+
+/// A wide DECIMAL of a row. Zero if it is not within the bytes.
+fn load_little_decimal(bytes: &[u8], offset: usize, width: usize) -> i256 {
+    let Some(field) = bytes.get(offset..offset + width) else {
+        return i256::ZERO;
+    };
+    let is_negative = field.last().is_some_and(|top| top & 0x80 != 0);
+    let mut word = [if is_negative { 0xFF } else { 0 }; 32];
+    word[..width].copy_from_slice(field);
+    i256::from_le_bytes(word)
+}
+
+/// A wide DECIMAL of a key, whose sign bit is flipped. Zero if it is not within the bytes.
+fn load_big_decimal(bytes: &[u8], offset: usize, width: usize) -> i256 {
+    let Some(field) = bytes.get(offset..offset + width) else {
+        return i256::ZERO;
+    };
+    let is_negative = field.first().is_some_and(|top| top & 0x80 == 0);
+    let mut word = [if is_negative { 0xFF } else { 0 }; 32];
+    word[32 - width..].copy_from_slice(field);
+    word[32 - width] ^= 0x80;
+    i256::from_be_bytes(word)
 }
 
 fn append_entry_numbers(
@@ -726,6 +776,13 @@ fn append_entry_numbers(
                 }
             }))
         }
+        (_, Values::WideDecimal { values, .. }) => values.extend(selection.iter().map(|entry| {
+            let (key, offset, null) = word(entry);
+            match null {
+                true => i256::ZERO,
+                false => load_big_decimal(key, offset, width),
+            }
+        })),
         (_, Values::Decimal { values, .. }) if width > 8 => {
             values.extend(selection.iter().map(|entry| {
                 let (key, offset, null) = word(entry);

@@ -233,6 +233,7 @@ impl Compiler<'_> {
     fn encode(&self, part: usize, value: &Value) -> Result<Vec<u8>> {
         let description = &self.layout.parts[part];
         let encodable = match (description.kind, value) {
+            (PartKind::Decimal { .. }, Value::WideDecimal { .. }) => Some(ValueRef::from(value)),
             (PartKind::Decimal { scale, .. }, _) => Number::of(value, scale)
                 .filter(|number| number.exact)
                 .map(|number| ValueRef::Decimal(number.floor)),

@@ -7,6 +7,7 @@
 
 use sheaf_table::fixed_width_loads::{load_little, load_little_wide, ordered_float};
 use sheaf_table::{RowRun, RowView, SegmentRows, Table};
+use sheaf_types::number::{WIDE_BYTES, Wide};
 use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::condition::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
@@ -45,6 +46,11 @@ enum TestKind {
         offset: usize,
         width: usize,
         ranges: Vec<(i128, i128)>,
+    },
+    /// A wide DECIMAL, compared by [bytes in its order](Wide::ordered_bytes).
+    WideDecimal {
+        offset: usize,
+        set: BytesSet,
     },
     /// A string, compared as it is.
     Bytes {
@@ -199,6 +205,20 @@ fn column_test(table: &Table, column: usize, operand: Operand<'_>) -> Result<Tes
                 kind,
                 set,
             }
+        }
+        Place::RowNumber { offset, .. } if source.ty.is_wide_decimal() => {
+            let bytes = |value: &Value| match value {
+                Value::WideDecimal { unscaled, .. } => Ok(unscaled.ordered_bytes().to_vec()),
+                _ => Err(mismatch(table, column)),
+            };
+            let set = match operand {
+                Operand::NotNull => BytesSet::any(),
+                Operand::Compare(op, value) => BytesSet::compare(op, bytes(value)?),
+                Operand::In(values) => {
+                    BytesSet::one_of(non_null(values).map(bytes).collect::<Result<_>>()?)
+                }
+            };
+            TestKind::WideDecimal { offset, set }
         }
         Place::RowNumber { offset, width, .. } => {
             let number = |value| number(table, &source, value);
@@ -394,6 +414,12 @@ impl RowTest {
                         .any(|&(low, high)| low <= number && number <= high)
                 });
             }
+            TestKind::WideDecimal { offset, set } => retain(selection, |row| {
+                let row = rows[row as usize].bytes();
+                let field = row.get(*offset..*offset + WIDE_BYTES);
+                let field = field.and_then(|field| field.try_into().ok());
+                field.is_some_and(|field| set.contains(&Wide::of_bytes(field).ordered_bytes()))
+            }),
             TestKind::Bytes { set, long_value } => {
                 try_retain(selection, |row| {
                     Ok(set.contains(string_of(table, &rows[row as usize], column, long_value)?))

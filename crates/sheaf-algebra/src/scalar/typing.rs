@@ -241,8 +241,10 @@ impl Typing<'_> {
         if from == to.data_type() && value.field().metadata() == to.metadata() {
             return Ok(value);
         }
-        let is_exact =
-            matches!(to.data_type(), DataType::Decimal128(..)) || to.data_type().is_integer();
+        let is_exact = matches!(
+            to.data_type(),
+            DataType::Decimal128(..) | DataType::Decimal256(..)
+        ) || to.data_type().is_integer();
         let value = match !is_exact || from == to.data_type() || from.is_null() {
             true => value,
             false => {

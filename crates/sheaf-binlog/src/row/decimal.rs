@@ -9,6 +9,8 @@
 //! Before the point the short group is the first, behind it the last. The first bit of all is inverted, and all bits of
 //! a number below zero are.
 
+use sheaf_types::number::Int256;
+
 /// Digits of a whole group, and its bytes.
 const GROUP_DIGITS: u32 = 9;
 const GROUP_BYTES: usize = 4;
@@ -34,6 +36,48 @@ pub(crate) fn put(out: &mut Vec<u8>, unscaled: i128, precision: u8, scale: u8) -
     put_whole(out, magnitude / unit, whole_digits);
     put_fraction(out, magnitude % unit, scale);
     if unscaled < 0 {
+        for byte in &mut out[start..] {
+            *byte = !*byte;
+        }
+    }
+    if let Some(first) = out.get_mut(start) {
+        *first ^= 0x80;
+    }
+    true
+}
+
+/// As [`put`], of a wide DECIMAL.
+pub(super) fn put_wide(out: &mut Vec<u8>, unscaled: Int256, precision: u8, scale: u8) -> bool {
+    let digits = format!(
+        "{:0>width$}",
+        unscaled.digits(),
+        width = usize::from(precision)
+    );
+    if digits.len() > usize::from(precision) || scale > precision {
+        return false;
+    }
+    let start = out.len();
+    let mut put_group = |group: &str| {
+        // At most nine digits.
+        let value = group.parse().unwrap_or(0);
+        crate::bytes::put_big(out, value, BYTES[group.len()]);
+    };
+    let (whole, fraction) = digits.split_at(usize::from(precision - scale));
+    let group_digits = GROUP_DIGITS as usize;
+    let (first, mut groups) = whole.split_at(whole.len() % group_digits);
+    put_group(first);
+    while !groups.is_empty() {
+        let (group, rest) = groups.split_at(group_digits);
+        put_group(group);
+        groups = rest;
+    }
+    groups = fraction;
+    while !groups.is_empty() {
+        let (group, rest) = groups.split_at(groups.len().min(group_digits));
+        put_group(group);
+        groups = rest;
+    }
+    if unscaled.is_negative() {
         for byte in &mut out[start..] {
             *byte = !*byte;
         }
@@ -136,6 +180,12 @@ mod tests {
             "1234567890.1234, MySQL's manual"
         );
         assert_eq!(bytes(-12_345_678_901_234, 14, 4), plus.map(|byte| !byte));
+        for (unscaled, precision, scale) in [(12_345_678_901_234, 14, 4), (-50, 5, 5), (0, 38, 30)]
+        {
+            let mut out = Vec::new();
+            assert!(put_wide(&mut out, unscaled.into(), precision, scale));
+            assert_eq!(out, bytes(unscaled, precision, scale));
+        }
         assert_eq!(bytes(0, 5, 5), [0x80, 0, 0]);
         assert_eq!(bytes(-1, 1, 0), [0x7E]);
     }

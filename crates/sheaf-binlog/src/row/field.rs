@@ -307,6 +307,18 @@ impl Field {
             ) => {
                 return found == scale && decimal::put(out, *unscaled, *precision, *scale);
             }
+            (
+                Field::Decimal {
+                    precision, scale, ..
+                },
+                Value::WideDecimal {
+                    unscaled,
+                    scale: found,
+                },
+            ) => {
+                let unscaled = (*unscaled).into();
+                return found == scale && decimal::put_wide(out, unscaled, *precision, *scale);
+            }
             (Field::Float { .. }, Value::Float(number)) => {
                 out.extend_from_slice(&number.to_le_bytes());
             }

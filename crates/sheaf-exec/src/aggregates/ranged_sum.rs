@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type, i256};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use sheaf_access::int256_of;
 use sheaf_types::number::power_of_ten;
 
 use crate::functions::EvaluationError;
@@ -29,7 +30,12 @@ fn is_in_range(sum: i128) -> bool {
     sum.unsigned_abs() < power_of_ten(MAX_PRECISION).unsigned_abs()
 }
 
-/// DataFusion's sum of doubles.
+/// Whether a result of wide DECIMALs has so few digits that rows and clients get it.
+fn is_wide(sum: i256) -> bool {
+    int256_of(sum).to_wide().is_some()
+}
+
+/// DataFusion's sum of doubles, or of wide DECIMALs.
 #[derive(Debug)]
 pub(super) struct FiniteSum(pub(super) Box<dyn Accumulator>);
 
@@ -41,6 +47,7 @@ impl Accumulator for FiniteSum {
     fn evaluate(&mut self) -> Result<ScalarValue> {
         match self.0.evaluate()? {
             ScalarValue::Float64(Some(sum)) if !sum.is_finite() => Err(out_of_range("DOUBLE")),
+            ScalarValue::Decimal256(Some(sum), ..) if !is_wide(sum) => Err(out_of_range("DECIMAL")),
             sum => Ok(sum),
         }
     }
@@ -83,6 +90,12 @@ impl GroupsAccumulator for FiniteSums {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let sums = self.0.evaluate(emit_to)?;
+        if let Some(values) = sums.as_primitive_opt::<Decimal256Type>() {
+            return match values.iter().flatten().all(is_wide) {
+                true => Ok(sums),
+                false => Err(out_of_range("DECIMAL")),
+            };
+        }
         let values = sums.as_primitive::<Float64Type>();
         match values.iter().flatten().all(f64::is_finite) {
             true => Ok(sums),

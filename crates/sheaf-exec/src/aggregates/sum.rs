@@ -8,6 +8,7 @@ use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{
     Accumulator, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
+use sheaf_types::number::MAX_WIDE_DIGITS;
 
 use super::moving::{MovingStatistic, Statistic};
 use super::ranged_sum::{FiniteSum, FiniteSums, SAFE_PRECISION, WideSum, WideSums};
@@ -46,10 +47,22 @@ fn sum_type(argument: &DataType) -> DataType {
             precision.saturating_add(EXTRA_DIGITS).min(MAX_PRECISION),
             *scale,
         ),
+        DataType::Decimal256(precision, scale) => DataType::Decimal256(
+            precision
+                .saturating_add(EXTRA_DIGITS)
+                .min(MAX_WIDE_DIGITS.max(*precision)),
+            *scale,
+        ),
         DataType::Null => DataType::Float64,
         integer if integer.is_integer() => DataType::Decimal128(MAX_PRECISION, 0),
         _ => DataType::Float64,
     }
+}
+
+/// Whether a sum is looked at, since it may leave the range: a double, or a wide DECIMAL.
+fn is_checked(args: &AccumulatorArgs<'_>) -> bool {
+    let ty = args.return_field.data_type();
+    is_double(args) || matches!(ty, DataType::Decimal256(..))
 }
 
 fn is_double(args: &AccumulatorArgs<'_>) -> bool {
@@ -108,12 +121,12 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let is_double = is_double(&args);
+        let is_checked = is_checked(&args);
         if is_wide(&args) {
             return Ok(Box::new(WideSum::new(args.return_field.data_type())));
         }
         let sum = self.accumulators.accumulator(args)?;
-        Ok(match is_double {
+        Ok(match is_checked {
             true => Box::new(FiniteSum(sum)),
             false => sum,
         })
@@ -131,12 +144,12 @@ impl AggregateUDFImpl for Sum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        let is_double = is_double(&args);
+        let is_checked = is_checked(&args);
         if is_wide(&args) {
             return Ok(Box::new(WideSums::new(args.return_field.data_type())));
         }
         let sums = self.accumulators.create_groups_accumulator(args)?;
-        Ok(match is_double {
+        Ok(match is_checked {
             true => Box::new(FiniteSums(sums)),
             false => sums,
         })
@@ -153,7 +166,12 @@ impl AggregateUDFImpl for Sum {
             let moving = MovingStatistic::new(Statistic::Sum);
             return Ok(Box::new(FiniteSum(Box::new(moving))));
         }
-        self.accumulators.create_sliding_accumulator(args)
+        let is_checked = is_checked(&args);
+        let sum = self.accumulators.create_sliding_accumulator(args)?;
+        Ok(match is_checked {
+            true => Box::new(FiniteSum(sum)),
+            false => sum,
+        })
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BooleanArray, Date32Array,
-    Decimal128Array, DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray,
-    StringViewBuilder, TimestampMicrosecondArray, UInt64Array,
+    Decimal128Array, Decimal256Array, DurationMicrosecondArray, Float64Array, Int64Array,
+    StringViewArray, StringViewBuilder, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
+use sheaf_access::int256_of;
+use sheaf_types::number::Int256;
 use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, temporal};
 
@@ -21,7 +23,7 @@ use super::call_name::name_in_sql;
 use super::conversion::{
     bytes_of_characters, characters_of_bytes, number_parts, to_boolean, to_byte_views, to_bytes,
     to_date, to_datetime, to_decimal, to_double, to_int, to_text, to_time, to_unsigned,
-    unsigned_zeros,
+    to_wide_decimal, unsigned_zeros,
 };
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
@@ -67,6 +69,15 @@ getters!(
     DurationMicrosecondArray => i64,
     BooleanArray => bool,
 );
+
+impl Argument<Decimal256Array> {
+    /// The value for a row; `None` is NULL.
+    pub fn get(&self, row: usize) -> Option<Int256> {
+        let index = self.index(row);
+        let is_valid = self.array.is_valid(index);
+        is_valid.then(|| int256_of(self.array.value(index)))
+    }
+}
 
 impl Argument<StringViewArray> {
     /// The value for a row; `None` is NULL.
@@ -351,6 +362,13 @@ impl<'a> Call<'a> {
         let (array, constant) = self.array(argument)?;
         let array = to_decimal(&array, &self.args.arg_fields[argument], scale)?;
         Ok(Argument { array, constant })
+    }
+
+    /// As a DECIMAL of the given scale and of as many digits as it takes, rounded half away from zero.
+    pub fn wide_decimal(&self, argument: usize, scale: u8) -> Result<Argument<Decimal256Array>> {
+        self.converted(argument, |array, field| {
+            to_wide_decimal(array, field, scale)
+        })
     }
 
     /// As a date; what is none is NULL.

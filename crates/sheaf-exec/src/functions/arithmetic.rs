@@ -18,10 +18,10 @@ use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Field, i256};
 use arrow::error::ArrowError;
 use datafusion_common::Result;
-use sheaf_types::number::{power_of_ten, rescale};
+use sheaf_types::number::{Int256, is_wide, power_of_ten, rescale};
 
 use super::types::{MAX_DECIMALS, MAX_PRECISION, SqlType, common_float_decimals, field};
-use super::{Argument, Call, EvaluationError, Function, Operands};
+use super::{Argument, Call, EvaluationError, Function, Operands, wide_decimal};
 
 /// Decimals that `/` adds to the dividend's, unless it is told another number (MySQL's default of the variable).
 pub const DIV_PRECISION_INCREMENT: u8 = 4;
@@ -127,17 +127,24 @@ fn numeric_field(class: Class, operands: &Operands<'_>, decimal: impl FnOnce() -
     }
 }
 
+/// A result of two numbers that is a DECIMAL. What literals make is wide where it needs the digits. What columns of few
+/// digits make is not, as 128 bits are computed with many times as fast: beyond them is error 1690.
+fn decimal_of(operands: &Operands<'_>, digits: u8, scale: u8, shown: u8) -> Field {
+    let are_literals = operands.literals.iter().take(2).all(Option::is_some);
+    match are_literals && is_wide(digits.saturating_add(scale)) {
+        true => field::wide_decimal(digits, scale, shown),
+        false => field::decimal_of(&operands.types()[..2], digits, scale, shown),
+    }
+}
+
 fn sum_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
     Ok(numeric_field(class(&types), operands, || {
         let ((left_digits, left), (right_digits, right)) =
             (types[0].decimal_digits(), types[1].decimal_digits());
         let shown = types[0].shown_decimals().max(types[1].shown_decimals());
-        field::decimal(
-            left_digits.max(right_digits).saturating_add(1),
-            left.max(right),
-            shown,
-        )
+        let digits = left_digits.max(right_digits).saturating_add(1);
+        decimal_of(operands, digits, left.max(right), shown)
     }))
 }
 
@@ -155,7 +162,8 @@ fn product_type(operands: &Operands<'_>) -> Result<Field> {
             (types[0].decimal_digits(), types[1].decimal_digits());
         let shown = (types[0].shown_decimals() + types[1].shown_decimals()).min(MAX_DECIMALS);
         let scale = (left + right).min(MAX_DECIMALS).max(shown);
-        field::decimal(left_digits.saturating_add(right_digits), scale, shown)
+        let digits = left_digits.saturating_add(right_digits);
+        decimal_of(operands, digits, scale, shown)
     }))
 }
 
@@ -191,7 +199,8 @@ fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
     let (kept, shown) = quotient_scale(&types[0], &types[1], increment);
     let (digits, _) = types[0].decimal_digits();
     let (_, divisor_scale) = types[1].decimal_digits();
-    Ok(field::decimal(
+    Ok(decimal_of(
+        operands,
         digits.saturating_add(divisor_scale),
         kept,
         shown,
@@ -219,7 +228,8 @@ fn remainder_type(operands: &Operands<'_>) -> Result<Field> {
         let ((left_digits, left), (right_digits, right)) =
             (types[0].decimal_digits(), types[1].decimal_digits());
         let shown = types[0].shown_decimals().max(types[1].shown_decimals());
-        field::decimal(left_digits.max(right_digits), left.max(right), shown)
+        let digits = left_digits.max(right_digits);
+        decimal_of(operands, digits, left.max(right), shown)
     }))
 }
 
@@ -229,25 +239,32 @@ fn negated_type(operands: &Operands<'_>) -> Result<Field> {
         Class::Integer { .. } => field::bigint(),
         class => numeric_field(class, operands, || {
             let (digits, scale) = ty.decimal_digits();
-            field::decimal(digits, scale, ty.shown_decimals())
+            let shown = ty.shown_decimals();
+            field::decimal_of(std::slice::from_ref(&ty), digits, scale, shown)
         }),
     })
 }
 
 fn result_type(operands: &Operands<'_>) -> Result<Field> {
-    Ok(match operands.sql_type(0) {
+    let ty = operands.sql_type(0);
+    Ok(match ty {
         SqlType::Decimal {
             precision,
             scale,
             decimals,
-        } if decimals < scale => field::decimal(precision - scale, decimals, decimals),
+        } if decimals < scale => {
+            let digits = precision - scale;
+            field::decimal_of(std::slice::from_ref(&ty), digits, decimals, decimals)
+        }
         _ => operands.fields[0].as_ref().clone(),
     })
 }
 
 fn decimal_scale(data_type: &DataType) -> u8 {
     match data_type {
-        DataType::Decimal128(_, scale) => u8::try_from(*scale).unwrap_or(0),
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+            u8::try_from(*scale).unwrap_or(0)
+        }
         _ => 0,
     }
 }
@@ -296,6 +313,9 @@ fn arithmetic(call: &Call<'_>, operation: Operation) -> Result<ArrayRef> {
         }
         DataType::Decimal128(precision, scale) => {
             decimal_arithmetic(call, operation, *precision, *scale)
+        }
+        wide @ DataType::Decimal256(..) => {
+            wide_decimal::arithmetic(call, operation.symbol(), decimal_scale(wide))
         }
         other => datafusion_common::internal_err!("arithmetic on {other}"),
     }
@@ -501,6 +521,9 @@ fn divide(call: &Call<'_>) -> Result<ArrayRef> {
             .collect();
         return finite(Arc::new(result), "/");
     }
+    if wide_decimal::takes_wide(call) {
+        return wide_decimal::divide(call, decimal_scale(&target));
+    }
     let (left_scale, right_scale) = (
         call.sql_type(0).decimal_digits().1,
         call.sql_type(1).decimal_digits().1,
@@ -575,6 +598,13 @@ fn integer_divide(call: &Call<'_>) -> Result<ArrayRef> {
                 _ => None,
             })
             .collect()
+    } else if wide_decimal::takes_wide(call) {
+        let narrow = |number: Option<Int256>| match number {
+            Some(number) => number.to_i128().map(Some).ok_or_else(out_of_range),
+            None => Ok(None),
+        };
+        let quotients = wide_decimal::whole_quotients(call)?.into_iter();
+        quotients.map(narrow).collect::<Result<_>>()?
     } else {
         let (left_scale, right_scale) = (types[0].decimal_digits().1, types[1].decimal_digits().1);
         let scale = left_scale.max(right_scale);
@@ -629,6 +659,9 @@ fn remainder(call: &Call<'_>) -> Result<ArrayRef> {
         return Ok(Arc::new(result));
     }
     let scale = decimal_scale(&target);
+    if wide_decimal::takes_wide(call) {
+        return wide_decimal::remainder(call, scale);
+    }
     let own_scale = |operand: usize| call.sql_type(operand).decimal_digits().1.min(scale);
     let (left_scale, right_scale) = (own_scale(0), own_scale(1));
     let (left, right) = (call.decimal(0, left_scale)?, call.decimal(1, right_scale)?);
@@ -678,6 +711,7 @@ fn negate(call: &Call<'_>) -> Result<ArrayRef> {
                 .collect();
             Ok(Arc::new(negated?))
         }
+        wide @ DataType::Decimal256(..) => wide_decimal::negate(call, decimal_scale(wide)),
         target => {
             let target = target.clone();
             let values = call.decimal(0, decimal_scale(&target))?;
@@ -692,6 +726,11 @@ fn negate(call: &Call<'_>) -> Result<ArrayRef> {
 /// Rounds a DECIMAL with guard digits to the digits that are shown; other values pass.
 fn round_to_shown(call: &Call<'_>) -> Result<ArrayRef> {
     let target = call.result_type().clone();
+    if wide_decimal::takes_wide(call)
+        && decimal_scale(&target) < call.sql_type(0).decimal_digits().1
+    {
+        return wide_decimal::round_to_shown(call, decimal_scale(&target));
+    }
     let (SqlType::Decimal { scale, .. }, DataType::Decimal128(..)) = (call.sql_type(0), &target)
     else {
         return call.args.args[0].to_array(call.rows());

@@ -10,26 +10,27 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, Decimal128Array, DurationMicrosecondArray, Float32Array, Float64Array,
-    Int64Array, StringViewArray, TimestampMicrosecondArray, UInt16Array, UInt64Array,
+    ArrayRef, BinaryBuilder, Decimal128Array, Decimal256Array, DurationMicrosecondArray,
+    Float32Array, Float64Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
+    UInt16Array, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 use sheaf_types::number::{
-    FloatDigits, MAX_FLOAT_PRECISION, MAX_FLOAT_SCALE, fitting_double, power_of_ten, push_double,
-    text_place, text_to_decimal, text_to_unsigned,
+    FloatDigits, Int256, MAX_FLOAT_PRECISION, MAX_FLOAT_SCALE, MAX_WIDE_DIGITS, fitting_double,
+    is_wide, power_of_ten, push_double, text_place, text_to_decimal, text_to_unsigned,
 };
 use sheaf_types::temporal::{
     self, DAY, ZERO_DATETIME, civil_from_days, round_datetime, round_time, year_of_number,
 };
 use sheaf_types::text::encoding::TextEncoding;
 
-use super::conversion::to_text;
+use super::conversion::{WIDEST, to_text};
 use super::result_array::{byte_strings, texts};
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field, refuse_what_is_no_text};
-use super::{Call, EvaluationError, Function, Operands};
+use super::{Call, EvaluationError, Function, Operands, wide_decimal};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$cast_signed", (1, 1), |_| Ok(field::bigint()), cast_signed),
@@ -273,7 +274,14 @@ fn time_of_text(call: &Call<'_>, fsp: u8) -> Result<ArrayRef> {
 }
 
 fn decimal_type(operands: &Operands<'_>) -> Result<Field> {
-    let precision = operands.int(1).unwrap_or(10).clamp(1, 38) as u8;
+    let precision = operands.int(1).unwrap_or(10).clamp(1, WIDEST.into()) as u8;
+    if is_wide(precision) {
+        let scale = operands
+            .int(2)
+            .unwrap_or(0)
+            .clamp(0, MAX_WIDE_DIGITS.into()) as i8;
+        return Ok(Field::new("", DataType::Decimal256(precision, scale), true));
+    }
     let scale = operands.int(2).unwrap_or(0).clamp(0, 30) as u8;
     Ok(field::decimal(
         precision.saturating_sub(scale),
@@ -416,6 +424,16 @@ fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {
             .collect();
         return Ok(Arc::new(values));
     }
+    if call.sql_type(0).is_wide() {
+        let decimals = call.wide_decimal(0, 0)?;
+        let values: UInt64Array = (0..call.rows())
+            .map(|row| match decimals.get(row)?.is_negative() {
+                true => Some(0),
+                false => values.get(row),
+            })
+            .collect();
+        return Ok(Arc::new(values));
+    }
     if let DataType::Decimal128(..) = call.args.arg_fields[0].data_type() {
         // Below zero there is no number without a sign, of exact fractions; integers wrap.
         let decimals = call.decimal(0, 0)?;
@@ -431,6 +449,12 @@ fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn cast_decimal(call: &Call<'_>) -> Result<ArrayRef> {
+    if let DataType::Decimal256(precision, scale) = *call.result_type() {
+        return wide_decimal::cast(call, precision, scale.max(0) as u8);
+    }
+    if wide_decimal::takes_wide(call) {
+        return narrowed(call);
+    }
     let DataType::Decimal128(precision, scale) = *call.result_type() else {
         return datafusion_common::internal_err!("CAST AS DECIMAL gives {}", call.result_type());
     };
@@ -457,10 +481,29 @@ fn cast_decimal(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(cut.with_data_type(call.result_type().clone())))
 }
 
+/// A wide DECIMAL as one that is not: what does not fit is cut to the largest that does.
+fn narrowed(call: &Call<'_>) -> Result<ArrayRef> {
+    let DataType::Decimal128(precision, scale) = *call.result_type() else {
+        return datafusion_common::internal_err!("CAST AS DECIMAL gives {}", call.result_type());
+    };
+    let limit = power_of_ten(precision) - 1;
+    let values = call.wide_decimal(0, scale.max(0) as u8)?;
+    let cut = |number: Int256| number.clamp((-limit).into(), limit.into()).to_i128();
+    let values = (0..call.rows()).map(|row| values.get(row).and_then(cut));
+    let values: Decimal128Array = values.collect();
+    Ok(Arc::new(values.with_data_type(call.result_type().clone())))
+}
+
 /// Rounded to the column's scale; error 1264 for what is out of its range.
 fn fitted(call: &Call<'_>) -> Result<ArrayRef> {
     let target = call.result_type();
     let (lowest, highest, scale): (i128, i128, u8) = match target {
+        DataType::Decimal256(precision, scale) => {
+            let highest = Int256::nines(*precision);
+            let scale = (*scale).max(0) as u8;
+            let values = fitted_wide(call, scale, (highest.negated(), highest))?;
+            return Ok(Arc::new(values.with_data_type(target.clone())));
+        }
         DataType::Int8 => (i8::MIN.into(), i8::MAX.into(), 0),
         DataType::Int16 => (i16::MIN.into(), i16::MAX.into(), 0),
         DataType::Int32 => (i32::MIN.into(), i32::MAX.into(), 0),
@@ -475,6 +518,10 @@ fn fitted(call: &Call<'_>) -> Result<ArrayRef> {
         }
         other => return datafusion_common::internal_err!("{other} is no exact type"),
     };
+    if call.sql_type(0).is_wide() {
+        let values = fitted_wide(call, scale, (lowest.into(), highest.into()))?;
+        return Ok(arrow::compute::cast(&values, target)?);
+    }
     let values = call.decimal(0, scale)?.array;
     if let Some(row) = values
         .iter()
@@ -490,6 +537,12 @@ fn fitted(call: &Call<'_>) -> Result<ArrayRef> {
         DataType::Decimal128(..) => Arc::new(values.with_data_type(target.clone())),
         _ => arrow::compute::cast(&values, target)?,
     })
+}
+
+/// As [`fitted`], of and to wide DECIMALs.
+fn fitted_wide(call: &Call<'_>, scale: u8, range: (Int256, Int256)) -> Result<Decimal256Array> {
+    let column = call.scalar(2).and_then(|name| name.try_as_str().flatten());
+    wide_decimal::fitted(call, scale, range, column.unwrap_or_default())
 }
 
 fn cast_char(call: &Call<'_>) -> Result<ArrayRef> {

@@ -263,7 +263,8 @@ pub fn common_field_in(operation: &str, fields: &[FieldRef]) -> Result<Field> {
     }
     if types.iter().all(SqlType::is_exact_number) {
         let scale = wider(|ty| ty.decimal_digits().1);
-        return Ok(field::decimal(
+        return Ok(field::decimal_of(
+            &types,
             wider(|ty| ty.decimal_digits().0),
             scale,
             wider(SqlType::shown_decimals),

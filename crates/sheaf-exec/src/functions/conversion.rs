@@ -8,27 +8,30 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BooleanArray, Date32Array,
-    Decimal128Array, DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray,
-    StringViewBuilder, TimestampMicrosecondArray, UInt64Array, new_null_array,
+    Decimal128Array, Decimal256Array, DurationMicrosecondArray, Float64Array, Int64Array,
+    StringViewArray, StringViewBuilder, TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field,
-    Float32Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType, UInt16Type,
-    UInt64Type,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Decimal256Type,
+    DurationMicrosecondType, Field, Float32Type, Float64Type, Int64Type, TimeUnit,
+    TimestampMicrosecondType, UInt16Type, UInt64Type, i256,
 };
-use datafusion_common::{Result, exec_datafusion_err};
+use datafusion_common::{DataFusionError, Result, exec_datafusion_err};
+use sheaf_access::{i256_of, int256_of};
 use sheaf_types::json::functions::coerce::{
     to_datetime as datetime_of_json, to_decimal as decimal_of_json, to_double as double_of_json,
     to_integer as integer_of_json, to_time as time_of_json,
 };
 use sheaf_types::json::text as json_text;
 use sheaf_types::labels::number_of_text;
+use sheaf_types::number::Int256;
 use sheaf_types::temporal::NumberParts;
 use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::{number, temporal, zero_filled};
 
 use super::document::{is_zero, of_documents, texts_of_documents};
+use super::error::EvaluationError;
 use super::limits::Turns;
 use super::types::{HYBRID_KEY, SqlType, bit_length, declared_type, float_decimals, zerofill};
 
@@ -97,6 +100,15 @@ fn plain_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
                 // Rounding to fewer digits always fits.
                 let shown = number::rescale(values.value(row), scale, decimals).unwrap_or_default();
                 number::push_decimal(shown, decimals, out);
+                valid(row)
+            })
+        }
+        (DataType::Decimal256(_, scale), SqlType::Decimal { decimals, .. }) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            let values = array.as_primitive::<Decimal256Type>();
+            build_text(rows, |row, out| {
+                let shown = int256_of(values.value(row)).rescaled(scale, decimals);
+                number::push_wide_decimal(shown.unwrap_or_default(), decimals, out);
                 valid(row)
             })
         }
@@ -299,6 +311,10 @@ pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
                 whole.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
             })
         }
+        (DataType::Decimal256(_, scale), _) => {
+            let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
+            wide_to_whole(array, *scale).unary(|whole| whole.clamp(least, most) as i64)
+        }
         (DataType::Float32 | DataType::Float64, _) => {
             to_double(array, field)?.unary(number::double_to_int)
         }
@@ -325,6 +341,20 @@ pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
     })
 }
 
+/// Wide DECIMALs rounded to whole numbers, cut to the range of 128 bits.
+fn wide_to_whole(array: &ArrayRef, scale: i8) -> Decimal128Array {
+    let scale = u8::try_from(scale).unwrap_or(0);
+    array.as_primitive::<Decimal256Type>().unary(|value| {
+        let value = int256_of(value);
+        let whole = value.rescaled(scale, 0).and_then(Int256::to_i128);
+        whole.unwrap_or(if value.is_negative() {
+            i128::MIN
+        } else {
+            i128::MAX
+        })
+    })
+}
+
 /// Any value as an unsigned integer, negative numbers modulo 2^64.
 pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
     if array.data_type() == &DataType::UInt64 {
@@ -340,6 +370,13 @@ pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
                 whole.min(i128::from(u64::MAX)) as u64
             }
         }));
+    }
+    if let DataType::Decimal256(_, scale) = array.data_type() {
+        let number = |whole: i128| match whole < 0 {
+            true => whole.max(i128::from(i64::MIN)) as i64 as u64,
+            false => whole.min(i128::from(u64::MAX)) as u64,
+        };
+        return Ok(wide_to_whole(array, *scale).unary(number));
     }
     if is_hybrid(field) && array.data_type() == &DataType::Binary {
         return Ok(hybrid_numbers(array));
@@ -385,6 +422,11 @@ pub fn to_double(array: &ArrayRef, field: &Field) -> Result<Float64Array> {
                 .as_primitive::<Decimal128Type>()
                 .unary(|value| number::decimal_to_double(value, scale))
         }
+        (DataType::Decimal256(_, scale), _) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            let number = |value| number::wide_decimal_to_double(int256_of(value), scale);
+            array.as_primitive::<Decimal256Type>().unary(number)
+        }
         (DataType::Date32 | DataType::Duration(_) | DataType::Timestamp(..), ty) => {
             let scale = ty.fsp();
             let digits = to_decimal(array, field, scale)?;
@@ -408,6 +450,9 @@ pub fn to_double(array: &ArrayRef, field: &Field) -> Result<Float64Array> {
 }
 
 /// Any value as a DECIMAL(38, `scale`), rounded half away from zero; what does not fit is cut to the largest that does.
+///
+/// # Errors
+/// 1235 for a wide DECIMAL of more digits: what takes such numbers reads them by [`to_wide_decimal`].
 pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal128Array> {
     let target = DataType::Decimal128(super::types::MAX_PRECISION, scale as i8);
     let fit = |value: i128, from: u8| {
@@ -432,6 +477,17 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
             array
                 .as_primitive::<Decimal128Type>()
                 .unary(|value| fit(value, from))
+        }
+        (DataType::Decimal256(_, from), _) => {
+            let from = u8::try_from(*from).unwrap_or(0);
+            let limit = number::power_of_ten(super::types::MAX_PRECISION);
+            array.as_primitive::<Decimal256Type>().try_unary(|value| {
+                let narrow = int256_of(value)
+                    .rescaled(from, scale)
+                    .and_then(Int256::to_i128);
+                let narrow = narrow.filter(|narrow| narrow.unsigned_abs() < limit.unsigned_abs());
+                narrow.ok_or_else(|| DataFusionError::from(EvaluationError::wide_decimal()))
+            })?
         }
         (DataType::UInt64, _) => array
             .as_primitive::<UInt64Type>()
@@ -472,11 +528,84 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
     Ok(array.with_data_type(target))
 }
 
+/// Any value as a DECIMAL of `scale` decimals and up to 76 digits, rounded half away from zero; what does not fit is cut
+/// to the largest that does.
+pub fn to_wide_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal256Array> {
+    let target = DataType::Decimal256(WIDEST, scale as i8);
+    let fit = |value: Int256, from: u8| {
+        i256_of(
+            value
+                .rescaled(from, scale)
+                .unwrap_or_else(|| beyond(value.is_negative())),
+        )
+    };
+    let array: Decimal256Array = match (array.data_type(), SqlType::of(field)) {
+        (DataType::Decimal256(_, from), _) => {
+            let from = u8::try_from(*from).unwrap_or(0);
+            let values = array.as_primitive::<Decimal256Type>();
+            match from == scale {
+                true => values.clone(),
+                false => values.unary(|value| fit(int256_of(value), from)),
+            }
+        }
+        (DataType::Decimal128(_, from), _) => {
+            let from = u8::try_from(*from).unwrap_or(0);
+            let values = array.as_primitive::<Decimal128Type>();
+            values.unary(|value| fit(value.into(), from))
+        }
+        (DataType::Float32 | DataType::Float64, _) => to_double(array, field)?
+            .unary(|value| i256_of(wide_of_text(&format!("{value:e}"), scale))),
+        (DataType::Binary, _) if is_hybrid(field) => {
+            hybrid_numbers(array).unary(|number| fit(i128::from(number).into(), 0))
+        }
+        (_, SqlType::Text { .. } | SqlType::Bytes) => to_text(array, field)?
+            .iter()
+            .map(|text| Some(i256_of(wide_of_text(text?, scale))))
+            .collect(),
+        // Of all others 38 digits are enough.
+        (_, ty) => {
+            let own = ty
+                .decimal_digits()
+                .1
+                .max(if ty == SqlType::Json { 10 } else { 0 });
+            to_decimal(array, field, own)?.unary(|value| fit(value.into(), own))
+        }
+    };
+    Ok(array.with_data_type(target))
+}
+
+/// The most digits of arrays of wide DECIMALs.
+pub(crate) const WIDEST: u8 = 76;
+
+/// The greatest number, or the least.
+fn beyond(is_negative: bool) -> Int256 {
+    let greatest = Int256::of_parts(u128::MAX, i128::MAX);
+    match is_negative {
+        true => greatest.negated(),
+        false => greatest,
+    }
+}
+
+/// The number that a text begins with, or 0.
+fn wide_of_text(text: &str, scale: u8) -> Int256 {
+    let Some(number) = number::NumberText::parse(text) else {
+        return Int256::ZERO;
+    };
+    let scaled = number.scaled_wide(scale);
+    scaled.map_or_else(|_| beyond(number.negative), |(number, _)| number)
+}
+
 /// Any value as a date; what is none is NULL.
 pub fn to_date(array: &ArrayRef, field: &Field) -> Result<Date32Array> {
     Ok(match (array.data_type(), SqlType::of(field)) {
         (DataType::Date32, _) => array.as_primitive::<Date32Type>().clone(),
-        (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, _) => {
+        (
+            DataType::Decimal128(..)
+            | DataType::Decimal256(..)
+            | DataType::Float32
+            | DataType::Float64,
+            _,
+        ) => {
             let numbers = number_parts(array, field)?.into_iter();
             numbers
                 .map(|number| temporal::date_of_parts(number?))
@@ -548,6 +677,12 @@ pub(super) fn number_parts(array: &ArrayRef, field: &Field) -> Result<Vec<Option
             let values = array.as_primitive::<Decimal128Type>().iter();
             values.map(|value| value.map(of)).collect()
         }
+        DataType::Decimal256(_, scale) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            let of = |value| NumberParts::of_wide_decimal(int256_of(value), scale);
+            let values = array.as_primitive::<Decimal256Type>().iter();
+            values.map(|value| value.map(of)).collect()
+        }
         DataType::Float32 | DataType::Float64 => {
             let values = to_double(array, field)?;
             let values = values.iter();
@@ -580,6 +715,11 @@ pub fn to_boolean(array: &ArrayRef, field: &Field) -> Result<BooleanArray> {
             .as_primitive::<Decimal128Type>()
             .iter()
             .map(|value| value.map(|value| value != 0))
+            .collect(),
+        DataType::Decimal256(..) => array
+            .as_primitive::<Decimal256Type>()
+            .iter()
+            .map(|value| value.map(|value| value != i256::ZERO))
             .collect(),
         _ => to_double(array, field)?
             .iter()

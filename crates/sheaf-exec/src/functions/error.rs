@@ -33,6 +33,11 @@ impl EvaluationError {
         )
     }
 
+    /// 1235: more than 38 digits where they are not read.
+    pub fn wide_decimal() -> EvaluationError {
+        Self::not_supported_yet("a DECIMAL of more than 38 digits here")
+    }
+
     /// 1690: a number left the range of its type.
     pub fn out_of_range(type_name: &str, expression: &str) -> EvaluationError {
         Self::new(

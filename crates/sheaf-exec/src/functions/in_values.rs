@@ -51,6 +51,7 @@ pub fn is_packable(ty: &DataType) -> bool {
             ty,
             DataType::Binary
                 | DataType::Decimal128(..)
+                | DataType::Decimal256(..)
                 | DataType::Date32
                 | DataType::Timestamp(..)
                 | DataType::Duration(_)

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 use datafusion_common::Result;
-use sheaf_types::number::{divide_rounding, power_of_ten, rescale};
+use sheaf_types::number::{Int256, divide_rounding, power_of_ten, rescale};
 
 use super::random_numbers::{first_numbers, numbers_of_seed};
 use super::types::{MAX_DECIMALS, SqlType, common_float_decimals, field};
-use super::{Call, EACH_ROW, EvaluationError, Function, Operands, units};
+use super::{Call, EACH_ROW, EvaluationError, Function, Operands, units, wide_decimal};
 
 fn double(_: &Operands<'_>) -> Result<Field> {
     Ok(field::double())
@@ -196,7 +196,10 @@ fn same_number(operands: &Operands<'_>) -> Result<Field> {
             precision,
             scale,
             decimals,
-        } => field::decimal(precision - scale, scale, decimals),
+        } => {
+            let digits = precision - scale;
+            field::decimal_of(&operands.types(), digits, scale, decimals)
+        }
         _ => field::double_of(common_float_decimals(operands.fields)),
     })
 }
@@ -209,7 +212,7 @@ fn whole_number(operands: &Operands<'_>) -> Result<Field> {
         } if precision - scale < 18 => field::bigint(),
         SqlType::Decimal {
             precision, scale, ..
-        } => field::decimal(precision - scale + 1, 0, 0),
+        } => field::decimal_of(&operands.types(), precision - scale + 1, 0, 0),
         ty if ty.is_integer() => same_number(operands)?,
         _ => field::double(),
     })
@@ -231,7 +234,8 @@ fn rounded_type(operands: &Operands<'_>) -> Result<Field> {
             let shown = places.map_or(decimals, |places| {
                 places.clamp(0, i64::from(MAX_DECIMALS)) as u8
             });
-            field::decimal((precision - scale).saturating_add(1), shown, shown)
+            let digits = (precision - scale).saturating_add(1);
+            field::decimal_of(&operands.types()[..1], digits, shown, shown)
         }
         ty if ty.is_integer() => same_number(operands)?,
         _ => field::double(),
@@ -295,6 +299,7 @@ fn abs(call: &Call<'_>) -> Result<ArrayRef> {
             Ok(Arc::new(result?))
         }
         DataType::UInt64 => Ok(Arc::new(call.unsigned(0)?.array)),
+        DataType::Decimal256(_, scale) => wide_decimal::abs(call, *scale as u8),
         DataType::Decimal128(_, scale) => {
             let values = call.decimal(0, *scale as u8)?.array;
             let result = values.unary::<_, arrow::datatypes::Decimal128Type>(i128::abs);
@@ -322,6 +327,15 @@ fn whole(
         return Ok(Arc::new(call.unsigned(0)?.array));
     }
     let scale = call.sql_type(0).decimal_digits().1;
+    if call.sql_type(0).is_wide() && call.result_type() != &DataType::Int64 {
+        return wide_decimal::whole(call, up);
+    }
+    if call.sql_type(0).is_wide() {
+        let values = call.wide_decimal(0, scale)?;
+        let whole = |number: Int256| wide_decimal::whole_number(number, scale, up)?.to_i128();
+        let whole = (0..call.rows()).map(|row| Some(whole(values.get(row)?)? as i64));
+        return Ok(Arc::new(whole.collect::<Int64Array>()));
+    }
     let unit = power_of_ten(scale);
     let values = call.decimal(0, scale)?.array;
     let value = |value: i128| {
@@ -355,6 +369,11 @@ fn round(call: &Call<'_>, to_nearest: bool) -> Result<ArrayRef> {
             .map(|row| Some(round_double(values.get(row)?, places(row)?, to_nearest)))
             .collect();
         return Ok(Arc::new(result));
+    }
+    if let DataType::Decimal128(_, target) | DataType::Decimal256(_, target) = call.result_type()
+        && call.sql_type(0).is_wide()
+    {
+        return wide_decimal::round(call, places, to_nearest, *target as u8);
     }
     let (scale, target) = match call.result_type() {
         DataType::Decimal128(_, target) => (call.sql_type(0).decimal_digits().1, *target as u8),

@@ -59,6 +59,7 @@ mod watched;
 pub mod watched_json;
 mod watched_rows;
 pub(crate) mod watched_time;
+mod wide_decimal;
 mod xml;
 
 use std::collections::HashMap;

@@ -22,8 +22,7 @@ use datafusion_common::{DataFusionError, Result};
 pub use sheaf_access::TYPE_KEY;
 use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
-use sheaf_types::number::FloatDigits;
-use sheaf_types::text::encoding::TextEncoding;
+use sheaf_types::number::{FloatDigits, MAX_WIDE_DIGITS, is_wide};
 use sheaf_types::{Collation, ColumnType};
 
 use super::error::EvaluationError;
@@ -49,7 +48,7 @@ const COERCIBLE: &str = "coercible";
 /// Of columns of the server's own tables.
 pub const OF_SERVER: &str = "server";
 
-/// The most digits of a DECIMAL here (an `i128`); MySQL has 65.
+/// The most digits of a DECIMAL that is an `i128`. One of more is [wide](SqlType::is_wide).
 pub const MAX_PRECISION: u8 = sheaf_types::number::MAX_DIGITS;
 /// The most digits after the point that are shown.
 pub const MAX_DECIMALS: u8 = 30;
@@ -154,7 +153,7 @@ impl SqlType {
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
                 SqlType::Integer { unsigned: true }
             }
-            DataType::Decimal128(precision, scale) => {
+            DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
                 let scale = u8::try_from(*scale).unwrap_or(0);
                 let shown = field
                     .metadata()
@@ -228,6 +227,11 @@ impl SqlType {
             self,
             SqlType::Integer { .. } | SqlType::Year | SqlType::Boolean
         )
+    }
+
+    /// A DECIMAL of more digits than an `i128` holds.
+    pub fn is_wide(&self) -> bool {
+        matches!(self, SqlType::Decimal { precision, .. } if is_wide(*precision))
     }
 
     /// Integers that are never negative.
@@ -476,6 +480,28 @@ pub mod field {
             DECIMALS_KEY.to_string(),
             decimals.to_string(),
         )]))
+    }
+
+    /// The DECIMAL that is made of these operands: wide, if one of them is and it has so many digits itself.
+    pub fn decimal_of(operands: &[SqlType], integer_digits: u8, scale: u8, decimals: u8) -> Field {
+        let is_long = is_wide(integer_digits.saturating_add(scale));
+        match is_long && operands.iter().any(SqlType::is_wide) {
+            true => wide_decimal(integer_digits, scale, decimals),
+            false => decimal(integer_digits, scale, decimals),
+        }
+    }
+
+    /// As [`decimal`], of a DECIMAL that is wide.
+    pub fn wide_decimal(integer_digits: u8, scale: u8, decimals: u8) -> Field {
+        let scale = scale.min(MAX_WIDE_DIGITS);
+        let precision = (integer_digits.saturating_add(scale))
+            .clamp(MAX_PRECISION + 1, MAX_WIDE_DIGITS)
+            .max(scale);
+        let field = plain(DataType::Decimal256(precision, scale as i8));
+        match decimals == scale {
+            true => field,
+            false => with_decimals(field, Some(decimals)),
+        }
     }
 
     /// A string that compares by the connection's collation and yields to any column's.

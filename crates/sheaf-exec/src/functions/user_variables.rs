@@ -25,6 +25,7 @@ use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use sheaf_access::int256_of;
 use sheaf_types::Value;
 
 use super::limits::stopped;
@@ -143,6 +144,10 @@ fn integer_of(value: &ScalarValue) -> Option<i128> {
             let unit = 10_i128.checked_pow(u32::try_from(*scale).ok()?)?;
             let away = unit / 2 * digits.signum();
             Some(digits.checked_add(away)? / unit)
+        }
+        ScalarValue::Decimal256(Some(digits), _, scale) => {
+            let whole = int256_of(*digits).rescaled(u8::try_from(*scale).ok()?, 0)?;
+            whole.to_i128()
         }
         _ => None,
     }

@@ -531,7 +531,9 @@ fn note_cut_decimals(
 ) -> Result<()> {
     let (rows, rows_of_each) = rows_of(args);
     let numbers = to_double(&args.args[1].to_array(rows)?, &args.arg_fields[1])?;
-    let DataType::Decimal128(precision, scale) = *args.arg_fields[0].data_type() else {
+    let (DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)) =
+        *args.arg_fields[0].data_type()
+    else {
         return exec_err!("fitted: no DECIMAL");
     };
     // What is rounded to more digits is out of the range, too. Doubles cannot tell that of many digits.

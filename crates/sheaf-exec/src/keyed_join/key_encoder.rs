@@ -13,16 +13,17 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion_common::{Result, internal_err};
 use datafusion_physical_expr::PhysicalExpr;
-use sheaf_access::{IndexRef, KeyedLookupSpec, arrow_type};
+use sheaf_access::{IndexRef, KeyedLookupSpec, arrow_type, int256_of};
 use sheaf_storage::prefix_successor;
 use sheaf_table::{KeyLayout, ValueRef};
 use sheaf_types::ColumnType;
+use sheaf_types::number::Wide;
 
 /// One part of a key.
 #[derive(Debug, Clone)]
@@ -315,6 +316,14 @@ fn value_reader(array: &dyn Array) -> Result<ValueReader<'_>> {
         DataType::Float32 => integers!(Float32Type, Float),
         DataType::Float64 => integers!(Float64Type, Double),
         DataType::Decimal128(_, _) => integers!(Decimal128Type, Decimal),
+        DataType::Decimal256(_, _) => {
+            let values = array.as_primitive::<Decimal256Type>().values();
+            Box::new(move |row| {
+                // No column has a number of more digits.
+                let wide = int256_of(values[row]).to_wide();
+                ValueRef::WideDecimal(wide.unwrap_or(Wide::BEYOND))
+            })
+        }
         DataType::Date32 => integers!(Date32Type, Int),
         DataType::Timestamp(TimeUnit::Microsecond, None) => {
             integers!(TimestampMicrosecondType, Int)

@@ -220,6 +220,7 @@ impl Subject {
                     ScalarValue::Int64(Some(_))
                         | ScalarValue::UInt64(Some(_))
                         | ScalarValue::Decimal128(Some(_), ..)
+                        | ScalarValue::Decimal256(Some(_), ..)
                 );
                 match is_number && metadata.is_none() {
                     true => number_place(&self.operand, value, &SqlType::Null).and_then(at),

@@ -379,7 +379,16 @@ fn operands<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N]> {
 ///
 /// The field has a name, so that it is taken as it is. Of a cast to a mere type DataFusion hands on the metadata of
 /// what is cast, so a BIGINT would be announced as the SMALLINT that it once was.
+///
+/// To a wide DECIMAL it is a function of ours, whatever it is made of: what is beyond the digits of its type is cut.
 pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
+    if let DataType::Decimal256(precision, scale) = to {
+        let digits = [lit(i64::from(precision)), lit(i64::from(scale))];
+        return call(
+            "$cast_decimal",
+            std::iter::once(expr).chain(digits).collect(),
+        );
+    }
     if !once::is_small(&expr)
         && let Ok(null) = ScalarValue::try_from(&to)
     {

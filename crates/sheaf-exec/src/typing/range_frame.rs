@@ -241,6 +241,9 @@ impl Way {
                     false => Way::Wide { decimals },
                 }
             }
+            DataType::Decimal256(_, decimals) => Way::Wide {
+                decimals: u8::try_from(*decimals).unwrap_or(0),
+            },
             DataType::Date32 if day_is_divided()? => Way::Moment {
                 key: DataType::Timestamp(TimeUnit::Microsecond, None),
             },

@@ -154,7 +154,9 @@ fn length_of(field: &Field) -> u32 {
         DataType::Int32 => 11,
         DataType::UInt32 => 10,
         DataType::Int64 | DataType::UInt64 => 20,
-        DataType::Decimal128(precision, _) => u32::from(*precision) + SIGN_AND_POINT,
+        DataType::Decimal128(precision, _) | DataType::Decimal256(precision, _) => {
+            u32::from(*precision) + SIGN_AND_POINT
+        }
         DataType::Float32 if declared.is_some() => FLOAT_LENGTH,
         DataType::Float64 if declared.is_some() => DOUBLE_LENGTH,
         DataType::Date32 => 10,

@@ -19,6 +19,7 @@ use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::types::SqlType;
 use sheaf_types::Value;
+use sheaf_types::number::{MAX_DIGITS, MAX_WIDE_DIGITS, is_wide};
 use sqlparser::ast::Expr;
 
 use super::block::Clause;
@@ -36,7 +37,7 @@ enum Kind {
     Null,
     Integer,
     Unsigned,
-    Decimal { scale: u8 },
+    Decimal { digits: u8, scale: u8 },
     Double,
     Text,
     Bytes,
@@ -116,7 +117,14 @@ impl Kind {
         match value {
             Value::Null => Kind::Null,
             Value::UInt(_) => Kind::Unsigned,
-            Value::Decimal { scale, .. } => Kind::Decimal { scale: *scale },
+            Value::Decimal { scale, .. } => Kind::Decimal {
+                digits: MAX_DIGITS,
+                scale: *scale,
+            },
+            Value::WideDecimal { scale, .. } => Kind::Decimal {
+                digits: MAX_WIDE_DIGITS,
+                scale: *scale,
+            },
             Value::Float(_) | Value::Double(_) => Kind::Double,
             Value::Bytes(_) => Kind::Bytes,
             integer if integer.is_number() => Kind::Integer,
@@ -129,7 +137,15 @@ impl Kind {
             SqlType::Null => Kind::Null,
             SqlType::Integer { unsigned: true } => Kind::Unsigned,
             integer if integer.is_integer() => Kind::Integer,
-            SqlType::Decimal { scale, .. } => Kind::Decimal { scale },
+            SqlType::Decimal {
+                precision, scale, ..
+            } => Kind::Decimal {
+                digits: match is_wide(precision) {
+                    true => MAX_WIDE_DIGITS,
+                    false => MAX_DIGITS,
+                },
+                scale,
+            },
             SqlType::Float | SqlType::Double => Kind::Double,
             SqlType::Bytes => Kind::Bytes,
             _ => Kind::Text,
@@ -138,18 +154,19 @@ impl Kind {
 
     /// What values of both fit in.
     fn and(self, other: Kind) -> Kind {
-        let scale_of = |kind| match kind {
-            Kind::Decimal { scale } => Some(scale),
-            Kind::Integer | Kind::Unsigned => Some(0),
+        let digits_of = |kind| match kind {
+            Kind::Decimal { digits, scale } => Some((digits, scale)),
+            Kind::Integer | Kind::Unsigned => Some((MAX_DIGITS, 0)),
             _ => None,
         };
         match (self, other) {
             (one, other) if one == other => one,
             (Kind::Null, other) | (other, Kind::Null) => other,
             (Kind::Text | Kind::Bytes, _) | (_, Kind::Text | Kind::Bytes) => Kind::Text,
-            (one, other) => match (scale_of(one), scale_of(other)) {
+            (one, other) => match (digits_of(one), digits_of(other)) {
                 (Some(one), Some(other)) => Kind::Decimal {
-                    scale: one.max(other),
+                    digits: one.0.max(other.0),
+                    scale: one.1.max(other.1),
                 },
                 _ => Kind::Double,
             },
@@ -264,9 +281,10 @@ impl Binder<'_> {
             Kind::Null => Ok(Scalar::literal(ScalarValue::Null)),
             Kind::Integer => self.call("$cast_signed", vec![value]),
             Kind::Unsigned => self.call("$cast_unsigned", vec![value]),
-            Kind::Decimal { scale } => {
-                let digits = vec![value, self.integer(38), self.integer(scale.into())];
-                self.call("$cast_decimal", digits)
+            Kind::Decimal { digits, scale } => {
+                let digits = self.integer(digits.into());
+                let operands = vec![value, digits, self.integer(scale.into())];
+                self.call("$cast_decimal", operands)
             }
             Kind::Double => self.call("$cast_double", vec![value]),
             Kind::Text => self.call("$cast_char", vec![value]),

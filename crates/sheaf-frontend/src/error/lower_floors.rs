@@ -116,7 +116,9 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
                 Some(SqlError::data_out_of_range("number", text))
             }
             // An operand that has to get the decimals of the other one, which there is no room for.
-            ArrowError::CastError(text) if text.contains("to Decimal128") => {
+            ArrowError::CastError(text)
+                if text.contains("to Decimal128") || text.contains("to Decimal256") =>
+            {
                 Some(SqlError::data_out_of_range("DECIMAL", text))
             }
             ArrowError::IoError(_, error) => of_io(error),

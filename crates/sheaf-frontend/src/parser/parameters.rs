@@ -154,6 +154,7 @@ fn number_tokens(value: &Value, wanted: Wanted) -> Result<Vec<Token>> {
     let is_negative = match value {
         Value::Int(number) => *number < 0,
         Value::Decimal { unscaled, .. } => *unscaled < 0,
+        Value::WideDecimal { unscaled, .. } => unscaled.is_negative(),
         Value::Float(number) => *number < 0.0,
         Value::Double(number) => *number < 0.0,
         _ => false,
@@ -173,11 +174,10 @@ fn number_tokens(value: &Value, wanted: Wanted) -> Result<Vec<Token>> {
         }
         (Value::Int(_) | Value::UInt(_), _) => Ok(value_tokens(value)),
         // A frame of RANGE may have a fraction.
-        (Value::Decimal { .. } | Value::Float(_) | Value::Double(_), Wanted::FrameBound)
-            if !is_negative =>
-        {
-            Ok(value_tokens(value))
-        }
+        (
+            Value::Decimal { .. } | Value::WideDecimal { .. } | Value::Float(_) | Value::Double(_),
+            Wanted::FrameBound,
+        ) if !is_negative => Ok(value_tokens(value)),
         _ => Err(SqlError::wrong_arguments("EXECUTE")),
     }
 }

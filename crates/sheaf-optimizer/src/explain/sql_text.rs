@@ -10,11 +10,13 @@ use arrow::array::{Array, ArrayRef};
 use datafusion_common::{Column, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
+use sheaf_access::int256_of;
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_exec::long_literal;
 use sheaf_table::text_of_sort_key;
+use sheaf_types::number::wide_decimal_text;
 use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::text::quoting::quoted_string;
 use sheaf_types::{Collation, Value};
@@ -442,6 +444,10 @@ pub(super) fn literal_text(value: &ScalarValue, collation: Option<Collation>) ->
             scale: u8::try_from(*scale).unwrap_or(0),
         }
         .to_string(),
+        ScalarValue::Decimal256(Some(unscaled), _, scale) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            wide_decimal_text(int256_of(*unscaled), scale)
+        }
         ScalarValue::Date32(Some(days)) => format!("DATE'{}'", Value::Date(*days)),
         ScalarValue::TimestampMicrosecond(Some(micros), _) => {
             format!("TIMESTAMP'{}'", Value::DateTime(*micros))

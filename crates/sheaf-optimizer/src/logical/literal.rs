@@ -12,9 +12,11 @@
 use std::ops::Bound;
 
 use datafusion_common::ScalarValue;
-use sheaf_access::{CompareOp, arrow_type};
-use sheaf_types::number::decimal_to_double;
-use sheaf_types::{ColumnType, Value, column_type::MAX_DECIMAL_PRECISION};
+use sheaf_access::{CompareOp, arrow_type, i256_of, int256_of};
+use sheaf_types::number::{
+    self, Int256, MAX_DIGITS, MAX_WIDE_DIGITS, decimal_to_double, is_wide, wide_floor_of,
+};
+use sheaf_types::{ColumnType, Value};
 
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;
@@ -92,6 +94,11 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
         {
             None
         }
+        ColumnType::Decimal {
+            precision,
+            scale,
+            sign,
+        } if is_wide(*precision) => wide_floor(*precision, *scale, sign.is_unsigned(), constant),
         ColumnType::Decimal {
             precision,
             scale,
@@ -238,6 +245,10 @@ impl Number {
                 unscaled: *unscaled,
                 scale: u8::try_from(*scale).ok()?,
             }),
+            ScalarValue::Decimal256(Some(unscaled), _, scale) => Some(Number {
+                unscaled: int256_of(*unscaled).to_i128()?,
+                scale: u8::try_from(*scale).ok()?,
+            }),
             // Doubles that are integers, below the point where they stop being exact.
             #[allow(clippy::cast_possible_truncation, reason = "in range, checked")]
             ScalarValue::Float64(Some(v)) if v.is_finite() && v.abs() < 9.0e15 => {
@@ -299,6 +310,38 @@ fn decimal_floor(precision: u8, scale: u8, unsigned: bool, number: Number) -> Op
     })
 }
 
+/// As [`decimal_floor`], of a wide column.
+fn wide_floor(precision: u8, scale: u8, unsigned: bool, constant: &ScalarValue) -> Option<Floor> {
+    let (unscaled, from) = match constant {
+        ScalarValue::Decimal256(Some(unscaled), _, scale) => {
+            (int256_of(*unscaled), u8::try_from(*scale).ok()?)
+        }
+        other => {
+            let Number { unscaled, scale } = Number::of(other)?;
+            (unscaled.into(), scale)
+        }
+    };
+    let most = Int256::nines(precision);
+    let least = if unsigned {
+        Int256::ZERO
+    } else {
+        most.negated()
+    };
+    let (floor, exact) = match wide_floor_of(unscaled, from, scale) {
+        number::Floor::At(floor) => (floor, true),
+        number::Floor::Above(floor) => (floor, false),
+        number::Floor::BelowAll => return Some(Floor::Below),
+        number::Floor::AboveAll => (most, false),
+    };
+    if floor < least {
+        return Some(Floor::Below);
+    }
+    Some(Floor::At {
+        value: Value::of_decimal(floor.min(most), precision, scale)?,
+        exact: exact && floor <= most,
+    })
+}
+
 /// A column value as an Arrow scalar of the column's type; `None` for NULL and for types that never need it.
 pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
     let data_type = arrow_type(ty);
@@ -306,9 +349,12 @@ pub(crate) fn scalar(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
         Value::Int(value) => ScalarValue::Int64(Some(*value)),
         Value::UInt(value) => ScalarValue::UInt64(Some(*value)),
         Value::Year(value) => ScalarValue::UInt16(Some(*value)),
-        Value::Decimal { unscaled, scale } => ScalarValue::Decimal128(
-            Some(*unscaled),
-            MAX_DECIMAL_PRECISION,
+        Value::Decimal { unscaled, scale } => {
+            ScalarValue::Decimal128(Some(*unscaled), MAX_DIGITS, i8::try_from(*scale).ok()?)
+        }
+        Value::WideDecimal { unscaled, scale } => ScalarValue::Decimal256(
+            Some(i256_of((*unscaled).into())),
+            MAX_WIDE_DIGITS,
             i8::try_from(*scale).ok()?,
         ),
         Value::Float(value) => ScalarValue::Float32(Some(*value)),

@@ -1,7 +1,6 @@
 //! A column's value plus or minus a number, as MySQL computes it, where that needs no query.
 
-use sheaf_types::column_type::MAX_DECIMAL_PRECISION;
-use sheaf_types::number::{checked_power_of_ten, decimal_to_double};
+use sheaf_types::number::{MAX_DIGITS, checked_power_of_ten, decimal_to_double};
 use sheaf_types::{ColumnType, Value};
 
 /// Digits of a BIGINT of either kind.
@@ -96,7 +95,7 @@ fn decimal_sum(
         at_scale(old, old_scale)?.checked_add(at_scale(signed(operand)?, operand_scale)?)?;
     // What has no more digits than the column, at this scale, fits every intermediate type.
     let most = digits.checked_add(scale)?;
-    let fits = most < MAX_DECIMAL_PRECISION && unscaled.abs() < checked_power_of_ten(most)?;
+    let fits = most < MAX_DIGITS && unscaled.abs() < checked_power_of_ten(most)?;
     fits.then_some(Value::Decimal { unscaled, scale })
 }
 

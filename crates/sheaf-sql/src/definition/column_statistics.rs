@@ -251,6 +251,7 @@ fn json_value(value: &Value) -> String {
         Value::Float(v) => json_double(f64::from(*v)),
         Value::Double(v) => json_double(*v),
         Value::Decimal { unscaled, scale } => decimal_text(*unscaled, *scale),
+        Value::WideDecimal { .. } => value.to_string(),
         Value::Text(text) => base64_text(text.as_bytes()),
         Value::Bytes(bytes) => base64_text(bytes),
         Value::Time(micros) => {

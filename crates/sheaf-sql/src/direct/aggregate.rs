@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_table::{RowView, TableDefinition, ValueRef};
-use sheaf_types::{ColumnType, column_type::MAX_DECIMAL_PRECISION};
+use sheaf_types::{ColumnType, number::MAX_DIGITS};
 use sqlparser::ast;
 
 use super::names::ColumnNames;
@@ -127,6 +127,9 @@ impl Aggregate {
             return Some(Aggregate::Count(column));
         }
         let ty = &names.definition().columns[column].ty;
+        if ty.is_wide_decimal() {
+            return None;
+        }
         let scale = match ty {
             ColumnType::Decimal { scale, .. } => Some(*scale),
             ty => ty.is_integer().then_some(0),
@@ -168,10 +171,10 @@ impl Aggregate {
             Aggregate::CountRows | Aggregate::Count(_) => Field::new("", DataType::Int64, false),
             Aggregate::Sum { column, scale } => {
                 let precision = match &definition.columns[column].ty {
-                    ColumnType::Decimal { precision, .. } => precision
-                        .saturating_add(EXTRA_DIGITS)
-                        .min(MAX_DECIMAL_PRECISION),
-                    _ => MAX_DECIMAL_PRECISION,
+                    ColumnType::Decimal { precision, .. } => {
+                        precision.saturating_add(EXTRA_DIGITS).min(MAX_DIGITS)
+                    }
+                    _ => MAX_DIGITS,
                 };
                 Field::new("", DataType::Decimal128(precision, scale as i8), true)
             }
@@ -248,7 +251,7 @@ impl<'a> Totals<'a> {
     pub(super) fn check(&self) -> Result<()> {
         for (aggregate, (total, _)) in self.aggregates.iter().zip(&self.totals) {
             let is_sum = matches!(aggregate, Aggregate::Sum { .. });
-            if is_sum && total.unsigned_abs() >= 10u128.pow(MAX_DECIMAL_PRECISION.into()) {
+            if is_sum && total.unsigned_abs() >= 10u128.pow(MAX_DIGITS.into()) {
                 return Err(sum_out_of_range());
             }
         }

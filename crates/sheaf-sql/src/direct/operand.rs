@@ -20,7 +20,9 @@ use std::cmp::Ordering;
 
 use sheaf_table::{Column, ValueRef};
 use sheaf_types::assignment::{Mode, assign_text};
-use sheaf_types::number::{Floor, checked_power_of_ten, is_double_text, text_floor};
+use sheaf_types::number::{
+    self, Floor, Int256, checked_power_of_ten, is_double_text, text_floor, wide_floor_of,
+};
 use sheaf_types::temporal::{DAY, split_datetime};
 use sheaf_types::text::text_of;
 use sheaf_types::{Collation, ColumnType, Value, number_literal};
@@ -136,6 +138,7 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
                 | Value::Time(_)
                 | Value::DateTime(_)
                 | Value::Decimal { .. }
+                | Value::WideDecimal { .. }
         ) || matches!(value, Value::Double(double) if double.is_finite())
     };
     match parameters.iter().all(is_literal) {
@@ -196,6 +199,12 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
         });
     }
     match (ty, value) {
+        (
+            ColumnType::Decimal {
+                precision, scale, ..
+            },
+            _,
+        ) if ty.is_wide_decimal() => wide_place(*precision, *scale, value),
         (
             ColumnType::Decimal {
                 precision, scale, ..
@@ -322,6 +331,22 @@ fn decimal_place(precision: u8, scale: u8, value: &Value) -> Option<Place> {
     })
 }
 
+/// As [`decimal_place`], of a wide column. Texts are left to queries.
+fn wide_place(precision: u8, scale: u8, value: &Value) -> Option<Place> {
+    let (unscaled, from) = match value {
+        Value::Int(_) | Value::UInt(_) => (value.as_i128()?.into(), 0),
+        value => value.as_decimal()?,
+    };
+    match wide_floor_of(unscaled, from, scale) {
+        Floor::At(number) if number > Int256::nines(precision) => Some(Place::AboveAll),
+        Floor::At(number) if number < Int256::nines(precision).negated() => Some(Place::BelowAll),
+        Floor::At(number) => Value::of_decimal(number, precision, scale).map(Place::At),
+        Floor::Above(_) => None,
+        Floor::BelowAll => Some(Place::BelowAll),
+        Floor::AboveAll => Some(Place::AboveAll),
+    }
+}
+
 /// The order of a stored value, which is not NULL, and a [placed](place) one of the same column. `None` if they are of
 /// different kinds, which no column has.
 pub(super) fn compare(ty: &ColumnType, stored: ValueRef<'_>, placed: &Value) -> Option<Ordering> {
@@ -333,6 +358,9 @@ pub(super) fn compare(ty: &ColumnType, stored: ValueRef<'_>, placed: &Value) -> 
         }
         (ValueRef::UInt(stored), Value::UInt(placed)) => stored.cmp(placed),
         (ValueRef::Decimal(stored), Value::Decimal { unscaled, .. }) => stored.cmp(unscaled),
+        (ValueRef::WideDecimal(stored), Value::WideDecimal { unscaled, .. }) => {
+            stored.cmp(unscaled)
+        }
         (ValueRef::Bytes(stored), Value::Text(placed)) => {
             let collation = ty.collation()?;
             collation.compare(&text_of(stored), placed)

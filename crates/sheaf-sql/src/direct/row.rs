@@ -45,6 +45,7 @@ enum Kind {
     Signed,
     Unsigned,
     Decimal(i8),
+    WideDecimal(i8),
     Float,
     Double,
     Bytes,
@@ -63,6 +64,9 @@ enum Kind {
 impl Item {
     pub(super) fn new(column: usize, ty: &ColumnType) -> Item {
         let kind = match ty {
+            ColumnType::Decimal { scale, .. } if ty.is_wide_decimal() => {
+                Kind::WideDecimal(*scale as i8)
+            }
             ColumnType::Decimal { scale, .. } => Kind::Decimal(*scale as i8),
             ColumnType::Float { .. } => Kind::Float,
             ColumnType::Double { .. } => Kind::Double,
@@ -139,6 +143,10 @@ impl Item {
             Kind::Unsigned => Cell::Unsigned(row.get_u64(column)),
             Kind::Decimal(scale) => Cell::Decimal {
                 unscaled: row.get_i128(column),
+                scale: *scale,
+            },
+            Kind::WideDecimal(scale) => Cell::WideDecimal {
+                unscaled: row.get_wide(column),
                 scale: *scale,
             },
             Kind::Float => Cell::Float(row.get_f32(column)),

@@ -3,7 +3,7 @@
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
-use sheaf_types::number::decimal_to_double;
+use sheaf_types::number::{decimal_to_double, wide_decimal_to_double};
 
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
@@ -27,6 +27,9 @@ impl From<Value> for NewValue {
             Value::Double(number) => NewValue::Float(number),
             Value::Decimal { unscaled, scale } => {
                 NewValue::Float(decimal_to_double(unscaled, scale))
+            }
+            Value::WideDecimal { unscaled, scale } => {
+                NewValue::Float(wide_decimal_to_double(unscaled.into(), scale))
             }
             value => match value.as_i128() {
                 Some(number) => NewValue::Integer(number),

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BinaryBuilder, BinaryViewBuilder, Date32Builder, Decimal128Builder,
-    DurationMicrosecondBuilder, Float32Builder, Float64Builder, Int8Builder, Int16Builder,
-    Int32Builder, Int64Builder, StringViewBuilder, TimestampMicrosecondBuilder, UInt8Builder,
-    UInt16Builder, UInt32Builder, UInt64Builder,
+    Decimal256Builder, DurationMicrosecondBuilder, Float32Builder, Float64Builder, Int8Builder,
+    Int16Builder, Int32Builder, Int64Builder, StringViewBuilder, TimestampMicrosecondBuilder,
+    UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
 };
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
+use sheaf_access::i256_of;
 
 use crate::error::{Result, SqlError};
 use crate::session::result::{Cell, CellRow};
@@ -102,6 +103,7 @@ column_builders! {
     UInt32(UInt32Builder),
     UInt64(UInt64Builder),
     Decimal(Decimal128Builder),
+    WideDecimal(Decimal256Builder),
     Float(Float32Builder),
     Double(Float64Builder),
     Text(StringViewBuilder),
@@ -125,6 +127,9 @@ impl ColumnBuilder {
             DataType::UInt64 => ColumnBuilder::UInt64(UInt64Builder::new()),
             DataType::Decimal128(..) => {
                 ColumnBuilder::Decimal(Decimal128Builder::new().with_data_type(ty.clone()))
+            }
+            DataType::Decimal256(..) => {
+                ColumnBuilder::WideDecimal(Decimal256Builder::new().with_data_type(ty.clone()))
             }
             DataType::Float32 => ColumnBuilder::Float(Float32Builder::new()),
             DataType::Float64 => ColumnBuilder::Double(Float64Builder::new()),
@@ -174,6 +179,9 @@ impl ColumnBuilder {
             (ColumnBuilder::UInt64(column), Cell::Unsigned(value)) => column.append_value(value),
             (ColumnBuilder::Decimal(column), Cell::Decimal { unscaled, .. }) => {
                 column.append_value(unscaled)
+            }
+            (ColumnBuilder::WideDecimal(column), Cell::WideDecimal { unscaled, .. }) => {
+                column.append_value(i256_of(unscaled.into()))
             }
             (ColumnBuilder::Float(column), Cell::Float(value)) => column.append_value(value),
             (ColumnBuilder::Double(column), Cell::Double(value)) => column.append_value(value),

@@ -7,14 +7,15 @@
 
 use arrow::array::{
     Array, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
-    DurationMicrosecondArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array,
-    Int16Array, Int32Array, Int64Array, LargeStringArray, StringArray, StringViewArray,
+    Decimal256Array, DurationMicrosecondArray, FixedSizeBinaryArray, Float32Array, Float64Array,
+    Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, StringArray, StringViewArray,
     Time64MicrosecondArray, Time64NanosecondArray, TimestampMicrosecondArray,
     TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
     UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::record_batch::RecordBatch;
+use sheaf_access::wide_of;
 
 use crate::error::{Result, SqlError};
 use crate::session::result::{Cell, ColumnMeta};
@@ -37,6 +38,7 @@ enum Values<'a> {
     UInt32(&'a UInt32Array),
     UInt64(&'a UInt64Array),
     Decimal128(&'a Decimal128Array, i8),
+    Decimal256(&'a Decimal256Array, i8),
     Float32(&'a Float32Array),
     Float64(&'a Float64Array),
     Utf8(&'a StringArray),
@@ -108,6 +110,7 @@ impl<'a> CellReader<'a> {
             DataType::UInt32 => values!(UInt32),
             DataType::UInt64 => values!(UInt64),
             DataType::Decimal128(_, scale) => Values::Decimal128(any.downcast_ref()?, *scale),
+            DataType::Decimal256(_, scale) => Values::Decimal256(any.downcast_ref()?, *scale),
             DataType::Float32 => values!(Float32),
             DataType::Float64 => values!(Float64),
             DataType::Utf8 => values!(Utf8),
@@ -146,6 +149,10 @@ impl<'a> CellReader<'a> {
             Values::UInt64(values) => Cell::Unsigned(values.value(row)),
             Values::Decimal128(values, scale) => Cell::Decimal {
                 unscaled: values.value(row),
+                scale: *scale,
+            },
+            Values::Decimal256(values, scale) => Cell::WideDecimal {
+                unscaled: wide_of(values.value(row)),
                 scale: *scale,
             },
             Values::Float32(values) => Cell::Float(values.value(row)),

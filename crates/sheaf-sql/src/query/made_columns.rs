@@ -20,7 +20,9 @@ use sheaf_table::Column;
 use sheaf_table::convert::to_column;
 use sheaf_table::schema::{DefaultValue, same_name};
 use sheaf_types::assignment::Mode;
-use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, Sign};
+use sheaf_types::column_type::{
+    MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, Sign,
+};
 use sheaf_types::number::FloatDigits;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{
@@ -361,6 +363,11 @@ pub(crate) fn column_type_of(field: &Field) -> ColumnType {
         DataType::Decimal128(precision, scale) => ColumnType::Decimal {
             precision: *precision,
             scale: u8::try_from(*scale).unwrap_or(0),
+            sign: Sign::Signed,
+        },
+        DataType::Decimal256(precision, scale) => ColumnType::Decimal {
+            precision: (*precision).min(MAX_DECIMAL_PRECISION),
+            scale: u8::try_from(*scale).unwrap_or(0).min(MAX_DECIMAL_SCALE),
             sign: Sign::Signed,
         },
         DataType::Date32 | DataType::Date64 => ColumnType::Date,

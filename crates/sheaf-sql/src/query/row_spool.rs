@@ -10,6 +10,7 @@
 //! ```
 
 use sheaf_types::Value;
+use sheaf_types::number::Wide;
 
 use crate::error::Result;
 use crate::query::batch_spool::WaitingResult;
@@ -130,6 +131,10 @@ fn push_value(bytes: &mut Vec<u8>, value: &Value) {
             put(3, &unscaled.to_le_bytes());
             bytes.push(*scale);
         }
+        Value::WideDecimal { unscaled, scale } => {
+            put(16, unscaled.bytes());
+            bytes.push(*scale);
+        }
         Value::Float(v) => put(4, &v.to_le_bytes()),
         Value::Double(v) => put(5, &v.to_le_bytes()),
         Value::Text(v) => push_string(bytes, 6, v.as_bytes()),
@@ -180,6 +185,10 @@ fn take_value(tag: u8, bytes: &mut &[u8]) -> Option<Value> {
             unscaled: i128::from_le_bytes(take(bytes)?),
             scale: take::<1>(bytes)?[0],
         },
+        16 => Value::WideDecimal {
+            unscaled: Wide::of_bytes(take(bytes)?),
+            scale: take::<1>(bytes)?[0],
+        },
         4 => Value::Float(f32::from_le_bytes(take(bytes)?)),
         5 => Value::Double(f64::from_le_bytes(take(bytes)?)),
         6 => Value::Text(String::from_utf8(string(bytes)?).ok()?),
@@ -215,6 +224,10 @@ mod tests {
             Value::Decimal {
                 unscaled: i128::from(number) << 70,
                 scale: 3,
+            },
+            Value::WideDecimal {
+                unscaled: Wide::from(i128::from(-number) << 90),
+                scale: 30,
             },
             Value::Date(-number as i32),
             Value::Time(-number),

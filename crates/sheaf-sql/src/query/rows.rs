@@ -9,11 +9,11 @@ use arrow::array::{
     StringViewArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
-    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Field,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef,
+    TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use sheaf_access::TYPE_KEY;
+use sheaf_access::{TYPE_KEY, wide_of};
 use sheaf_exec::functions::types::{COERCIBILITY_KEY, OF_SERVER};
 use sheaf_types::text::like::Pattern;
 use sheaf_types::{Collation, ColumnType, Value};
@@ -295,6 +295,10 @@ pub fn value_at(array: &dyn Array, row: usize) -> Result<Value> {
         DataType::Float64 => Value::Double(array.as_primitive::<Float64Type>().value(row)),
         DataType::Decimal128(_, scale) if *scale >= 0 => Value::Decimal {
             unscaled: array.as_primitive::<Decimal128Type>().value(row),
+            scale: *scale as u8,
+        },
+        DataType::Decimal256(_, scale) if *scale >= 0 => Value::WideDecimal {
+            unscaled: wide_of(array.as_primitive::<Decimal256Type>().value(row)),
             scale: *scale as u8,
         },
         DataType::Utf8 => Value::Text(array.as_string::<i32>().value(row).to_string()),

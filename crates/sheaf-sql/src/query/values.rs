@@ -10,7 +10,7 @@ use sheaf_exec::functions::{Length, called};
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::labels::number_of_text;
-use sheaf_types::number::bit_bytes;
+use sheaf_types::number::{self, Int256, bit_bytes};
 use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text, number_literal};
 use sqlparser::ast;
@@ -414,6 +414,10 @@ pub(crate) fn negated(number: Value) -> Option<Value> {
         }),
         Value::Decimal { unscaled, scale } => Some(Value::Decimal {
             unscaled: -unscaled,
+            scale,
+        }),
+        Value::WideDecimal { unscaled, scale } => Some(Value::WideDecimal {
+            unscaled: Int256::from(unscaled).negated().to_wide()?,
             scale,
         }),
         Value::Double(number) => Some(Value::Double(-number)),

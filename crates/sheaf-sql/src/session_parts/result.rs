@@ -11,8 +11,7 @@ use arrow::record_batch::RecordBatch;
 use sheaf_exec::functions::types::shown_type;
 use sheaf_table::TableDefinition;
 use sheaf_types::labels::longest_text;
-use sheaf_types::number::FloatDigits;
-use sheaf_types::text::encoding::TextEncoding;
+use sheaf_types::number::{FloatDigits, Wide};
 use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::error::{Result, SqlError};
@@ -173,6 +172,10 @@ pub enum Cell<'a> {
     Unsigned(u64),
     Decimal {
         unscaled: i128,
+        scale: i8,
+    },
+    WideDecimal {
+        unscaled: Wide,
         scale: i8,
     },
     Float(f32),

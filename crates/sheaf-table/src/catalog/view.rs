@@ -13,7 +13,9 @@ use crate::error::Result;
 use crate::table::catalog_memory::CatalogMemory;
 
 /// The newest format of a view that this program writes and reads.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
+/// The newest format without wide DECIMALs. Views that have none are written in it.
+const FORMAT_WITHOUT_WIDE_DECIMALS: u64 = 2;
 /// The newest format without [later types](has_later_types) of columns. Views that have none are written in it.
 const FORMAT_WITHOUT_LATER_TYPES: u64 = 1;
 
@@ -109,9 +111,13 @@ impl ViewDefinition {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        out.number(match has_later_types(&self.columns) {
-            true => FORMAT,
-            false => FORMAT_WITHOUT_LATER_TYPES,
+        let mut columns = self.columns.iter();
+        out.number(if columns.any(|column| column.ty.is_wide_decimal()) {
+            FORMAT
+        } else if has_later_types(&self.columns) {
+            FORMAT_WITHOUT_WIDE_DECIMALS
+        } else {
+            FORMAT_WITHOUT_LATER_TYPES
         });
         out.number(number_of(&ALGORITHMS, self.algorithm));
         out.text(&self.definer.user);

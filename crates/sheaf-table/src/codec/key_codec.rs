@@ -27,6 +27,7 @@
 //! A prefix length counts elements of the sort key (see [`Collation::limited_key_into`]), so that equal strings have
 //! equal beginnings. [`crate::codec::key_range`] makes ranges of encoded keys.
 
+use sheaf_types::number::{WIDE_BYTES, Wide};
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::text_of;
 use sheaf_types::{
@@ -34,7 +35,7 @@ use sheaf_types::{
     text::{self, collation::Collation, unicode_primary},
 };
 
-use crate::codec::key_part::{KeyPart, PartKind};
+use crate::codec::key_part::{KeyPart, MAX_NARROW_BYTES, PartKind};
 use crate::codec::row_codec::ValueRef;
 use crate::codec::sort_key_text::decode_sort_key;
 use crate::definition::schema::{Index, IndexPart, MAX_INDEX_PARTS, TableDefinition};
@@ -390,6 +391,18 @@ impl KeyLayout {
         }
     }
 
+    /// A part of a wide DECIMAL; `None`: NULL.
+    pub fn decode_wide(&self, part: usize, bytes: &[u8]) -> Option<Wide> {
+        let value = self.fixed_bytes(part, bytes)?;
+        let (first, rest) = value.split_first()?;
+        let first = first ^ 0x80;
+        let mut wide = [if first & 0x80 != 0 { 0xFF } else { 0 }; WIDE_BYTES];
+        for (to, from) in wide.iter_mut().zip(rest.iter().rev().chain([&first])) {
+            *to = *from;
+        }
+        Some(Wide::of_bytes(wide))
+    }
+
     /// A FLOAT or DOUBLE part; `None`: NULL.
     #[inline]
     pub fn decode_f64(&self, part: usize, bytes: &[u8]) -> Option<f64> {
@@ -506,6 +519,9 @@ impl KeyLayout {
                     false => ValueRef::Int(integer),
                 }
             }
+            PartKind::Decimal { width, .. } if usize::from(*width) > MAX_NARROW_BYTES => {
+                ValueRef::WideDecimal(self.decode_wide(part, bytes).ok_or_else(short)?)
+            }
             PartKind::Decimal { .. } => {
                 ValueRef::Decimal(self.decode_i128(part, bytes).ok_or_else(short)?)
             }
@@ -564,6 +580,12 @@ fn encode_value(part: &KeyPart, value: ValueRef<'_>, key: &mut Vec<u8>) {
             let flip = 1 << (8 * u32::from(width) - 1);
             let bits = unscaled as u128 ^ flip;
             key.extend_from_slice(&bits.to_be_bytes()[16 - usize::from(width)..]);
+        }
+        (PartKind::Decimal { width, .. }, ValueRef::WideDecimal(unscaled)) => {
+            let bytes = unscaled.bytes()[..usize::from(width)].iter().rev();
+            let start = key.len();
+            key.extend(bytes);
+            key[start] ^= 0x80;
         }
         (PartKind::Float, ValueRef::Float(v)) => {
             // Adding zero makes -0.0, which equals 0.0, the same bits.

@@ -3,6 +3,7 @@
 //! A new column type says here which [`PartKind`] its values have. The bytes themselves are [`super::key_codec`]'s.
 
 use sheaf_types::ColumnType;
+use sheaf_types::number::{Int256, is_wide};
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::collation::Collation;
 
@@ -16,7 +17,7 @@ pub enum PartKind {
         width: u8,
         unsigned: bool,
     },
-    /// Unscaled; 1 to 16 bytes.
+    /// Unscaled; 1 to 28 bytes.
     Decimal {
         width: u8,
         scale: u8,
@@ -99,8 +100,17 @@ impl PartKind {
     }
 }
 
+/// The most bytes of a DECIMAL that is not wide.
+pub(super) const MAX_NARROW_BYTES: usize = 16;
+
 /// Bytes of a signed integer that holds all values of `precision` digits.
 fn decimal_width(precision: u8) -> u8 {
+    if is_wide(precision) {
+        let largest = Int256::nines(precision).to_le_bytes();
+        let highest = largest.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+        // The sign has a bit of its own.
+        return highest as u8 + 1 + u8::from(largest[highest] >= 0x80);
+    }
     let largest = 10u128.pow(u32::from(precision)) - 1;
     ((129 - largest.leading_zeros()).div_ceil(8)) as u8
 }

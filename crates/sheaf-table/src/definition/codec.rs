@@ -4,7 +4,7 @@
 //! number is the format's version. A definition does not contain its own database and table name: they are the key.
 
 use sheaf_storage::TreeId;
-use sheaf_types::{Collation, ColumnType, Value, temporal::TimeZone};
+use sheaf_types::{Collation, ColumnType, Value, number::Wide, temporal::TimeZone};
 
 use crate::definition::row_shape::{RowField, RowShape};
 use crate::definition::schema::{
@@ -14,7 +14,9 @@ use crate::definition::schema::{
 use crate::error::{Result, TableError};
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 9;
+pub(crate) const FORMAT: u64 = 10;
+/// The newest format without wide DECIMALs. Definitions that have none are written in it.
+const FORMAT_WITHOUT_WIDE_DECIMALS: u64 = 9;
 /// The newest format without shapes of rows. Definitions that have none are written in it.
 const FORMAT_WITHOUT_SHAPES: u64 = 8;
 /// The newest format without key expressions. Definitions that have none are written in it.
@@ -94,6 +96,11 @@ impl Writer {
             Value::Decimal { unscaled, scale } => {
                 self.number(3);
                 self.0.extend_from_slice(&unscaled.to_le_bytes());
+                self.number(u64::from(*scale));
+            }
+            Value::WideDecimal { unscaled, scale } => {
+                self.number(16);
+                self.0.extend_from_slice(unscaled.bytes());
                 self.number(u64::from(*scale));
             }
             Value::Float(v) => {
@@ -349,6 +356,10 @@ impl<'a> Reader<'a> {
             13 => Value::Enum(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
             14 => Value::Set(self.number()?),
             15 => Value::Json(self.bytes()?.to_vec()),
+            16 => Value::WideDecimal {
+                unscaled: Wide::of_bytes(self.array()?),
+                scale: self.narrow()?,
+            },
             _ => return Err(self.corrupt()),
         })
     }
@@ -497,11 +508,15 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn shape(&mut self, columns: &[Column]) -> Result<RowShape> {
+    /// `None`, which formats with wide DECIMALs have: the columns in their order.
+    fn shape(&mut self, columns: &[Column], version: u64) -> Result<Option<RowShape>> {
         let mut segments = Vec::new();
         for _ in 0..self.count()? {
             let fields = (0..self.count()?).map(|_| self.row_field());
             segments.push(fields.collect::<Result<_>>()?);
+        }
+        if segments.is_empty() && version > FORMAT_WITHOUT_WIDE_DECIMALS {
+            return Ok(None);
         }
         let shape = RowShape { segments };
         let column = |position: usize| {
@@ -509,7 +524,7 @@ impl<'a> Reader<'a> {
             column.map(|column| (&column.ty, column.nullable))
         };
         match shape.is_of(columns.len()) && shape.fits(column) {
-            true => Ok(shape),
+            true => Ok(Some(shape)),
             false => Err(self.corrupt()),
         }
     }
@@ -535,11 +550,22 @@ pub(crate) fn has_later_types(columns: &[Column]) -> bool {
     columns.iter().any(is_later)
 }
 
+/// Whether rows have wide DECIMALs, be it of columns that were dropped.
+fn has_wide_decimals(definition: &TableDefinition) -> bool {
+    let mut columns = definition.columns.iter();
+    let shape = definition.shape.iter();
+    let mut fields = shape.flat_map(|shape| shape.segments.iter().flatten());
+    columns.any(|column| column.ty.is_wide_decimal())
+        || fields.any(|field| matches!(field, RowField::Dropped { ty, .. } if ty.is_wide_decimal()))
+}
+
 /// The bytes of a definition.
 pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     let mut writer = Writer::default();
-    writer.number(if definition.shape.is_some() {
+    writer.number(if has_wide_decimals(definition) {
         FORMAT
+    } else if definition.shape.is_some() {
+        FORMAT_WITHOUT_WIDE_DECIMALS
     } else if definition.has_key_expressions() {
         FORMAT_WITHOUT_SHAPES
     } else if definition.has_invisible_parts() {
@@ -577,8 +603,11 @@ pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     writer.number(definition.checks.len() as u64);
     let checks = definition.checks.iter();
     checks.for_each(|check| write_check(&mut writer, check));
-    if let Some(shape) = &definition.shape {
-        writer.shape(shape);
+    // Of the newest format all definitions have a shape: whether there is one is the number in front of it.
+    match &definition.shape {
+        Some(shape) => writer.shape(shape),
+        None if has_wide_decimals(definition) => writer.number(0),
+        None => {}
     }
     writer.0
 }
@@ -632,7 +661,7 @@ pub(crate) fn decode_definition(
             .collect::<Result<_>>()?;
     }
     if version > FORMAT_WITHOUT_SHAPES {
-        definition.shape = Some(reader.shape(&definition.columns)?);
+        definition.shape = reader.shape(&definition.columns, version)?;
     }
     // Earlier versions kept them as declared.
     definition.order_indexes();
@@ -774,7 +803,7 @@ mod tests {
         shape.segments.push(later(Value::Text("later".into())));
         definition.shape = Some(shape);
         let bytes = encode_definition(&definition);
-        assert_eq!(u64::from(bytes[0]), FORMAT);
+        assert_eq!(u64::from(bytes[0]), FORMAT_WITHOUT_WIDE_DECIMALS);
         assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
         for length in 0..bytes.len() {
             assert!(decode_definition(&bytes[..length], "d", "t").is_err());
@@ -790,6 +819,36 @@ mod tests {
     }
 
     #[test]
+    fn wide_decimals_are_of_the_newest_format() {
+        let mut definition = definition();
+        definition.columns[2].ty = ColumnType::parse("decimal(65,30)").unwrap();
+        definition.columns[2].default = Some(DefaultValue::Value(Value::WideDecimal {
+            unscaled: Wide::from(-12345),
+            scale: 30,
+        }));
+        let bytes = encode_definition(&definition);
+        assert_eq!(u64::from(bytes[0]), FORMAT);
+        assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        definition.shape = Some(RowShape::plain(definition.columns.len()));
+        let bytes = encode_definition(&definition);
+        assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        // A dropped column's values are still in the rows.
+        definition.columns.pop();
+        definition.columns[2].ty = ColumnType::parse("decimal(38,2)").unwrap();
+        definition.columns[2].default = None;
+        definition.secondary.clear();
+        let mut shape = RowShape::plain(definition.columns.len());
+        shape.segments[0].push(RowField::Dropped {
+            ty: ColumnType::parse("decimal(40,2)").unwrap(),
+            nullable: false,
+        });
+        definition.shape = Some(shape);
+        let bytes = encode_definition(&definition);
+        assert_eq!(u64::from(bytes[0]), FORMAT);
+        assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+    }
+
+    #[test]
     fn cut_definitions_are_corrupt_and_newer_ones_are_named() {
         let mut bytes = encode_definition(&definition());
         for length in 0..bytes.len() {
@@ -802,8 +861,8 @@ mod tests {
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
             Err(TableError::CatalogTooNew {
-                found: 10,
-                known: 9
+                found: 11,
+                known: 10
             })
         ));
     }

@@ -99,12 +99,14 @@ impl RowShape {
 pub(crate) fn can_store(ty: &ColumnType, nullable: bool, value: &Value) -> bool {
     let is_string = ty.max_bytes().is_some();
     let is_decimal = matches!(ty, ColumnType::Decimal { .. });
+    let is_wide = ty.is_wide_decimal();
     let is_float = matches!(ty, ColumnType::Float { .. });
     let is_double = matches!(ty, ColumnType::Double { .. });
     match value {
         Value::Null => nullable,
         Value::Text(_) | Value::Bytes(_) | Value::Json(_) => is_string,
-        Value::Decimal { .. } => is_decimal,
+        Value::Decimal { .. } => is_decimal && !is_wide,
+        Value::WideDecimal { .. } => is_wide,
         Value::Float(_) => is_float,
         Value::Double(_) => is_double,
         // Stored as a number.

@@ -7,7 +7,7 @@
 use super::{Converted, Mode, assign, bit, done, show};
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
-use crate::number::{bit_bytes, rescale};
+use crate::number::{Int256, bit_bytes, rescale};
 use crate::temporal::{DAY, datetime_as_integer, time_as_integer};
 use crate::value::{Value, column_text};
 
@@ -96,6 +96,12 @@ fn to_bit(from: &ColumnType, length: u8, value: &Value, mode: Mode) -> Converted
         Value::Double(double) => Value::Double(double.round_ties_even()),
         Value::Decimal { unscaled, scale } => {
             let whole = rescale(*unscaled, *scale, 0).and_then(|whole| i64::try_from(whole).ok());
+            whole.map_or_else(|| value.clone(), Value::Int)
+        }
+        Value::WideDecimal { unscaled, scale } => {
+            let whole = Int256::from(*unscaled).rescaled(*scale, 0);
+            let whole = whole.and_then(Int256::to_i128);
+            let whole = whole.and_then(|whole| i64::try_from(whole).ok());
             whole.map_or_else(|| value.clone(), Value::Int)
         }
         Value::Date(days) => {

@@ -1,5 +1,6 @@
 //! Values on their way into columns of BIT.
 
+use super::number::to_integer;
 use super::{Converted, Mode};
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
@@ -22,6 +23,14 @@ pub(super) fn of_number(length: u8, value: &Value, mode: Mode) -> Converted {
             match u64::try_from(whole) {
                 Ok(number) => (number, false),
                 Err(_) => (if whole < 0 { 0 } else { u64::MAX }, true),
+            }
+        }
+        Value::WideDecimal { unscaled, .. } => {
+            let whole = to_integer(value);
+            match u64::try_from(whole) {
+                Ok(number) => (number, false),
+                Err(_) if unscaled.is_negative() => (0, true),
+                Err(_) => (u64::MAX, true),
             }
         }
         // What a BIGINT does not hold is its least or greatest value.

@@ -32,6 +32,7 @@ mod text;
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
 use crate::json::{Document, Json};
+use crate::number::Wide;
 use crate::temporal::{TimeZone, ZERO_DATE, ZERO_DATETIME};
 use crate::value::Value;
 
@@ -210,6 +211,10 @@ pub fn current_timestamp(ty: &ColumnType, now_micros: i64) -> Value {
 /// What a NOT NULL column holds when lenient mode was given nothing for it.
 pub fn zero_value(ty: &ColumnType) -> Value {
     match ty {
+        ColumnType::Decimal { scale, .. } if ty.is_wide_decimal() => Value::WideDecimal {
+            unscaled: Wide::ZERO,
+            scale: *scale,
+        },
         ColumnType::Decimal { scale, .. } => Value::Decimal {
             unscaled: 0,
             scale: *scale,

@@ -4,7 +4,8 @@ use super::{Converted, show, zero_value};
 use crate::column_type::{ColumnType, Sign};
 use crate::error::ColumnProblem;
 use crate::number::{
-    NumberText, checked_power_of_ten, decimal_to_double, rescale, rescale_noting_loss,
+    Int256, NumberText, checked_power_of_ten, decimal_to_double, is_wide, rescale,
+    rescale_noting_loss, wide_decimal_to_double,
 };
 use crate::temporal::{NumberParts, year_of_number};
 use crate::value::Value;
@@ -73,6 +74,12 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
         value: show(text),
     };
     match ty {
+        ColumnType::Decimal {
+            precision, scale, ..
+        } if is_wide(*precision) => match NumberText::parse(text) {
+            None => Converted::bad(zero_value(ty), incorrect("decimal")),
+            Some(number) => with_trailing(wide_of_text(ty, &number, *scale), number.trailing),
+        },
         ColumnType::Decimal { scale, .. } => match NumberText::parse(text) {
             None => Converted::bad(zero_value(ty), incorrect("decimal")),
             Some(number) => {
@@ -144,8 +151,18 @@ pub(super) fn of_value(ty: &ColumnType, value: &Value) -> Converted {
         ColumnType::Decimal { sign, .. } if sign.is_unsigned() && to_f64(value) < 0.0 => {
             below_zero(ty)
         }
+        ColumnType::Decimal {
+            precision, scale, ..
+        } if is_wide(*precision) => wide_of_value(ty, value, *scale),
         ColumnType::Decimal { scale, .. } => {
             let scaled = match value {
+                Value::WideDecimal {
+                    unscaled,
+                    scale: from,
+                } => {
+                    let scaled = Int256::from(*unscaled).rescaled_noting_loss(*from, *scale);
+                    scaled.and_then(|(unscaled, inexact)| Some((unscaled.to_i128()?, inexact)))
+                }
                 Value::Decimal {
                     unscaled,
                     scale: from,
@@ -157,10 +174,7 @@ pub(super) fn of_value(ty: &ColumnType, value: &Value) -> Converted {
             match scaled {
                 Some((unscaled, inexact)) => decimal(ty, unscaled, inexact),
                 None => {
-                    let negative = matches!(
-                        value,
-                        Value::Decimal { unscaled: ..0, .. } | Value::Int(..0)
-                    );
+                    let negative = is_decimal_below_zero(value) || matches!(value, Value::Int(..0));
                     decimal(ty, if negative { i128::MIN } else { i128::MAX }, false)
                 }
             }
@@ -236,6 +250,67 @@ fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
     }
 }
 
+/// What a text is in a wide column.
+fn wide_of_text(ty: &ColumnType, number: &NumberText<'_>, scale: u8) -> Converted {
+    match number.scaled_wide(scale) {
+        Ok(_) if ty.is_unsigned() && number.negative && !number.is_zero() => below_zero(ty),
+        Ok((unscaled, inexact)) => wide_decimal(ty, unscaled, inexact),
+        Err(_) => wide_beyond(ty, number.negative),
+    }
+}
+
+/// What a number is in a wide column.
+fn wide_of_value(ty: &ColumnType, value: &Value, scale: u8) -> Converted {
+    let of_text = |text: String| match NumberText::parse(&text) {
+        Some(number) => wide_of_text(ty, &number, scale),
+        None => wide_beyond(ty, text.starts_with('-')),
+    };
+    let (unscaled, from) = match value {
+        Value::Float(number) => return of_text(number.to_string()),
+        Value::Double(number) => return of_text(number.to_string()),
+        value => match value.as_decimal() {
+            Some(decimal) => decimal,
+            None => (value.as_i128().unwrap_or(0).into(), 0),
+        },
+    };
+    match unscaled.rescaled_noting_loss(from, scale) {
+        Some((unscaled, inexact)) => wide_decimal(ty, unscaled, inexact),
+        None => wide_beyond(ty, unscaled.is_negative()),
+    }
+}
+
+/// As [`decimal`], of a wide column.
+fn wide_decimal(ty: &ColumnType, unscaled: Int256, inexact: bool) -> Converted {
+    let ColumnType::Decimal {
+        precision,
+        scale,
+        sign,
+    } = ty
+    else {
+        return Converted::bad(zero_value(ty), ColumnProblem::OutOfRange);
+    };
+    let greatest = Int256::nines(*precision);
+    let least = match sign.is_unsigned() {
+        true => Int256::ZERO,
+        false => greatest.negated(),
+    };
+    let nearest = unscaled.clamp(least, greatest);
+    let value = Value::of_decimal(nearest, *precision, *scale).unwrap_or(Value::Null);
+    if nearest != unscaled {
+        return Converted::bad(value, ColumnProblem::OutOfRange);
+    }
+    match inexact {
+        true => Converted::rounded(value),
+        false => Converted::fine(value),
+    }
+}
+
+/// A number beyond all of a wide column.
+fn wide_beyond(ty: &ColumnType, negative: bool) -> Converted {
+    let beyond = Int256::of_parts(0, if negative { i128::MIN } else { i128::MAX });
+    wide_decimal(ty, beyond, false)
+}
+
 fn is_single(ty: &ColumnType) -> bool {
     matches!(ty, ColumnType::Float { .. })
 }
@@ -281,7 +356,11 @@ fn below_zero(ty: &ColumnType) -> Converted {
 }
 
 fn is_decimal_below_zero(value: &Value) -> bool {
-    matches!(value, Value::Decimal { unscaled: ..0, .. })
+    match value {
+        Value::Decimal { unscaled, .. } => *unscaled < 0,
+        Value::WideDecimal { unscaled, .. } => unscaled.is_negative(),
+        _ => false,
+    }
 }
 
 fn float_to_decimal(ty: &ColumnType, text: &str, negative: bool, scale: u8) -> Converted {
@@ -296,6 +375,9 @@ fn to_f64(value: &Value) -> f64 {
         Value::Float(v) => f64::from(*v),
         Value::Double(v) => *v,
         Value::Decimal { unscaled, scale } => decimal_to_double(*unscaled, *scale),
+        Value::WideDecimal { unscaled, scale } => {
+            wide_decimal_to_double((*unscaled).into(), *scale)
+        }
         other => other.as_i128().unwrap_or(0) as f64,
     }
 }
@@ -306,6 +388,15 @@ pub(super) fn to_integer(value: &Value) -> i128 {
         Value::Float(v) => f64::from(*v).round_ties_even() as i128,
         Value::Double(v) => v.round_ties_even() as i128,
         Value::Decimal { unscaled, scale } => rescale(*unscaled, *scale, 0).unwrap_or(0),
+        Value::WideDecimal { unscaled, scale } => {
+            let whole = Int256::from(*unscaled).rescaled(*scale, 0);
+            let beyond = if unscaled.is_negative() {
+                i128::MIN
+            } else {
+                i128::MAX
+            };
+            whole.and_then(Int256::to_i128).unwrap_or(beyond)
+        }
         other => other.as_i128().unwrap_or(0),
     }
 }
@@ -314,6 +405,9 @@ pub(super) fn to_integer(value: &Value) -> i128 {
 pub(super) fn parts(value: &Value) -> NumberParts {
     match value {
         Value::Decimal { unscaled, scale } => NumberParts::of_decimal(*unscaled, *scale),
+        Value::WideDecimal { unscaled, scale } => {
+            NumberParts::of_wide_decimal((*unscaled).into(), *scale)
+        }
         Value::Double(number) => NumberParts::of_double(*number),
         Value::Float(number) => NumberParts::of_double(f64::from(*number)),
         _ => NumberParts::of_integer(to_integer(value)),

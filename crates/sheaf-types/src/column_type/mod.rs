@@ -14,8 +14,8 @@ use crate::number::FloatDigits;
 use crate::text::collation::Collation;
 use crate::text::encoding::TextEncoding;
 
-/// The most digits a DECIMAL may have: all that fit an `i128`. (MySQL allows 65.)
-pub const MAX_DECIMAL_PRECISION: u8 = crate::number::MAX_DIGITS;
+/// The most digits a DECIMAL may have.
+pub const MAX_DECIMAL_PRECISION: u8 = crate::number::MAX_WIDE_DIGITS;
 /// The most digits of a DECIMAL after the point (MySQL's limit).
 pub const MAX_DECIMAL_SCALE: u8 = 30;
 /// The most digits of a second's fraction.
@@ -314,6 +314,11 @@ impl ColumnType {
             ColumnType::Json => "json",
             ColumnType::Set { .. } => "set",
         }
+    }
+
+    /// Whether this is a DECIMAL of more digits than 128 bits hold.
+    pub fn is_wide_decimal(&self) -> bool {
+        matches!(self, ColumnType::Decimal { precision, .. } if crate::number::is_wide(*precision))
     }
 
     /// BOOL and the INTs (YEAR and BIT are none).

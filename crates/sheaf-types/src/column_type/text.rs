@@ -436,7 +436,7 @@ mod tests {
         for text in [
             "",
             "intt",
-            "decimal(39,0)",
+            "decimal(66,0)",
             "decimal(5,6)",
             "bit(0)",
             "bit(65)",

@@ -1,8 +1,8 @@
-//! Exact numbers: `unscaled` / 10^`scale`, on `i128`.
+//! Exact numbers: `unscaled` / 10^`scale`, on `i128`. Those of more digits are [`wide`](super::Wide).
 //!
 //! Results that do not fit are `None`. Digits that are lost are rounded, halves away from zero.
 
-/// Digits of the largest DECIMAL: all that fit an `i128` whatever they are.
+/// Digits that fit an `i128` whatever they are. DECIMALs of more are [wide](super::is_wide).
 pub const MAX_DIGITS: u8 = 38;
 
 /// The powers of ten that fit 128 bits.

@@ -7,6 +7,7 @@
 //! | `float_digits` | the digits of FLOAT(M,D) and DOUBLE(M,D) |
 //! | `read` | numbers from text |
 //! | `place` | where numbers stand among those of a type with fewer digits |
+//! | `wide` | exact numbers of more digits than 128 bits hold |
 //! | `write` | numbers as text |
 
 mod bits;
@@ -14,6 +15,7 @@ mod decimal;
 mod float_digits;
 mod place;
 mod read;
+mod wide;
 mod write;
 
 pub use bits::*;
@@ -21,4 +23,5 @@ pub use decimal::*;
 pub use float_digits::*;
 pub use place::*;
 pub use read::*;
+pub use wide::*;
 pub use write::*;

@@ -5,15 +5,16 @@
 
 use super::decimal::{MAX_DIGITS, power_of_ten, rescale};
 use super::read::NumberText;
+use super::wide::{Int256, MAX_WIDE_DIGITS};
 
 /// A number among the multiples of some power of ten: the greatest that is not above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Floor {
+pub enum Floor<N = i128> {
     /// So many of them, exactly.
-    At(i128),
+    At(N),
     /// Between so many and one more.
-    Above(i128),
-    /// Out of reach of [`MAX_DIGITS`] digits.
+    Above(N),
+    /// Out of reach of the most digits.
     BelowAll,
     AboveAll,
 }
@@ -31,6 +32,89 @@ pub fn floor_of(unscaled: i128, from: u8, to: u8) -> Floor {
     match unscaled.rem_euclid(unit) {
         0 => Floor::At(unscaled.div_euclid(unit)),
         _ => Floor::Above(unscaled.div_euclid(unit)),
+    }
+}
+
+impl From<Floor> for Floor<Int256> {
+    fn from(floor: Floor) -> Floor<Int256> {
+        match floor {
+            Floor::At(number) => Floor::At(number.into()),
+            Floor::Above(number) => Floor::Above(number.into()),
+            Floor::BelowAll => Floor::BelowAll,
+            Floor::AboveAll => Floor::AboveAll,
+        }
+    }
+}
+
+impl Floor<Int256> {
+    /// The same among the numbers of 128 bits.
+    pub fn narrow(self) -> Floor {
+        let beyond = |number: Int256| match number.is_negative() {
+            true => Floor::BelowAll,
+            false => Floor::AboveAll,
+        };
+        match self {
+            Floor::At(number) => number.to_i128().map_or(beyond(number), Floor::At),
+            Floor::Above(number) => number.to_i128().map_or(beyond(number), Floor::Above),
+            Floor::BelowAll => Floor::BelowAll,
+            Floor::AboveAll => Floor::AboveAll,
+        }
+    }
+}
+
+/// `unscaled` / 10^`from` among the multiples of 10^-`to`, out of reach of [`MAX_WIDE_DIGITS`] digits.
+pub fn wide_floor_of(unscaled: Int256, from: u8, to: u8) -> Floor<Int256> {
+    let Some(cut) = unscaled.truncated(from, to) else {
+        return match unscaled.is_negative() {
+            true => Floor::BelowAll,
+            false => Floor::AboveAll,
+        };
+    };
+    let is_exact = from <= to || cut.rescaled(to, from) == Some(unscaled);
+    let floor = match unscaled.is_negative() && !is_exact {
+        true => cut.checked_sub(1.into()).unwrap_or(cut),
+        false => cut,
+    };
+    within_reach(floor, is_exact)
+}
+
+/// A floor of at most [`MAX_WIDE_DIGITS`] digits.
+fn within_reach(floor: Int256, is_exact: bool) -> Floor<Int256> {
+    let limit = Int256::nines(MAX_WIDE_DIGITS);
+    match is_exact {
+        _ if floor > limit => Floor::AboveAll,
+        _ if floor < limit.negated() => Floor::BelowAll,
+        true => Floor::At(floor),
+        false => Floor::Above(floor),
+    }
+}
+
+/// As [`text_floor`], out of reach of [`MAX_WIDE_DIGITS`] digits.
+pub fn wide_text_floor(text: &str, to: u8) -> Floor<Int256> {
+    let narrow = text_floor(text, to);
+    if !matches!(narrow, Floor::BelowAll | Floor::AboveAll) {
+        return narrow.into();
+    }
+    let number = NumberText::parse(text);
+    let scaled = number.and_then(|number| Some((number, number.scaled_wide(to).ok()?)));
+    match (scaled, narrow) {
+        (Some((_, (number, false))), _) => within_reach(number, true),
+        (Some((text, (rounded, true))), _) => {
+            // It has been rounded in size: up, if it is the digit that decides.
+            let cut = match text.scaled_up(to) {
+                true => rounded
+                    .checked_sub(rounded.signum().into())
+                    .unwrap_or(rounded),
+                false => rounded,
+            };
+            let floor = match text.negative {
+                true => cut.checked_sub(1.into()).unwrap_or(cut),
+                false => cut,
+            };
+            within_reach(floor, false)
+        }
+        (None, Floor::BelowAll) => Floor::BelowAll,
+        (None, _) => Floor::AboveAll,
     }
 }
 

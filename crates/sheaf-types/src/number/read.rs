@@ -2,6 +2,7 @@
 //! Without such a beginning a text is 0 in an expression, and assigned it is a problem.
 
 use super::decimal::{MAX_DIGITS, checked_power_of_ten};
+use super::wide::Int256;
 use crate::text::is_space;
 
 /// The decimal number that a text begins with: `digits` x 10^-`scale`.
@@ -99,6 +100,49 @@ impl<'a> NumberText<'a> {
             value = value.checked_add(1).ok_or(TooLarge)?;
         }
         Ok((if self.negative { -value } else { value }, inexact))
+    }
+
+    /// As [`scaled`](Self::scaled), of up to 76 digits.
+    pub fn scaled_wide(&self, scale: u8) -> Result<(Int256, bool), TooLarge> {
+        if let Ok((value, inexact)) = self.scaled(scale) {
+            return Ok((value.into(), inexact));
+        }
+        let count = self.whole.len() + self.fraction.len();
+        let keep = self.whole.len() as i64 + self.exponent + i64::from(scale);
+        let kept = usize::try_from(keep.max(0)).unwrap_or(0).min(count);
+        let mut digits = self
+            .whole
+            .iter()
+            .chain(self.fraction)
+            .map(|digit| digit - b'0');
+        let mut value = Int256::ZERO;
+        for digit in digits.by_ref().take(kept) {
+            value = value.with_digit(digit).ok_or(TooLarge)?;
+        }
+        if !value.is_zero() {
+            for _ in count as i64..keep {
+                value = value.with_digit(0).ok_or(TooLarge)?;
+            }
+        }
+        let is_within = (0..count as i64).contains(&keep);
+        let next = digits.next();
+        let inexact = next.is_some_and(|digit| digit != 0) || digits.any(|digit| digit != 0);
+        if is_within && next.is_some_and(|digit| digit >= 5) {
+            value = value.checked_add(1.into()).ok_or(TooLarge)?;
+        }
+        let value = if self.negative {
+            value.negated()
+        } else {
+            value
+        };
+        Ok((value, inexact))
+    }
+
+    /// Whether [`scaled`](Self::scaled) rounds the size of the number up.
+    pub(super) fn scaled_up(&self, scale: u8) -> bool {
+        let keep = self.whole.len() as i64 + self.exponent + i64::from(scale);
+        let mut digits = self.whole.iter().chain(self.fraction);
+        usize::try_from(keep).is_ok_and(|keep| digits.nth(keep).is_some_and(|digit| *digit >= b'5'))
     }
 
     /// The number as the nearest double; infinite if it is too large.

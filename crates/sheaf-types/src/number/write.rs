@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use super::decimal::MAX_DIGITS;
+use super::wide::{Int256, MAX_WIDE_DIGITS};
 use crate::output::{Line, Output};
 
 /// Significant digits that a FLOAT is shown with (C's FLT_DIG).
@@ -16,7 +17,7 @@ const MAX_POINT_POSITION: i32 = 15;
 /// Room for a DOUBLE as Rust writes it with an exponent: 17 digits, a sign, a point, `e-324`.
 const SCIENTIFIC_BYTES: usize = 32;
 /// The most zeros between a point and the digits of a DECIMAL, or of a DOUBLE.
-const ZEROS: [u8; MAX_DIGITS as usize] = [b'0'; MAX_DIGITS as usize];
+const ZEROS: [u8; MAX_WIDE_DIGITS as usize] = [b'0'; MAX_WIDE_DIGITS as usize];
 
 /// Appends a DOUBLE.
 pub fn push_double(value: f64, out: &mut impl Output) {
@@ -198,11 +199,26 @@ pub fn push_decimal(unscaled: i128, scale: u8, out: &mut impl Output) {
         Ok(small) => buffer.format(small),
         Err(_) => buffer.format(unscaled.unsigned_abs()),
     };
-    let digits = digits.as_bytes();
-    if unscaled < 0 {
+    push_digits(unscaled < 0, digits.as_bytes(), usize::from(scale), out);
+}
+
+/// Appends a DECIMAL of any width, as [`push_decimal`] does.
+///
+/// # Panics
+/// If it has more decimals than a DECIMAL has digits.
+pub fn push_wide_decimal(unscaled: Int256, scale: u8, out: &mut impl Output) {
+    assert!(scale <= MAX_WIDE_DIGITS, "a DECIMAL of {scale} decimals");
+    let digits = unscaled.digits();
+    let (is_negative, digits) = (unscaled.is_negative(), digits.as_bytes());
+    push_digits(is_negative, digits, usize::from(scale), out);
+}
+
+/// Appends digits with a sign and a point.
+#[inline]
+fn push_digits(is_negative: bool, digits: &[u8], scale: usize, out: &mut impl Output) {
+    if is_negative {
         out.push_ascii(b"-");
     }
-    let scale = usize::from(scale);
     if scale == 0 {
         return out.push_ascii(digits);
     }
@@ -227,6 +243,14 @@ pub fn decimal_to_double(unscaled: i128, scale: u8) -> f64 {
     }
 }
 
+/// The double that is nearest to a DECIMAL of any width.
+pub fn wide_decimal_to_double(unscaled: Int256, scale: u8) -> f64 {
+    match unscaled.to_i128() {
+        Some(narrow) if scale <= MAX_DIGITS => decimal_to_double(narrow, scale),
+        _ => wide_decimal_text(unscaled, scale).parse().unwrap_or(0.0),
+    }
+}
+
 /// The powers of ten that are exact as a double.
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
@@ -237,6 +261,13 @@ const EXACT_POWERS: [f64; 23] = [
 pub fn decimal_text(unscaled: i128, scale: u8) -> String {
     let mut text = String::new();
     push_decimal(unscaled, scale, &mut text);
+    text
+}
+
+/// A DECIMAL as [`push_wide_decimal`] writes it.
+pub fn wide_decimal_text(unscaled: Int256, scale: u8) -> String {
+    let mut text = String::new();
+    push_wide_decimal(unscaled, scale, &mut text);
     text
 }
 

@@ -6,7 +6,7 @@ use super::calendar::{
 };
 use super::read::NotTemporal::{self, Text, TooLong, ZeroInDate};
 use super::read::{in_range, round_datetime, round_time};
-use crate::number::{checked_power_of_ten, divide_rounding, rescale};
+use crate::number::{Int256, checked_power_of_ten, divide_rounding, rescale};
 
 /// 838:59:59, the longest TIME, as a number.
 pub const MAX_TIME_NUMBER: i128 = 8_385_959;
@@ -105,6 +105,16 @@ impl NumberParts {
         let (whole, fraction) = (unscaled / unit, unscaled % unit);
         let nanos = rescale(fraction, scale, NANO_DIGITS).unwrap_or(0);
         NumberParts::carried(whole, nanos)
+    }
+
+    /// Of a DECIMAL of any width. What no number of 128 bits holds is the largest of its sign.
+    pub fn of_wide_decimal(unscaled: Int256, scale: u8) -> NumberParts {
+        let kept = scale.min(NANO_DIGITS);
+        match unscaled.rescaled(scale, kept).and_then(Int256::to_i128) {
+            Some(narrow) => NumberParts::of_decimal(narrow, kept),
+            None if unscaled.is_negative() => NumberParts::of_integer(i128::MIN),
+            None => NumberParts::of_integer(i128::MAX),
+        }
     }
 
     /// Of a double as it is, not as it is written: 20110512154559.616 has .6171875 of a second.

@@ -2,7 +2,7 @@
 
 use arrow::array::ArrayRef;
 use datafusion_common::Result;
-use sheaf_types::number::{push_fixed_double, rescale};
+use sheaf_types::number::{decimal_text, push_fixed_double, rescale, wide_decimal_text};
 
 use super::text;
 use crate::functions::locale::number_style;
@@ -117,13 +117,30 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
     let ty = call.sql_type(0);
     let exact = !ty.is_float() && !ty.is_string() && ty != SqlType::Json;
     let scale = ty.decimal_digits().1;
-    let (decimals, doubles) = (call.decimal(0, scale)?, call.double(0)?);
+    let wide = match ty.is_wide() {
+        true => Some(call.wide_decimal(0, scale)?),
+        false => None,
+    };
+    let decimals = match wide {
+        Some(_) => None,
+        None => Some(call.decimal(0, scale)?),
+    };
+    let doubles = call.double(0)?;
     texts(call, |row, out| {
         let places = digits.get(row)?.clamp(0, 30) as u8;
         let plain = if exact {
             let kept = places.min(scale);
-            let rounded = rescale(decimals.get(row)?, scale, kept)?;
-            let mut plain = sheaf_types::number::decimal_text(rounded, kept);
+            let mut plain = match (&wide, &decimals) {
+                (Some(wide), _) => {
+                    let rounded = wide.get(row)?.rescaled(scale, kept)?;
+                    wide_decimal_text(rounded, kept)
+                }
+                (None, Some(decimals)) => {
+                    let rounded = rescale(decimals.get(row)?, scale, kept)?;
+                    decimal_text(rounded, kept)
+                }
+                (None, None) => return None,
+            };
             if places > kept {
                 if kept == 0 {
                     plain.push('.');

@@ -10,6 +10,7 @@ use sheaf_types::Collation;
 use crate::functions::call;
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
+use crate::functions::conversion::WIDEST;
 use crate::functions::truncated::{MomentKind, NumberKind};
 use crate::functions::types::{
     MAX_PRECISION, SqlType, check_literal, common_collation, is_explicit,
@@ -113,10 +114,11 @@ fn common_number(
     let ((left_digits, left_scale), (right_digits, right_scale)) =
         (left.decimal_digits(), right.decimal_digits());
     let scale = left_scale.max(right_scale);
-    let precision = left_digits
-        .max(right_digits)
-        .saturating_add(scale)
-        .min(MAX_PRECISION);
+    let digits = left_digits.max(right_digits).saturating_add(scale);
+    if left.is_wide() || right.is_wide() {
+        return DataType::Decimal256(WIDEST, scale as i8);
+    }
+    let precision = digits.min(MAX_PRECISION);
     DataType::Decimal128(precision.max(scale), scale as i8)
 }
 

@@ -6,9 +6,11 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_expr::{Expr, Operator, binary_expr, lit};
+use sheaf_access::{i256_of, int256_of};
 use sheaf_types::number;
 use sheaf_types::number::{
-    Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
+    Floor, Int256, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
+    wide_floor_of, wide_text_floor,
 };
 
 use super::operand::{Operand, integer_value, is_column, text_of};
@@ -80,6 +82,11 @@ pub(super) fn double_of(value: &ScalarValue) -> Option<ScalarValue> {
             let double = number::decimal_to_double(*unscaled, scale);
             Some(ScalarValue::Float64(Some(double)))
         }
+        ScalarValue::Decimal256(Some(unscaled), _, scale) => {
+            let scale = u8::try_from(*scale).ok()?;
+            let double = number::wide_decimal_to_double(int256_of(*unscaled), scale);
+            Some(ScalarValue::Float64(Some(double)))
+        }
         _ => value.cast_to(&DataType::Float64).ok(),
     }
 }
@@ -134,12 +141,20 @@ pub fn number_of_column(column: &Field, number: &ScalarValue) -> Option<ScalarVa
         } if decimals >= scale => scale,
         _ => return None,
     };
+    if matches!(column.data_type(), DataType::Decimal256(..)) {
+        let floor = wide_number_floor(number, decimals)?;
+        return match wide_place_among(floor, column.data_type())? {
+            Place::At(value) => Some(value),
+            _ => None,
+        };
+    }
     let floor = match number {
         ScalarValue::Int64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
         ScalarValue::UInt64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
         ScalarValue::Decimal128(Some(unscaled), _, scale) => {
             floor_of(*unscaled, u8::try_from(*scale).ok()?, decimals)
         }
+        wide @ ScalarValue::Decimal256(Some(_), ..) => wide_number_floor(wide, decimals)?.narrow(),
         _ => return None,
     };
     match place_among(floor, column.data_type())? {
@@ -156,9 +171,23 @@ pub(in crate::typing) fn number_place(
 ) -> Option<Place> {
     let data_type = left.field.data_type();
     let decimals = match data_type {
-        DataType::Decimal128(_, scale) => u8::try_from(*scale).ok()?,
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+            u8::try_from(*scale).ok()?
+        }
         _ => 0,
     };
+    if matches!(data_type, DataType::Decimal256(..)) {
+        let floor = match value {
+            ScalarValue::Float64(Some(number)) if is_column(&left.expr) || is_short(*number) => {
+                wide_text_floor(&format!("{number:e}"), decimals)
+            }
+            _ => match text_of(value, value_type) {
+                Some(text) => wide_text_floor(&text, decimals),
+                None => wide_number_floor(value, decimals)?,
+            },
+        };
+        return wide_place_among(floor, data_type);
+    }
     if let Some(year) = year_beside(left, value, value_type) {
         return place_among(Floor::At(year), data_type);
     }
@@ -177,6 +206,7 @@ fn floor_of_constant(
         ScalarValue::Decimal128(Some(unscaled), _, scale) => {
             floor_of(*unscaled, u8::try_from(*scale).ok()?, decimals)
         }
+        wide @ ScalarValue::Decimal256(Some(_), ..) => wide_number_floor(wide, decimals)?.narrow(),
         ScalarValue::UInt64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
         ScalarValue::Float64(Some(number)) if is_column(&left.expr) || is_short(*number) => {
             double_floor(*number, decimals, is_integer)?
@@ -185,6 +215,42 @@ fn floor_of_constant(
             Some(text) => text_floor(&text, decimals),
             None => floor_of(i128::from(integer_value(value)?), 0, decimals),
         },
+    })
+}
+
+/// Where an exact number stands among numbers of so many decimals, of which there are up to 65 digits.
+fn wide_number_floor(value: &ScalarValue, decimals: u8) -> Option<Floor<Int256>> {
+    let (unscaled, scale) = match value {
+        ScalarValue::Decimal256(Some(unscaled), _, scale) => (int256_of(*unscaled), *scale),
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => ((*unscaled).into(), *scale),
+        ScalarValue::UInt64(Some(number)) => (i128::from(*number).into(), 0),
+        _ => (i128::from(integer_value(value)?).into(), 0),
+    };
+    Some(wide_floor_of(unscaled, u8::try_from(scale).ok()?, decimals))
+}
+
+/// A number among the values of a wide type.
+fn wide_place_among(floor: Floor<Int256>, data_type: &DataType) -> Option<Place> {
+    let DataType::Decimal256(precision, scale) = data_type else {
+        return None;
+    };
+    let (floor, is_exact) = match floor {
+        Floor::At(value) => (value, true),
+        Floor::Above(value) => (value, false),
+        Floor::BelowAll => return Some(Place::BelowAll),
+        Floor::AboveAll => return Some(Place::AboveAll),
+    };
+    let highest = Int256::nines(*precision);
+    if floor < highest.negated() {
+        return Some(Place::BelowAll);
+    }
+    if floor > highest || floor == highest && !is_exact {
+        return Some(Place::AboveAll);
+    }
+    let value = ScalarValue::Decimal256(Some(i256_of(floor)), *precision, *scale);
+    Some(match is_exact {
+        true => Place::At(value),
+        false => Place::Above(value),
     })
 }
 

@@ -1,7 +1,9 @@
 //! Constants that stand for themselves, numbers and texts: their values, without an expression for each.
 
 use datafusion_common::ScalarValue;
-use sheaf_types::{Value, number_literal};
+use sheaf_access::i256_of;
+use sheaf_types::number::{Int256, MAX_DIGITS, MAX_WIDE_DIGITS};
+use sheaf_types::{Value, number};
 use sqlparser::ast::{Expr, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use crate::packed_list::Member;
@@ -18,6 +20,15 @@ pub(super) fn exact_number(digits: &str) -> Option<ScalarValue> {
             Some(ScalarValue::Decimal128(
                 Some(unscaled),
                 precision,
+                scale as i8,
+            ))
+        }
+        Value::WideDecimal { unscaled, scale } => {
+            let unscaled = Int256::from(unscaled);
+            let digits = unscaled.count_digits().min(usize::from(MAX_WIDE_DIGITS)) as u8;
+            Some(ScalarValue::Decimal256(
+                Some(i256_of(unscaled)),
+                digits.max(MAX_DIGITS + 1).max(scale),
                 scale as i8,
             ))
         }

@@ -29,12 +29,12 @@ use arrow::array::{
     RecordBatchOptions, StringViewArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, FieldRef, Float32Type,
-    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
-    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Field, FieldRef,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef,
+    TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion_physical_expr::PhysicalExpr;
-use sheaf_access::arrow_field;
+use sheaf_access::{arrow_field, wide_of};
 use sheaf_exec::functions::types::{Coercibility, SqlType, field};
 use sheaf_frontend::value_literal::value_literal;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
@@ -865,6 +865,10 @@ pub(super) fn cell_of(array: &ArrayRef) -> Cell<'_> {
             unscaled: array.as_primitive::<Decimal128Type>().value(0),
             scale: *scale,
         },
+        DataType::Decimal256(_, scale) => Cell::WideDecimal {
+            unscaled: wide_of(array.as_primitive::<Decimal256Type>().value(0)),
+            scale: *scale,
+        },
         DataType::Date32 => Cell::Date(array.as_primitive::<Date32Type>().value(0)),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             Cell::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(0))
@@ -887,6 +891,7 @@ fn has_cells(ty: &DataType) -> bool {
             DataType::Float32
                 | DataType::Float64
                 | DataType::Decimal128(..)
+                | DataType::Decimal256(..)
                 | DataType::Date32
                 | DataType::Timestamp(TimeUnit::Microsecond, _)
                 | DataType::Duration(TimeUnit::Microsecond)

@@ -192,7 +192,7 @@ impl Extents<'_> {
             }
             "$integer_divide" => Extent::of_digits(whole(0)?),
             "$unix_timestamp" => {
-                let DataType::Decimal128(_, scale) = ty else {
+                let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = ty else {
                     return None;
                 };
                 let scale = u32::try_from(*scale).ok()?;
@@ -208,12 +208,12 @@ impl Extents<'_> {
                 Extent::exact(one.max(other).checked_sub(scale)?, scale)
             }
             // Rounding may carry.
-            "round" if matches!(ty, DataType::Decimal128(..)) && args.len() == 2 => {
+            "round" if is_decimal(ty) && args.len() == 2 => {
                 let (scale, wanted) = (digits(0)?.1, constant(&args[1])?);
                 let carried = u32::from(wanted < scale);
                 Extent::exact(whole(0)?.saturating_add(carried), wanted.min(scale))
             }
-            "truncate" if matches!(ty, DataType::Decimal128(..)) => {
+            "truncate" if is_decimal(ty) => {
                 Extent::exact(whole(0)?, constant(args.get(1)?)?.min(digits(0)?.1))
             }
             _ => return None,
@@ -257,4 +257,8 @@ fn least(a: Option<u32>, b: Option<u32>) -> Option<u32> {
         (Some(a), Some(b)) => Some(a.min(b)),
         (known, None) | (None, known) => known,
     }
+}
+
+fn is_decimal(ty: &DataType) -> bool {
+    matches!(ty, DataType::Decimal128(..) | DataType::Decimal256(..))
 }

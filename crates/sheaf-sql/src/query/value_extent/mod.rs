@@ -21,11 +21,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion_common::ScalarValue;
-use sheaf_access::TYPE_KEY;
+use sheaf_access::{TYPE_KEY, int256_of};
 use sheaf_algebra::scalar::ScalarKind;
 use sheaf_algebra::{ColumnId, Operator, Relation, Scalar};
 use sheaf_exec::CommonTableSource;
 use sheaf_frontend::query::{BoundQuery, Shown};
+use sheaf_types::number::MAX_WIDE_DIGITS;
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::session::result::{is_of_any_length, shown_length};
@@ -412,7 +413,10 @@ impl<'a> Extents<'a> {
         match (extent, to) {
             (Extent::Null, _) => Some(extent),
             (Extent::Integer { .. }, to) if to.is_integer() => Some(extent),
-            (Extent::Integer { .. } | Extent::Decimal { .. }, DataType::Decimal128(_, scale)) => {
+            (
+                Extent::Integer { .. } | Extent::Decimal { .. },
+                DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale),
+            ) => {
                 let is_whole = extent.digits()?.1 <= u32::try_from(*scale).ok()?;
                 is_whole.then_some(extent)
             }
@@ -553,10 +557,12 @@ fn of_kind(ty: &DataType) -> Option<Extent> {
         DataType::UInt64 => integer(20, true),
         DataType::Float32 => Some(Extent::Shown(LONGEST_FLOAT)),
         DataType::Float64 => Some(Extent::Shown(LONGEST_DOUBLE)),
-        DataType::Decimal128(precision, scale) => Some(Extent::Decimal {
-            precision: (*precision).into(),
-            scale: u32::try_from(*scale).ok()?,
-        }),
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+            Some(Extent::Decimal {
+                precision: (*precision).into(),
+                scale: u32::try_from(*scale).ok()?,
+            })
+        }
         ty if is_string(ty) => None,
         ty => Some(Extent::Shown(shown_length(None, ty)?)),
     }
@@ -586,6 +592,14 @@ fn of_literal(value: &ScalarValue) -> Option<Extent> {
             Extent::Decimal {
                 // At least the 0 before the point.
                 precision: precision.max(scale + 1),
+                scale,
+            }
+        }
+        ScalarValue::Decimal256(Some(number), _, scale) => {
+            let scale = u32::try_from(*scale).ok()?;
+            let digits = length(int256_of(*number).count_digits())?;
+            Extent::Decimal {
+                precision: digits.max(scale + 1).min(MAX_WIDE_DIGITS.into()),
                 scale,
             }
         }

@@ -8,7 +8,7 @@
 //! same offset in every row of the table, little-endian and unaligned, so that a scan copies them with a stride; a NULL
 //! one holds zeros. Integers take 1, 2, 4 or 8 bytes (MEDIUMINT 4), BIT and SET as many as hold it, DATE 4, TIME,
 //! DATETIME and TIMESTAMP (as UTC, see [`TimeZone`]) 8, YEAR and ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value
-//! in 4, 8 or 16 bytes by precision. All strings are of variable length; for each the row says where it ends, counted
+//! in 4, 8, 16 or (above 38 digits) 28 bytes by precision. All strings are of variable length; for each the row says where it ends, counted
 //! from the first byte after the array of ends. The top bit of an end marks a value that is too long for the row: the
 //! row holds a reference to the table's [overflow tree](crate::codec::overflow).
 //!
@@ -20,6 +20,7 @@ mod run;
 mod segments;
 
 use sheaf_types::column_type::Sign;
+use sheaf_types::number::{MAX_DIGITS, WIDE_BYTES, Wide};
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::text_of;
 use sheaf_types::{ColumnType, Value};
@@ -45,6 +46,8 @@ pub enum ValueRef<'a> {
     UInt(u64),
     /// Unscaled, at the column's scale.
     Decimal(i128),
+    /// The same of a wide DECIMAL.
+    WideDecimal(Wide),
     Float(f32),
     Double(f64),
     /// Character and byte strings.
@@ -74,6 +77,13 @@ impl ValueRef<'_> {
                 scale: *scale,
             },
             (ValueRef::Decimal(unscaled), _) => Value::Decimal { unscaled, scale: 0 },
+            (ValueRef::WideDecimal(unscaled), ColumnType::Decimal { scale, .. }) => {
+                Value::WideDecimal {
+                    unscaled,
+                    scale: *scale,
+                }
+            }
+            (ValueRef::WideDecimal(unscaled), _) => Value::WideDecimal { unscaled, scale: 0 },
             (ValueRef::Float(v), _) => Value::Float(v),
             (ValueRef::Double(v), _) => Value::Double(v),
             (ValueRef::Bytes(v), ty) if ty.is_character() => Value::Text(text_of(v).into_owned()),
@@ -90,6 +100,7 @@ impl<'a> From<&'a Value> for ValueRef<'a> {
             Value::Int(v) => ValueRef::Int(*v),
             Value::UInt(v) | Value::Set(v) => ValueRef::UInt(*v),
             Value::Decimal { unscaled, .. } => ValueRef::Decimal(*unscaled),
+            Value::WideDecimal { unscaled, .. } => ValueRef::WideDecimal(*unscaled),
             Value::Float(v) => ValueRef::Float(*v),
             Value::Double(v) => ValueRef::Double(*v),
             Value::Text(v) => ValueRef::Bytes(v.as_bytes()),
@@ -119,6 +130,7 @@ enum Physical {
     Decimal32,
     Decimal64,
     Decimal128,
+    WideDecimal,
     F32,
     F64,
 }
@@ -149,7 +161,11 @@ impl Physical {
             ColumnType::Decimal {
                 precision: 10..=18, ..
             } => Physical::Decimal64,
-            ColumnType::Decimal { .. } => Physical::Decimal128,
+            ColumnType::Decimal {
+                precision: ..=MAX_DIGITS,
+                ..
+            } => Physical::Decimal128,
+            ColumnType::Decimal { .. } => Physical::WideDecimal,
             ColumnType::Float { .. } => Physical::F32,
             ColumnType::Double { .. } => Physical::F64,
             ColumnType::Date => Physical::I32,
@@ -177,6 +193,7 @@ impl Physical {
             | Physical::Decimal64
             | Physical::F64 => 8,
             Physical::Decimal128 => 16,
+            Physical::WideDecimal => WIDE_BYTES,
         }
     }
 }
@@ -520,6 +537,10 @@ fn write_fixed(physical: Physical, value: ValueRef<'_>, to: &mut [u8]) {
             }
             return;
         }
+        ValueRef::WideDecimal(v) if physical == Physical::WideDecimal => {
+            to[..WIDE_BYTES].copy_from_slice(v.bytes());
+            return;
+        }
         ValueRef::Float(v) if physical == Physical::F32 => {
             to[..4].copy_from_slice(&v.to_le_bytes());
             return;
@@ -610,7 +631,7 @@ impl<'a> RowView<'a> {
                 i64::from_le_bytes(self.read(offset))
             }
             Physical::Moment(zone) => zone.local(i64::from_le_bytes(self.read(offset))),
-            Physical::Decimal128 | Physical::F32 | Physical::F64 => 0,
+            Physical::Decimal128 | Physical::WideDecimal | Physical::F32 | Physical::F64 => 0,
         }
     }
 
@@ -642,6 +663,13 @@ impl<'a> RowView<'a> {
     pub fn get_i128(&self, column: usize) -> i128 {
         let stored = self.stored_as(column, Physical::Decimal128);
         stored.map_or_else(|| i128::from(self.get_i64(column)), i128::from_le_bytes)
+    }
+
+    /// A wide DECIMAL's unscaled value.
+    #[inline]
+    pub fn get_wide(&self, column: usize) -> Wide {
+        let stored = self.stored_as(column, Physical::WideDecimal);
+        stored.map_or(Wide::ZERO, Wide::of_bytes)
     }
 
     #[inline]
@@ -745,6 +773,7 @@ impl<'a> RowView<'a> {
                 Physical::Decimal32 | Physical::Decimal64 | Physical::Decimal128 => {
                     ValueRef::Decimal(self.get_i128(column))
                 }
+                Physical::WideDecimal => ValueRef::WideDecimal(self.get_wide(column)),
                 Physical::F32 => ValueRef::Float(self.get_f32(column)),
                 Physical::F64 => ValueRef::Double(self.get_f64(column)),
                 _ => ValueRef::Int(self.get_i64(column)),

@@ -3,6 +3,7 @@
 //! A column of the first segment is read as in any row. For another one the segments before it are walked, and then it
 //! is a column of the segment as a row of its own.
 
+use sheaf_types::number::Wide;
 use sheaf_types::temporal::TimeZone;
 use smallvec::SmallVec;
 
@@ -94,6 +95,7 @@ impl RowLayout {
                 Physical::Decimal32 | Physical::Decimal64 | Physical::Decimal128 => {
                     ValueRef::Decimal(0)
                 }
+                Physical::WideDecimal => ValueRef::WideDecimal(Wide::ZERO),
                 Physical::F32 => ValueRef::Float(0.0),
                 Physical::F64 => ValueRef::Double(0.0),
                 _ => ValueRef::Int(0),
