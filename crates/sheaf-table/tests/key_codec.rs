@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sheaf_storage::TreeId;
 use sheaf_table::{Column, Index, IndexPart, KeyLayout, PartBounds, TableDefinition, ValueRef};
+use sheaf_types::number::{Int256, Wide};
 use sheaf_types::{Collation, ColumnType, Value};
 
 /// A table whose index `k` has the given columns, with a primary key of one INT that comes last.
@@ -75,12 +76,14 @@ fn entry(layout: &KeyLayout, row: &[Value]) -> (Vec<u8>, Vec<u8>) {
     (key, payload)
 }
 
-const TYPES: [&str; 16] = [
+const TYPES: [&str; 18] = [
     "int",
     "mediumint",
     "bigint unsigned",
     "decimal(15,2)",
     "decimal(38,0)",
+    "decimal(39,0)",
+    "decimal(65,30)",
     "double",
     "float",
     "date",
@@ -112,6 +115,30 @@ fn value(ty: &'static str) -> BoxedStrategy<Value> {
             .boxed(),
         "decimal(38,0)" => (-10i128.pow(38) + 1..10i128.pow(38))
             .prop_map(|unscaled| Value::Decimal { unscaled, scale: 0 })
+            .boxed(),
+        "decimal(39,0)" => (any::<i128>(), 0u32..=1, any::<bool>())
+            .prop_map(|(number, zeros, is_shifted)| {
+                let zeros = if is_shifted { zeros as u8 } else { 0 };
+                let number = Int256::from(number / 10)
+                    .rescaled(0, zeros)
+                    .unwrap_or_default();
+                Value::WideDecimal {
+                    unscaled: number.to_wide().unwrap_or(Wide::ZERO),
+                    scale: 0,
+                }
+            })
+            .boxed(),
+        "decimal(65,30)" => (any::<i128>(), 0u32..=27, any::<bool>())
+            .prop_map(|(number, zeros, is_shifted)| {
+                let zeros = if is_shifted { zeros as u8 } else { 0 };
+                let number = Int256::from(number / 10)
+                    .rescaled(0, zeros)
+                    .unwrap_or_default();
+                Value::WideDecimal {
+                    unscaled: number.to_wide().unwrap_or(Wide::ZERO),
+                    scale: 30,
+                }
+            })
             .boxed(),
         "double" => prop::num::f64::NORMAL.prop_map(Value::Double).boxed(),
         "float" => prop::num::f32::NORMAL.prop_map(Value::Float).boxed(),
@@ -311,6 +338,7 @@ fn keys_have_mysqls_lengths() {
         ("int", false, None, 4),
         ("mediumint", false, None, 3),
         ("decimal(15,2)", true, None, 8),
+        ("decimal(65,30)", false, None, 30),
         ("varchar(10)", false, None, 42),
         ("char(10)", true, None, 41),
         ("text", true, Some(5), 23),

@@ -4,12 +4,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sheaf_storage::TreeId;
 use sheaf_table::{Column, Index, IndexPart, KeyLayout, RowLayout, TableDefinition, ValueRef};
+use sheaf_types::number::{Int256, Wide};
 use sheaf_types::{Collation, ColumnType, Value};
 
 /// A row has room for this much, as in a page.
 const LIMIT: usize = 4000;
 
-const TYPES: [&str; 22] = [
+const TYPES: [&str; 23] = [
     "tinyint(1)",
     "tinyint unsigned",
     "smallint",
@@ -20,6 +21,7 @@ const TYPES: [&str; 22] = [
     "decimal(9,2)",
     "decimal(18,0)",
     "decimal(38,10)",
+    "decimal(65,30)",
     "float",
     "double",
     "date",
@@ -51,6 +53,18 @@ fn value(ty: &'static str) -> BoxedStrategy<Value> {
         "decimal(9,2)" => decimal(9, 2),
         "decimal(18,0)" => decimal(18, 0),
         "decimal(38,10)" => decimal(38, 10),
+        "decimal(65,30)" => (any::<i128>(), 0u32..=27, any::<bool>())
+            .prop_map(|(number, zeros, is_shifted)| {
+                let zeros = if is_shifted { zeros as u8 } else { 0 };
+                let number = Int256::from(number / 10)
+                    .rescaled(0, zeros)
+                    .unwrap_or_default();
+                Value::WideDecimal {
+                    unscaled: number.to_wide().unwrap_or(Wide::ZERO),
+                    scale: 30,
+                }
+            })
+            .boxed(),
         "float" => prop::num::f32::NORMAL.prop_map(Value::Float).boxed(),
         "double" => prop::num::f64::NORMAL.prop_map(Value::Double).boxed(),
         "date" => any::<i32>().prop_map(Value::Date).boxed(),

@@ -60,7 +60,8 @@ const MAX_COUNTED_DIGITS: usize = 81;
 fn wide(is_negative: bool, whole: &str, fraction: &str) -> Option<Value> {
     let whole = whole.trim_start_matches('0');
     let mut digits = whole.bytes().chain(fraction.bytes());
-    if !digits.clone().all(|digit| digit.is_ascii_digit()) {
+    let is_long = whole.len() + fraction.len() > usize::from(MAX_DIGITS);
+    if !is_long || !digits.clone().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
     let most = usize::from(MAX_WIDE_DIGITS);

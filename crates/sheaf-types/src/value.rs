@@ -285,6 +285,11 @@ mod tests {
     }
 
     #[test]
+    fn a_wide_decimal_makes_no_value_larger() {
+        assert_eq!(size_of::<Value>(), 32);
+    }
+
+    #[test]
     fn values_print_as_mysql_prints_them() {
         assert_eq!(
             Value::Decimal {

@@ -21,6 +21,14 @@ fn store(ty: &str, value: Value) -> Result<String, (u16, String)> {
         })
 }
 
+/// The value of a wide DECIMAL.
+fn wide(unscaled: i128, scale: u8) -> Value {
+    Value::WideDecimal {
+        unscaled: unscaled.into(),
+        scale,
+    }
+}
+
 fn text(text: &str) -> Value {
     Value::Text(text.into())
 }
@@ -46,6 +54,22 @@ fn text_is_stored_as_mysql_stores_it() {
             "99999999999999999999999999999999999999",
             "99999999999999999999999999999999999999",
         ),
+        (
+            "decimal(65,0)",
+            "-99999999999999999999999999999999999999999999999999999999999999999",
+            "-99999999999999999999999999999999999999999999999999999999999999999",
+        ),
+        (
+            "decimal(60,18)",
+            "123456789012345678901234567890123456789012.1234567890123456785",
+            "123456789012345678901234567890123456789012.123456789012345679",
+        ),
+        (
+            "decimal(65,30)",
+            "1.5e3",
+            "1500.000000000000000000000000000000",
+        ),
+        ("decimal(40,1)", "-0.04", "0.0"),
         ("double", "1e3", "1000"),
         ("float", "0.1", "0.1"),
         ("char(3)", "ab   ", "ab"),
@@ -202,6 +226,25 @@ fn other_values_are_converted_too() {
             "3",
         ),
         ("decimal(5,1)", Value::Double(0.15), "0.2"),
+        ("decimal(40,1)", Value::Double(0.15), "0.2"),
+        (
+            "decimal(40,1)",
+            Value::UInt(u64::MAX),
+            "18446744073709551615.0",
+        ),
+        (
+            "decimal(40,2)",
+            Value::Decimal {
+                unscaled: -15,
+                scale: 3,
+            },
+            "-0.02",
+        ),
+        ("decimal(5,1)", wide(-155, 2), "-1.6"),
+        ("bigint", wide(155, 1), "16"),
+        ("double", wide(25, 1), "2.5"),
+        ("varchar(9)", wide(-5, 2), "-0.05"),
+        ("bit(8)", wide(49, 1), "5"),
         ("varchar(10)", Value::Int(-5), "-5"),
         ("date", Value::Int(20240229), "2024-02-29"),
         ("date", Value::DateTime(-1), "1969-12-31"),
@@ -239,6 +282,24 @@ fn lenient_mode_stores_the_nearest_value_with_a_warning() {
         ("varchar(2)", "abc", "ab", ColumnProblem::TooLong),
         ("enum('a')", "x", "0", ColumnProblem::Truncated),
         ("decimal(3,1)", "-100", "-99.9", ColumnProblem::OutOfRange),
+        (
+            "decimal(40,1)",
+            "-1e39",
+            "-999999999999999999999999999999999999999.9",
+            ColumnProblem::OutOfRange,
+        ),
+        (
+            "decimal(39,0)",
+            "1e400",
+            "999999999999999999999999999999999999999",
+            ColumnProblem::OutOfRange,
+        ),
+        (
+            "decimal(40,1) unsigned",
+            "-0.001",
+            "0.0",
+            ColumnProblem::OutOfRange,
+        ),
     ] {
         let (value, found) = assign(&column(ty), &text(given), Mode::LENIENT).unwrap();
         assert_eq!(

@@ -251,6 +251,18 @@ pub(super) fn cast(call: &Call<'_>, precision: u8, scale: u8) -> Result<ArrayRef
     })
 }
 
+/// A number beside wide ones as one of them, with as many decimals. It may have more digits than the type says.
+pub(super) fn widen(call: &Call<'_>) -> Result<ArrayRef> {
+    let scale = match call.result_type() {
+        DataType::Decimal256(_, scale) | DataType::Decimal128(_, scale) => (*scale).max(0) as u8,
+        _ => 0,
+    };
+    let limit = Int256::power_of_ten(LIMIT_DIGITS).unwrap_or_default();
+    unary(call, scale, |number| {
+        (number.abs() < limit).then_some(number)
+    })
+}
+
 /// Numbers as such of a column of this type; error 1264 for what is out of its range.
 pub(super) fn fitted(
     call: &Call<'_>,

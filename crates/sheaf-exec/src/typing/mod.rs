@@ -36,6 +36,7 @@ use datafusion_common::{DFSchema, Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::expr::{Cast, ScalarFunction};
 use datafusion_expr::{Expr, Operator, ScalarUDF, lit};
 
+use crate::functions::conversion::WIDEST;
 use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_values::IN_NUMBERS;
 use crate::functions::truncated::MomentKind;
@@ -380,14 +381,16 @@ fn operands<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N]> {
 /// The field has a name, so that it is taken as it is. Of a cast to a mere type DataFusion hands on the metadata of
 /// what is cast, so a BIGINT would be announced as the SMALLINT that it once was.
 ///
-/// To a wide DECIMAL it is a function of ours, whatever it is made of: what is beyond the digits of its type is cut.
+/// To a wide DECIMAL it is a function of ours, whatever it is made of. What is beyond the digits of the widest type, in
+/// which numbers are compared, is cut.
 pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
     if let DataType::Decimal256(precision, scale) = to {
         let digits = [lit(i64::from(precision)), lit(i64::from(scale))];
-        return call(
-            "$cast_decimal",
-            std::iter::once(expr).chain(digits).collect(),
-        );
+        let name = match precision {
+            WIDEST => "$cast_decimal",
+            _ => "$widen_decimal",
+        };
+        return call(name, std::iter::once(expr).chain(digits).collect());
     }
     if !once::is_small(&expr)
         && let Ok(null) = ScalarValue::try_from(&to)

@@ -582,9 +582,17 @@ fn encode_value(part: &KeyPart, value: ValueRef<'_>, key: &mut Vec<u8>) {
             key.extend_from_slice(&bits.to_be_bytes()[16 - usize::from(width)..]);
         }
         (PartKind::Decimal { width, .. }, ValueRef::WideDecimal(unscaled)) => {
-            let bytes = unscaled.bytes()[..usize::from(width)].iter().rev();
+            let (low, high) = unscaled.bytes().split_at(usize::from(width));
+            let is_negative = unscaled.is_negative();
+            let sign = if is_negative { 0xFF } else { 0 };
+            let fits = high.iter().all(|byte| *byte == sign)
+                && is_negative == (low[low.len() - 1] >= 0x80);
+            // What no value of the column is as large as, or as small.
+            if !fits {
+                return key.extend(std::iter::repeat_n(!sign, low.len()));
+            }
             let start = key.len();
-            key.extend(bytes);
+            key.extend(low.iter().rev());
             key[start] ^= 0x80;
         }
         (PartKind::Float, ValueRef::Float(v)) => {

@@ -14,7 +14,7 @@ use super::array_of_one;
 use crate::functions::call_name::name_in_sql;
 use crate::functions::document::json_of;
 use crate::functions::limits::ask_for;
-use crate::functions::types::{SqlType, bit_length};
+use crate::functions::types::{MAX_PRECISION, SqlType, bit_length};
 use crate::functions::{Argument, Call, EvaluationError};
 
 impl From<JsonError> for EvaluationError {
@@ -121,6 +121,9 @@ impl Call<'_> {
             SqlType::Integer { unsigned: true } => SqlValues::UInt(self.unsigned(argument)?),
             SqlType::Integer { unsigned: false } | SqlType::Year => {
                 SqlValues::Int(self.int(argument)?)
+            }
+            SqlType::Decimal { decimals, .. } if decimals > MAX_PRECISION => {
+                return Err(EvaluationError::wide_decimal().into());
             }
             SqlType::Decimal { decimals, .. } => {
                 SqlValues::Decimal(self.decimal(argument, decimals)?, decimals)
