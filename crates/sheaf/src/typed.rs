@@ -104,7 +104,7 @@ impl FromValue for f64 {
             Value::Float(number) => Some(f64::from(number)),
             Value::Int(number) => Some(number as f64),
             Value::UInt(number) => Some(number as f64),
-            Value::Decimal { .. } => value.to_string().parse().ok(),
+            Value::Decimal { .. } | Value::WideDecimal { .. } => value.to_string().parse().ok(),
             _ => None,
         }
     }
@@ -128,6 +128,7 @@ impl FromValue for String {
         match value {
             Value::Text(text) => Some(text),
             Value::Decimal { .. }
+            | Value::WideDecimal { .. }
             | Value::Date(_)
             | Value::Time(_)
             | Value::DateTime(_)

@@ -20,7 +20,9 @@ use arrow::error::ArrowError;
 use datafusion_common::Result;
 use sheaf_types::number::{Int256, is_wide, power_of_ten, rescale};
 
-use super::types::{MAX_DECIMALS, MAX_PRECISION, SqlType, common_float_decimals, field};
+use super::types::{
+    MAX_DECIMALS, MAX_PRECISION, SqlType, common_float_decimals, field, is_cut_short,
+};
 use super::{Argument, Call, EvaluationError, Function, Operands, wide_decimal};
 
 /// Decimals that `/` adds to the dividend's, unless it is told another number (MySQL's default of the variable).
@@ -128,10 +130,11 @@ fn numeric_field(class: Class, operands: &Operands<'_>, decimal: impl FnOnce() -
 }
 
 /// A result of two numbers that is a DECIMAL. What literals make is wide where it needs the digits. What columns of few
-/// digits make is not, as 128 bits are computed with many times as fast: beyond them is error 1690.
+/// digits make is not, as 128 bits are computed with many times as fast: beyond them is error 1690. It is nevertheless
+/// where its decimals leave little before the point, as a product of two DECIMAL(36,18) does.
 fn decimal_of(operands: &Operands<'_>, digits: u8, scale: u8, shown: u8) -> Field {
     let are_literals = operands.literals.iter().take(2).all(Option::is_some);
-    match are_literals && is_wide(digits.saturating_add(scale)) {
+    match are_literals && is_wide(digits.saturating_add(scale)) || is_cut_short(digits, scale) {
         true => field::wide_decimal(digits, scale, shown),
         false => field::decimal_of(&operands.types()[..2], digits, scale, shown),
     }

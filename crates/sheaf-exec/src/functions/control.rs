@@ -20,8 +20,8 @@ use sheaf_types::error::codes;
 use super::in_values::IN_NUMBERS;
 use super::types::{
     BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length,
-    bytes_field, common_float_decimals, declared_type, field, result_collation, takes_bytes,
-    zerofill,
+    bytes_field, common_float_decimals, declared_type, field, is_cut_short, result_collation,
+    takes_bytes, zerofill,
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
@@ -263,12 +263,14 @@ pub fn common_field_in(operation: &str, fields: &[FieldRef]) -> Result<Field> {
     }
     if types.iter().all(SqlType::is_exact_number) {
         let scale = wider(|ty| ty.decimal_digits().1);
-        return Ok(field::decimal_of(
-            &types,
+        let (digits, shown) = (
             wider(|ty| ty.decimal_digits().0),
-            scale,
             wider(SqlType::shown_decimals),
-        ));
+        );
+        return Ok(match is_cut_short(digits, scale) {
+            true => field::wide_decimal(digits, scale, shown),
+            false => field::decimal_of(&types, digits, scale, shown),
+        });
     }
     if types.iter().all(|ty| ty.is_exact_number() || ty.is_float()) {
         let is_float =

@@ -562,12 +562,14 @@ pub fn to_wide_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Dec
             .iter()
             .map(|text| Some(i256_of(wide_of_text(text?, scale))))
             .collect(),
+        (_, SqlType::Json) => of_documents(array, |value| {
+            let (unscaled, from) = decimal_of_json(value).value;
+            Some(fit(unscaled.into(), from))
+        })
+        .collect(),
         // Of all others 38 digits are enough.
         (_, ty) => {
-            let own = ty
-                .decimal_digits()
-                .1
-                .max(if ty == SqlType::Json { 10 } else { 0 });
+            let own = ty.decimal_digits().1;
             to_decimal(array, field, own)?.unary(|value| fit(value.into(), own))
         }
     };

@@ -114,6 +114,16 @@ pub enum SqlType {
     Year,
 }
 
+/// What 128 bits have to have left before the point.
+const LEAST_WHOLE_DIGITS: u8 = 18;
+
+/// Whether so many decimals leave so little of 128 bits before the point, beside what may stand there, that the DECIMAL
+/// is to be wide: a product of two DECIMAL(36,18), say. Others of too many digits rarely have them.
+pub fn is_cut_short(integer_digits: u8, scale: u8) -> bool {
+    let left = MAX_PRECISION.saturating_sub(scale);
+    left < LEAST_WHOLE_DIGITS && integer_digits > left + 1
+}
+
 /// The SQL type text in a field's metadata, parsed.
 pub fn declared_type(field: &Field) -> Option<ColumnType> {
     field

@@ -13,7 +13,7 @@ use crate::functions::control::microseconds;
 use crate::functions::conversion::WIDEST;
 use crate::functions::truncated::{MomentKind, NumberKind};
 use crate::functions::types::{
-    MAX_PRECISION, SqlType, check_literal, common_collation, is_explicit,
+    MAX_PRECISION, SqlType, common_collation, is_cut_short, is_explicit,
 };
 use crate::typing::{Rule, cast, field_of, fold, literal};
 
@@ -115,7 +115,7 @@ fn common_number(
         (left.decimal_digits(), right.decimal_digits());
     let scale = left_scale.max(right_scale);
     let digits = left_digits.max(right_digits).saturating_add(scale);
-    if left.is_wide() || right.is_wide() {
+    if is_cut_short(digits - scale, scale) || left.is_wide() || right.is_wide() {
         return DataType::Decimal256(WIDEST, scale as i8);
     }
     let precision = digits.min(MAX_PRECISION);

@@ -809,6 +809,11 @@ mod tests {
     }
 
     #[test]
+    fn a_wide_decimal_makes_no_value_larger() {
+        assert_eq!(size_of::<ValueRef<'_>>(), 32);
+    }
+
+    #[test]
     fn columns_read_back_in_place() {
         let (columns, layout) = layout(&[
             "int not null",
