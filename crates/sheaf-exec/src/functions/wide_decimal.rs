@@ -1,6 +1,6 @@
 //! Kernels of DECIMALs of more than 38 digits, which are [`Int256`] where others are `i128`.
 //!
-//! A DECIMAL is wide if an operand is. The modules of the functions say what their types are, and call the kernels here
+//! The modules of the functions say what their types are, and call the kernels here
 //! where the type of the result, or of an argument, is wide. So nothing else gets slower. A result may have more digits
 //! than a column, as MySQL's have, but no more than 67: beyond it is error 1690.
 
@@ -20,8 +20,9 @@ pub(crate) const LIMIT_DIGITS: u8 = 67;
 
 /// Whether an argument is wide, or the result.
 pub(super) fn takes_wide(call: &Call<'_>) -> bool {
-    let is_made = matches!(call.result_type(), DataType::Decimal256(..));
-    is_made || (0..call.len()).any(|argument| call.sql_type(argument).is_wide())
+    let is_wide = |ty: &DataType| matches!(ty, DataType::Decimal256(..));
+    let mut arguments = call.args.arg_fields.iter();
+    is_wide(call.result_type()) || arguments.any(|field| is_wide(field.data_type()))
 }
 
 fn overflow(symbol: &str) -> DataFusionError {

@@ -76,9 +76,12 @@ impl Extent {
             Extent::Null => 0,
             Extent::Text(length) | Extent::Bytes(length) | Extent::Shown(length) => length,
             Extent::Integer { shown, .. } => shown,
-            // A sign, a point and a 0 before it.
+            // A sign, a point and a 0 before it. No DECIMAL has more digits.
             Extent::Decimal { precision, scale } => {
-                precision + 1 + u32::from(scale > 0) + u32::from(scale == precision)
+                precision.min(MAX_WIDE_DIGITS.into())
+                    + 1
+                    + u32::from(scale > 0)
+                    + u32::from(scale == precision)
             }
         }
     }
