@@ -93,7 +93,7 @@ impl Session {
                 };
                 let ty = number.and_then(|number| type_of_constant(field, number.extent));
                 let ty = ty.or_else(|| written.and_then(|written| named_tiny_text(field, written)));
-                let ty = ty.unwrap_or_else(|| made_type(field, extent));
+                let ty = within_limits(ty.unwrap_or_else(|| made_type(field, extent)));
                 let may_be_null = |written| makes_null(written, &ty);
                 let nullable = match number {
                     Some(number) => number.may_be_null,
@@ -321,8 +321,25 @@ pub(crate) fn key_expression_type(
         _ if field.data_type() == &DataType::Null => made_type(field, extent),
         _ => general,
     };
+    let ty = within_limits(ty);
     let nullable = field.is_nullable() || makes_null(written, &ty);
     (ty, nullable)
+}
+
+/// A DECIMAL without the decimals that no column has. A literal may have more.
+fn within_limits(ty: ColumnType) -> ColumnType {
+    match ty {
+        ColumnType::Decimal {
+            precision,
+            scale,
+            sign,
+        } if scale > MAX_DECIMAL_SCALE => ColumnType::Decimal {
+            precision: precision - (scale - MAX_DECIMAL_SCALE),
+            scale: MAX_DECIMAL_SCALE,
+            sign,
+        },
+        ty => ty,
+    }
 }
 
 fn zero_of(ty: &ColumnType) -> Value {
@@ -367,7 +384,7 @@ pub(crate) fn column_type_of(field: &Field) -> ColumnType {
         },
         DataType::Decimal256(precision, scale) => ColumnType::Decimal {
             precision: (*precision).min(MAX_DECIMAL_PRECISION),
-            scale: u8::try_from(*scale).unwrap_or(0).min(MAX_DECIMAL_SCALE),
+            scale: u8::try_from(*scale).unwrap_or(0),
             sign: Sign::Signed,
         },
         DataType::Date32 | DataType::Date64 => ColumnType::Date,
