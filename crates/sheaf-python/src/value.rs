@@ -211,6 +211,11 @@ pub(crate) fn to_python<'py>(
             let text = Value::Decimal { unscaled, scale }.to_string();
             decimal_class(python)?.call1((text,))?
         }
+        Cell::WideDecimal { unscaled, scale } => {
+            let scale = scale.unsigned_abs();
+            let text = Value::WideDecimal { unscaled, scale }.to_string();
+            decimal_class(python)?.call1((text,))?
+        }
         // As it is written, not the nearest double of what it holds: 0.1, not 0.10000000149.
         Cell::Float(number) => {
             let shown = Value::Float(number).to_string().parse::<f64>();
