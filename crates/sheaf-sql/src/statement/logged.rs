@@ -7,6 +7,7 @@
 //! | DROP TABLE of temporary tables and others | DROP TABLE of the others |
 //! | CREATE OR REPLACE TABLE | DROP TABLE, if there is one to drop, and CREATE TABLE |
 //! | CREATE TABLE ... SELECT | the definition, and then the rows |
+//! | ALTER TABLE that numbers rows by a series of the session | the same with ALGORITHM=COPY |
 //! | CREATE VIEW | the same with the definer |
 //! | CREATE USER and others with passwords | what is kept of the passwords |
 //! | SET STATEMENT ... FOR a statement | the statement |
@@ -15,14 +16,14 @@
 use std::borrow::Cow;
 
 use sheaf_table::show_create::create_statement;
-use sheaf_table::{CreateTable, QualifiedName};
+use sheaf_table::{AutoIncrementSeries, CreateTable, QualifiedName};
 use sheaf_types::text::quoting::quoted_name;
 
 use crate::binlog::statement::{LoggedStatement, StatementKind, with_definer};
 use crate::binlog::words_of;
 use crate::definition::ddl::same_shape;
 use crate::error::Result;
-use crate::parser::statement::{self as parsed, Statement};
+use crate::parser::statement::{self as parsed, Statement, TableChange};
 use crate::session::Session;
 
 /// The time zone of definitions.
@@ -76,6 +77,10 @@ impl Session {
                     false => Cow::Borrowed(text),
                 }
             }
+            Statement::AlterTable { changes, .. } if self.numbers_rows_otherwise(changes) => {
+                // The text may end with a comment.
+                Cow::Owned(format!("{text}\n, ALGORITHM=COPY"))
+            }
             Statement::Account(statement) => Cow::Owned(self.logged_account_text(statement, text)?),
             _ => Cow::Borrowed(text),
         };
@@ -125,6 +130,19 @@ impl Session {
         // The table may be in another database than the session.
         let database = quoted_name(&definition.database);
         Ok(format!("{begin}{condition}{database}.{rest}"))
+    }
+
+    /// Whether a follower would number the rows of a new AUTO_INCREMENT column otherwise: InnoDB begins behind the first
+    /// number of the series, unless it copies the table.
+    fn numbers_rows_otherwise(&self, changes: &[TableChange]) -> bool {
+        let numbers_rows = |change: &TableChange| match change {
+            TableChange::AddColumn { column, .. } | TableChange::ChangeColumn { column, .. } => {
+                column.auto_increment
+            }
+            _ => false,
+        };
+        let is_series = self.variables.auto_increment_series() != AutoIncrementSeries::default();
+        is_series && changes.iter().any(numbers_rows)
     }
 
     fn definition_like_temporary(&self, create: &parsed::CreateTable) -> Result<Option<String>> {
