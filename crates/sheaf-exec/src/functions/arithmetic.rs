@@ -18,7 +18,7 @@ use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Field, i256};
 use arrow::error::ArrowError;
 use datafusion_common::Result;
-use sheaf_types::number::{Int256, is_wide, power_of_ten, rescale};
+use sheaf_types::number::{Int256, divide_rounding, is_wide, power_of_ten, rescale};
 
 use super::types::{
     MAX_DECIMALS, MAX_PRECISION, SqlType, common_float_decimals, field, is_cut_short,
@@ -170,13 +170,18 @@ fn product_type(operands: &Operands<'_>) -> Result<Field> {
     }))
 }
 
-/// Decimals of a quotient, kept and shown (`do_div_mod` of MySQL's decimal library).
-fn quotient_scale(dividend: &SqlType, divisor: &SqlType, increment: u8) -> (u8, u8) {
+/// Decimals to which MySQL computes a quotient (`do_div_mod` of its decimal library).
+fn computed_scale(dividend: &SqlType, divisor: &SqlType, increment: u8) -> u8 {
     let grouped = |scale: u8| scale.div_ceil(GUARD_GROUP) * GUARD_GROUP;
     let (dividend_scale, divisor_scale) = (dividend.decimal_digits().1, divisor.decimal_digits().1);
     let (left, right) = (grouped(dividend_scale), grouped(divisor_scale));
     let padding = (left - dividend_scale) + (right - divisor_scale);
-    let kept = grouped(left + right + increment.saturating_sub(padding));
+    grouped(left + right + increment.saturating_sub(padding))
+}
+
+/// Decimals of a quotient, kept and shown.
+fn quotient_scale(dividend: &SqlType, divisor: &SqlType, increment: u8) -> (u8, u8) {
+    let kept = computed_scale(dividend, divisor, increment);
     let shown = (dividend.shown_decimals() + increment).min(MAX_DECIMALS);
     // Guard digits are a luxury: they must leave room for the digits before the point.
     let kept = if kept > 2 * GUARD_GROUP {
@@ -187,10 +192,15 @@ fn quotient_scale(dividend: &SqlType, divisor: &SqlType, increment: u8) -> (u8, 
     (kept.min(MAX_DECIMALS), shown)
 }
 
+/// Decimals that a quotient has more than its dividend, from what a call is told.
+fn increment_of(told: Option<i64>) -> u8 {
+    let told = told.and_then(|told| u8::try_from(told).ok());
+    told.map_or(DIV_PRECISION_INCREMENT, |told| told.min(MAX_DECIMALS))
+}
+
 fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
-    let told = operands.int(2).and_then(|told| u8::try_from(told).ok());
-    let increment = told.map_or(DIV_PRECISION_INCREMENT, |told| told.min(MAX_DECIMALS));
+    let increment = increment_of(operands.int(2));
     if class(&types[..2]) == Class::Double {
         let decimals = common_float_decimals(&operands.fields[..2]);
         let shown = decimals.map(|decimals| decimals.saturating_add(increment));
@@ -524,8 +534,9 @@ fn divide(call: &Call<'_>) -> Result<ArrayRef> {
             .collect();
         return finite(Arc::new(result), "/");
     }
+    let is_rounded = is_rounded(call, decimal_scale(&target))?;
     if wide_decimal::takes_wide(call) {
-        return wide_decimal::divide(call, decimal_scale(&target));
+        return wide_decimal::divide(call, decimal_scale(&target), is_rounded);
     }
     let (left_scale, right_scale) = (
         call.sql_type(0).decimal_digits().1,
@@ -539,10 +550,29 @@ fn divide(call: &Call<'_>) -> Result<ArrayRef> {
         if right == 0 {
             return Ok(None);
         }
-        decimal_quotient(left, right, shift)
+        let rounded = || {
+            let longer = is_rounded.then(|| decimal_quotient(left, right, shift + 1))??;
+            Some(divide_rounding(longer, 10))
+        };
+        rounded()
+            .or_else(|| decimal_quotient(left, right, shift))
             .map(Some)
             .ok_or_else(|| overflow("DECIMAL", "/"))
     })
+}
+
+/// Whether a quotient is rounded to the digits that are kept. It is where these are what is shown, and MySQL computes
+/// more of them.
+fn is_rounded(call: &Call<'_>, kept: u8) -> Result<bool> {
+    if SqlType::of(&call.args.return_field).shown_decimals() < kept {
+        return Ok(false);
+    }
+    let told = match call.len() {
+        3 => call.int(2)?.get(0),
+        _ => None,
+    };
+    let computed = computed_scale(&call.sql_type(0), &call.sql_type(1), increment_of(told));
+    Ok(computed > kept)
 }
 
 /// `left` * 10^`shift` / `right`, cut.

@@ -22,6 +22,7 @@ use datafusion_expr::Expr;
 pub(crate) fn name_in_sql(function: &'static str) -> &'static str {
     match function {
         "$cast_json" => "cast_as_json",
+        "$widen_decimal" => "case",
         "$cast_char" => "cast_as_char",
         "$cast_binary" => "cast_as_binary",
         "$json_array_of" => "json_arrayagg",

@@ -492,16 +492,16 @@ pub mod field {
         )]))
     }
 
-    /// The DECIMAL that is made of these operands: wide, if one of them is and it has so many digits itself.
+    /// The DECIMAL that is made of these operands: wide, if one of them is. What is made of it in turn may have as many
+    /// digits again.
     pub fn decimal_of(operands: &[SqlType], integer_digits: u8, scale: u8, decimals: u8) -> Field {
-        let is_long = is_wide(integer_digits.saturating_add(scale));
-        match is_long && operands.iter().any(SqlType::is_wide) {
+        match operands.iter().any(SqlType::is_wide) {
             true => wide_decimal(integer_digits, scale, decimals),
             false => decimal(integer_digits, scale, decimals),
         }
     }
 
-    /// As [`decimal`], of a DECIMAL that is wide.
+    /// As [`decimal`], of a DECIMAL that is wide, however few digits it needs.
     pub fn wide_decimal(integer_digits: u8, scale: u8, decimals: u8) -> Field {
         let scale = scale.min(MAX_WIDE_DIGITS);
         let precision = (integer_digits.saturating_add(scale))

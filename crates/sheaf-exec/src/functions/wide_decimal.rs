@@ -12,7 +12,9 @@ use datafusion_common::{DataFusionError, Result};
 use sheaf_access::{i256_of, int256_of};
 use sheaf_types::number::Int256;
 
+use super::call_name::name_in_sql;
 use super::conversion::WIDEST;
+use super::types::SqlType;
 use super::{Call, EvaluationError};
 
 /// The most digits that a result has: all that a [`Wide`](sheaf_types::number::Wide) holds.
@@ -80,6 +82,8 @@ fn own_scales(call: &Call<'_>) -> (u8, u8) {
 /// `+ - *`: by their symbol.
 pub(super) fn arithmetic(call: &Call<'_>, symbol: &str, kept: u8) -> Result<ArrayRef> {
     let (left_scale, right_scale) = own_scales(call);
+    // Of what is not shown nothing is rounded yet.
+    let is_rounded = SqlType::of(&call.args.return_field).shown_decimals() == kept;
     binary(call, symbol, (left_scale, right_scale), |left, right| {
         let same = || {
             Some((
@@ -90,8 +94,11 @@ pub(super) fn arithmetic(call: &Call<'_>, symbol: &str, kept: u8) -> Result<Arra
         let number = match symbol {
             "*" => {
                 let exact = left_scale + right_scale;
-                let product = left.product(right, exact.saturating_sub(kept))?;
-                product.rescaled(exact.min(kept), kept)
+                let cut = exact.saturating_sub(kept);
+                // The first digit that is cut decides which way it is rounded.
+                let rounded = u8::from(cut > 0 && is_rounded);
+                let product = left.product(right, cut - rounded)?;
+                product.rescaled(exact - cut + rounded, kept)
             }
             "+" => same().and_then(|(left, right)| left.checked_add(right)),
             _ => same().and_then(|(left, right)| left.checked_sub(right)),
@@ -100,19 +107,22 @@ pub(super) fn arithmetic(call: &Call<'_>, symbol: &str, kept: u8) -> Result<Arra
     })
 }
 
-/// `/`, cut to the digits that are kept; NULL of a divisor that is zero.
-pub(super) fn divide(call: &Call<'_>, kept: u8) -> Result<ArrayRef> {
+/// `/`, cut or rounded to the digits that are kept; NULL of a divisor that is zero.
+pub(super) fn divide(call: &Call<'_>, kept: u8, is_rounded: bool) -> Result<ArrayRef> {
     let (left_scale, right_scale) = own_scales(call);
     binary(call, "/", (left_scale, right_scale), |left, right| {
         if right.is_zero() {
             return Some(None);
         }
         // left/10^l / (right/10^r) = left * 10^(kept + r - l) / right, at scale `kept`.
-        let zeros = kept + right_scale;
-        Some(Some(match zeros.checked_sub(left_scale) {
+        // The first digit behind them decides which way it is rounded.
+        let computed = kept + u8::from(is_rounded);
+        let zeros = computed + right_scale;
+        let quotient = match zeros.checked_sub(left_scale) {
             Some(zeros) => left.quotient(zeros, right)?,
             None => left.quotient(0, right)?.truncated(left_scale - zeros, 0)?,
-        }))
+        };
+        quotient.rescaled(computed, kept).map(Some)
     })
 }
 
@@ -161,7 +171,8 @@ fn unary(
     compute: impl Fn(Int256) -> Option<Int256>,
 ) -> Result<ArrayRef> {
     let values = call.wide_decimal(0, scale)?;
-    let out_of_range = || EvaluationError::out_of_range("DECIMAL", &format!("{}(x)", call.name()));
+    let name = name_in_sql(call.name());
+    let out_of_range = || EvaluationError::out_of_range("DECIMAL", &format!("{name}(x)"));
     let number = |row: usize| match values.get(row) {
         Some(number) => {
             let number = compute(number).ok_or_else(out_of_range)?;
