@@ -8,9 +8,9 @@
 //! same offset in every row of the table, little-endian and unaligned, so that a scan copies them with a stride; a NULL
 //! one holds zeros. Integers take 1, 2, 4 or 8 bytes (MEDIUMINT 4), BIT and SET as many as hold it, DATE 4, TIME,
 //! DATETIME and TIMESTAMP (as UTC, see [`TimeZone`]) 8, YEAR and ENUM 2, FLOAT 4, DOUBLE 8, DECIMAL its unscaled value
-//! in 4, 8, 16 or (above 38 digits) 28 bytes by precision. All strings are of variable length; for each the row says where it ends, counted
-//! from the first byte after the array of ends. The top bit of an end marks a value that is too long for the row: the
-//! row holds a reference to the table's [overflow tree](crate::codec::overflow).
+//! in 4, 8, 16 or (above 38 digits) 28 bytes by precision. All strings are of variable length; for each the row says
+//! where it ends, counted from the first byte after the array of ends. The top bit of an end marks a value that is too
+//! long for the row: the row holds a reference to the table's [overflow tree](crate::codec::overflow).
 //!
 //! Where columns were added or dropped and no row was written, a row is a few such *segments*, one behind the other:
 //! [`RowShape`](crate::definition::row_shape::RowShape) says how. A [`RowLayout`] of columns in their order is one
