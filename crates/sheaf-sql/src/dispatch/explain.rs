@@ -15,12 +15,43 @@ use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
+/// The first line of what EXPLAIN ANALYZE says of a statement that locks rows, and would run directly.
+const IN_PLACE_OF_DIRECT: &str = "Operators in place of a direct plan, without its locks";
+
 /// What a statement does with the rows that its query finds.
 pub(crate) struct Change {
     /// MySQL's `select_type` for the tables that are changed.
     kind: &'static str,
     /// Their names in the statement.
     tables: Vec<String>,
+}
+
+/// How a statement would run directly.
+enum Direct {
+    No,
+    /// As the plan describes itself.
+    Described(Box<Described>, Operators),
+    /// Without reading a table.
+    WithoutTable,
+}
+
+/// Which operators read the same as a direct plan.
+enum Operators {
+    /// None: it reads queries.
+    No,
+    /// Those of the statement, as far as they do.
+    Own,
+    /// Those of the statement with these hints.
+    Hinted(Box<Statement>),
+}
+
+/// What EXPLAIN ANALYZE has to measure.
+enum Analyzed {
+    /// A direct plan, which was measured.
+    Directly(PlanNode),
+    /// Operators. The statement would run directly, and lock the rows that it finds.
+    InsteadOfLocks,
+    Operators,
 }
 
 /// The query of a statement, and what is done with what it finds.
@@ -52,6 +83,106 @@ impl Session {
         // The client may take its time.
         self.workers.planning().pause();
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
+    }
+
+    /// Plans a statement without locking or changing anything but the definitions of its tables.
+    fn explanation_of(&mut self, statement: ParsedStatement<'_>) -> Result<Explanation> {
+        let plan = self.direct_plan(&statement.ast, (statement.text, 0));
+        let direct = self.direct_to_explain(plan.as_ref(), &statement.ast)?;
+        self.explanation_with(direct, statement)
+    }
+
+    /// The same of a statement of which it is known whether it runs directly.
+    fn explanation_with(
+        &mut self,
+        direct: Direct,
+        statement: ParsedStatement<'_>,
+    ) -> Result<Explanation> {
+        let text = statement.text;
+        let (query, change) = self.plan_to_explain_as_is(statement)?;
+        let own = explanation(query);
+        Ok(match direct {
+            Direct::No => changed(own, change),
+            Direct::WithoutTable => changed(own, change).as_direct(),
+            Direct::Described(described, operators) => {
+                let mut described = described.explanation;
+                match operators {
+                    Operators::No => {}
+                    Operators::Own => described.take_estimates(&own),
+                    Operators::Hinted(hinted) => {
+                        // The user has not asked for these hints.
+                        let warnings = self.warnings.clone();
+                        self.obey_statement_hints(properties_of(&hinted).hints, text);
+                        let planned = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
+                        self.warnings = warnings;
+                        let (query, _) = planned?;
+                        described.take_estimates(&explanation(query));
+                        described.name_keys_of(&own);
+                    }
+                }
+                changed(described, change).as_direct()
+            }
+        })
+    }
+
+    /// `plan`: the direct plan of the statement, if it has one.
+    fn direct_to_explain(
+        &self,
+        plan: Option<&DirectPlan>,
+        statement: &Statement,
+    ) -> Result<Direct> {
+        let Some(plan) = plan else {
+            return Ok(Direct::No);
+        };
+        let operators = match plan.reads_queries() {
+            true => Operators::No,
+            false => match self.would_run_directly(plan)? {
+                None => return Ok(Direct::No),
+                Some(way) => match plan.hinted(way, statement) {
+                    Some(hinted) => Operators::Hinted(Box::new(hinted)),
+                    None => Operators::Own,
+                },
+            },
+        };
+        Ok(match self.describe_direct(plan)? {
+            Some(described) => Direct::Described(Box::new(described), operators),
+            None if plan.reads_table() => Direct::No,
+            None => Direct::WithoutTable,
+        })
+    }
+
+    /// Runs a query directly, if it would run so, and says what its plan did.
+    fn direct_run(&mut self, statement: Parsed<'_, &Statement>) -> Result<Analyzed> {
+        let plan = self.direct_plan(statement.ast, (statement.text, 0));
+        let Some(plan) = plan else {
+            return Ok(Analyzed::Operators);
+        };
+        let mut direct = self.direct_to_explain(Some(&plan), statement.ast)?;
+        let Direct::Described(described, _) = &mut direct else {
+            return Ok(Analyzed::Operators);
+        };
+        if plan.locks_rows() {
+            return Ok(Analyzed::InsteadOfLocks);
+        }
+        let Some(run) = self.measure_direct(&plan)? else {
+            return Ok(Analyzed::Operators);
+        };
+        if let Some(tree) = &mut described.explanation.tree {
+            add_work(tree, &described.accesses, &run);
+        }
+        let statement = Parsed::new(statement.ast.clone(), statement.text);
+        // What the estimates are taken from is not what the statement warns of.
+        let warnings = self.warnings.clone();
+        let explanation = self.explanation_with(direct, statement);
+        self.warnings = warnings;
+        let tree = explanation?.tree;
+        Ok(match tree {
+            Some(whole) => Analyzed::Directly(PlanNode {
+                measured: Some(run.whole),
+                ..whole
+            }),
+            None => Analyzed::Operators,
+        })
     }
 
     /// The query of a statement that reads or changes rows, planned as EXPLAIN plans it; `None` if it has none.
@@ -129,15 +260,19 @@ impl Session {
             ));
         }
         let tree = match self.direct_run(Parsed::new(&statement, text))? {
-            Some(tree) => tree,
-            None => {
+            Analyzed::Directly(tree) => tree,
+            analyzed @ (Analyzed::InsteadOfLocks | Analyzed::Operators) => {
                 let Statement::Query(query) = statement else {
                     return Err(SqlError::not_supported_yet("EXPLAIN of this statement"));
                 };
                 let mut planned = self.plan_query(Parsed::new(&query, text), None)?;
                 planned.measure()?;
                 let physical = self.run_planned(planned, |_| Ok(()))?;
-                physical.explain_run()
+                let tree = physical.explain_run();
+                match analyzed {
+                    Analyzed::InsteadOfLocks => PlanNode::line(IN_PLACE_OF_DIRECT, Some(tree)),
+                    _ => tree,
+                }
             }
         };
         Ok(match format {
@@ -182,6 +317,21 @@ fn is_explainable(statement: &str) -> bool {
 /// What is shown of a query; nothing if the statement has none.
 pub(crate) fn explanation(query: Option<PlannedQuery>) -> Explanation {
     query.map_or_else(Explanation::default, |query| query.physical.explanation())
+}
+
+/// Adds what was measured to the lines of the tables.
+fn add_work(node: &mut PlanNode, accesses: &[(NodeId, AccessId)], run: &MeasuredRun) {
+    if let Some(id) = node.id {
+        let of_line = accesses.iter().filter(|(line, _)| *line == id);
+        let work = of_line.map(|(_, access)| run.accesses.get(access).copied());
+        // Rows of queries in a FROM wait in memory, and no access reads them.
+        if let Some(work) = work.map(Option::unwrap_or_default).reduce(Work::and) {
+            node.measured = Some(work.measured);
+            node.counters = work.counters();
+        }
+    }
+    let children = node.children.iter_mut();
+    children.for_each(|child| add_work(child, accesses, run));
 }
 
 /// A plan in one of the formats.
