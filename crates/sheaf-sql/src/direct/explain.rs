@@ -1,4 +1,4 @@
-//! EXPLAIN of statements that may run directly: what of it is the direct plan's, and what are operators' estimates.
+//! Whether a direct plan would run, and the operators' plan that reads what it reads, as it reads it.
 //!
 //! A direct plan has no estimates but those of its keys. Hints lead the optimizer to the same indexes, in the same
 //! order and without what direct plans do not do (multi-range reads, jumps, hash joins, bounded regret). EXPLAIN takes
@@ -16,142 +16,43 @@ use super::join::{Join, JoinedWay};
 use super::measured::{AccessId, Work};
 use super::read::Way;
 use super::{Action, DirectPlan};
-use crate::dispatch::explain::{changed, explanation};
 use crate::error::Result;
 use crate::parser::statement::Statement;
-use crate::parser::{Parsed, ParsedStatement};
 use crate::session::Session;
-use crate::statement::properties::properties_of;
-
-/// How a statement would run directly.
-enum Direct {
-    No,
-    /// As the plan describes itself.
-    Described(Box<Described>, Operators),
-    /// Without reading a table.
-    WithoutTable,
-}
-
-/// Which operators read the same as a direct plan.
-enum Operators {
-    /// None: it reads queries.
-    No,
-    /// Those of the statement, as far as they do.
-    Own,
-    /// Those of the statement with these hints.
-    Hinted(Box<Statement>),
-}
 
 impl Session {
-    /// Plans a statement without locking or changing anything but the definitions of its tables.
-    pub(crate) fn explanation_of(&mut self, statement: ParsedStatement<'_>) -> Result<Explanation> {
-        let plan = self.direct_plan(&statement.ast, (statement.text, 0));
-        let direct = self.direct_to_explain(plan.as_ref(), &statement.ast)?;
-        self.explanation_with(direct, statement)
-    }
-
-    /// The same of a statement of which it is known whether it runs directly.
-    fn explanation_with(
-        &mut self,
-        direct: Direct,
-        statement: ParsedStatement<'_>,
-    ) -> Result<Explanation> {
-        let text = statement.text;
-        let (query, change) = self.plan_to_explain_as_is(statement)?;
-        let own = explanation(query);
-        Ok(match direct {
-            Direct::No => changed(own, change),
-            Direct::WithoutTable => changed(own, change).as_direct(),
-            Direct::Described(described, operators) => {
-                let mut described = described.explanation;
-                match operators {
-                    Operators::No => {}
-                    Operators::Own => described.take_estimates(&own),
-                    Operators::Hinted(hinted) => {
-                        // The user has not asked for these hints.
-                        let warnings = self.warnings.clone();
-                        self.obey_statement_hints(properties_of(&hinted).hints, text);
-                        let planned = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
-                        self.warnings = warnings;
-                        let (query, _) = planned?;
-                        described.take_estimates(&explanation(query));
-                        described.name_keys_of(&own);
-                    }
-                }
-                changed(described, change).as_direct()
+    /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
+    /// `None`: it would not.
+    pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
+        let may_run = self.client.meets_needs_to_show(plan);
+        let Some(given) = self
+            .given_of(plan, &[])
+            .filter(|_| may_run && !self.table_locks.are_held())
+        else {
+            return Ok(None);
+        };
+        match &plan.action {
+            Action::Read(read, table) => self.would_read(read, table, &given),
+            Action::Join(join) => {
+                let would_run = join.that_would_run(self, &given)?;
+                Ok(would_run.map(|_| Way::Through))
             }
-        })
-    }
-
-    /// `plan`: the direct plan of the statement, if it has one.
-    fn direct_to_explain(
-        &self,
-        plan: Option<&DirectPlan>,
-        statement: &Statement,
-    ) -> Result<Direct> {
-        let Some(plan) = plan else {
-            return Ok(Direct::No);
-        };
-        let operators = match plan.reads_queries() {
-            true => Operators::No,
-            false => match self.would_run_directly(plan)? {
-                None => return Ok(Direct::No),
-                Some(way) => match plan.hinted(way, statement) {
-                    Some(hinted) => Operators::Hinted(Box::new(hinted)),
-                    None => Operators::Own,
-                },
-            },
-        };
-        Ok(match self.describe_direct(plan)? {
-            Some(described) => Direct::Described(Box::new(described), operators),
-            None if plan.reads_table() => Direct::No,
-            None => Direct::WithoutTable,
-        })
-    }
-
-    /// Runs a query directly, and says what its plan did. `None`: it runs as a plan of operators.
-    pub(crate) fn direct_run(
-        &mut self,
-        statement: Parsed<'_, &Statement>,
-    ) -> Result<Option<PlanNode>> {
-        let plan = self.direct_plan(statement.ast, (statement.text, 0));
-        let Some(plan) = plan.filter(|plan| !plan.locks_rows()) else {
-            return Ok(None);
-        };
-        let mut direct = self.direct_to_explain(Some(&plan), statement.ast)?;
-        let Direct::Described(described, _) = &mut direct else {
-            return Ok(None);
-        };
-        let Some(run) = self.measure_direct(&plan)? else {
-            return Ok(None);
-        };
-        if let Some(tree) = &mut described.explanation.tree {
-            add_work(tree, &described.accesses, &run);
+            Action::OverRows(query) => {
+                let would_run = query.that_would_run(self, &given)?;
+                Ok(would_run.map(|_| Way::Through))
+            }
+            // There is nothing to read, or it is described by itself.
+            Action::Constants(_) | Action::Union(_) => Ok(None),
+            Action::ChangeFound(change) => self.would_run_directly(&change.query),
+            Action::LockFound(lock) => self.would_run_directly(&lock.find),
+            // They are not explained.
+            Action::IntoVariables(_) | Action::SetVariable(_) => Ok(None),
+            Action::Update(..)
+            | Action::Delete(..)
+            | Action::Insert(_)
+            | Action::InsertSelect(_) => Ok(Some(Way::Through)),
         }
-        let statement = Parsed::new(statement.ast.clone(), statement.text);
-        // What the estimates are taken from is not what the statement warns of.
-        let warnings = self.warnings.clone();
-        let explanation = self.explanation_with(direct, statement);
-        self.warnings = warnings;
-        let mut tree = explanation?.tree;
-        if let Some(whole) = &mut tree {
-            whole.measured = Some(run.whole);
-        }
-        Ok(tree)
     }
-}
-
-/// Adds what was measured to the lines of the tables.
-fn add_work(node: &mut PlanNode, accesses: &[(NodeId, AccessId)], run: &MeasuredRun) {
-    if let Some(id) = node.id {
-        let of_line = accesses.iter().filter(|(line, _)| *line == id);
-        let work = of_line.filter_map(|(_, access)| run.accesses.get(access));
-        let work = work.copied().reduce(Work::and).unwrap_or_default();
-        node.measured = Some(work.measured);
-        node.counters = work.counters();
-    }
-    let children = node.children.iter_mut();
-    children.for_each(|child| add_work(child, accesses, run));
 }
 
 impl DirectPlan {

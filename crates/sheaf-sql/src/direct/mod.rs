@@ -152,7 +152,6 @@ pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 pub(crate) use known_plan::Known;
 use needs::needs_of;
 use parts::PartsOfPlan;
-pub(crate) use read::Way;
 use read::may_divide;
 pub(crate) use select_list::Spelled;
 use statement_cache::MAX_STATEMENT_BYTES;
@@ -641,39 +640,6 @@ impl Session {
         }
         let joined = derived::semijoin_as_join(query)?;
         self.query_action(&joined, text, parameters)
-    }
-
-    /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
-    /// `None`: it would not.
-    pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
-        let may_run = self.client.meets_needs_to_show(plan);
-        let Some(given) = self
-            .given_of(plan, &[])
-            .filter(|_| may_run && !self.table_locks.are_held())
-        else {
-            return Ok(None);
-        };
-        match &plan.action {
-            Action::Read(read, table) => self.would_read(read, table, &given),
-            Action::Join(join) => {
-                let would_run = join.that_would_run(self, &given)?;
-                Ok(would_run.map(|_| Way::Through))
-            }
-            Action::OverRows(query) => {
-                let would_run = query.that_would_run(self, &given)?;
-                Ok(would_run.map(|_| Way::Through))
-            }
-            // There is nothing to read, or it is described by itself.
-            Action::Constants(_) | Action::Union(_) => Ok(None),
-            Action::ChangeFound(change) => self.would_run_directly(&change.query),
-            Action::LockFound(lock) => self.would_run_directly(&lock.find),
-            // They are not explained.
-            Action::IntoVariables(_) | Action::SetVariable(_) => Ok(None),
-            Action::Update(..)
-            | Action::Delete(..)
-            | Action::Insert(_)
-            | Action::InsertSelect(_) => Ok(Some(Way::Through)),
-        }
     }
 
     /// The parameters of a run, with what the session gives and what constants come to besides; `None` if that is for
