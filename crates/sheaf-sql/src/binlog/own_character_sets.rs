@@ -155,15 +155,15 @@ mod tests {
                 "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
             ),
             (
-                "CREATE TABLE t (a CHAR(9) CHARACTER SET latin1 BINARY NOT NULL, b CHAR(9) BINARY CHARSET latin1)",
+                "CREATE TABLE t (a CHAR(9) CHARACTER SET gb18030 BINARY NOT NULL, b CHAR(9) BINARY CHARSET gb18030)",
                 "CREATE TABLE t (a CHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, \
                  b CHAR(9) CHARSET utf8mb4 COLLATE utf8mb4_bin)",
             ),
             (
-                "CREATE TABLE t (a TEXT CHARACTER SET latin1, b TEXT AS (CAST((a COLLATE latin1_bin) AS CHAR \
-                 CHARACTER SET latin1) COLLATE latin1_bin), c TEXT CHARSET utf8mb3)",
+                "CREATE TABLE t (a TEXT CHARACTER SET gb18030, b TEXT AS (CAST((a COLLATE gb18030_bin) AS CHAR \
+                 CHARACTER SET gb18030) COLLATE gb18030_bin), c TEXT CHARSET gb18030)",
                 "CREATE TABLE t (a TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, \
-                 b TEXT AS (CAST((a COLLATE utf8mb4_bin) AS CHAR CHARACTER SET latin1) COLLATE latin1_bin), \
+                 b TEXT AS (CAST((a COLLATE utf8mb4_bin) AS CHAR CHARACTER SET gb18030) COLLATE gb18030_bin), \
                  c TEXT CHARSET utf8mb4 COLLATE utf8mb4_general_ci)",
             ),
         ] {
@@ -172,9 +172,9 @@ mod tests {
         for same in [
             "CREATE TABLE t (a TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, b CHAR(1) CHARACTER SET binary)",
             "CREATE TABLE t (a CHAR(9) CHARACTER SET latin1, b INT) CHARSET=utf8 COLLATE=utf8_bin",
-            "CREATE TABLE t (a TEXT DEFAULT ('charset tis620'), `charset` INT) -- charset tis620",
-            "CREATE TABLE t (a INT COMMENT 'it''s \\' charset tis620', latin1 INT)",
-            "CREATE TABLE t (a TEXT AS (CAST(b AS CHAR CHARACTER SET tis620)))",
+            "CREATE TABLE t (a TEXT DEFAULT ('charset latin1'), `charset` INT) -- charset latin1",
+            "CREATE TABLE t (a INT COMMENT 'it''s \\' charset latin1', latin1 INT)",
+            "CREATE TABLE t (a TEXT AS (CAST(b AS CHAR CHARACTER SET latin1)))",
             "",
             "'",
         ] {

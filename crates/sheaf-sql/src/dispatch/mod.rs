@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`run`] | which code runs which statement |
 //! | [`hints`] | hints about the statement as a whole |
+//! | [`logged`] | what the binary log has of a statement that changes definitions |
 //! | [`set`] | SET |
 //! | [`set_statement`] | variables for one statement |
 //! | [`prepared`] | PREPARE and EXECUTE |
@@ -16,6 +17,7 @@ mod backup;
 mod diagnostics;
 pub(crate) mod explain;
 pub(crate) mod hints;
+mod logged;
 mod prepared;
 mod rewriting;
 mod run;

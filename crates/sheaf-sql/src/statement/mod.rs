@@ -2,14 +2,8 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`logged_text`] | texts of the binary log for changes of definitions |
 //! | [`properties`] | one table of what each kind of statement is |
-//! | [`hints`] | hints about the statement as a whole |
-//! | [`logged`] | what the binary log has of a statement that changes definitions |
-//! | [`set_statement`] | variables for one statement |
-//! | [`explain`] | EXPLAIN, EXPLAIN ANALYZE, EXPLAIN FOR CONNECTION |
 
-pub(crate) mod dispatch;
-pub(crate) mod explain;
-pub(crate) mod hints;
-mod logged;
+pub(crate) mod logged_text;
 pub(crate) mod properties;

@@ -218,11 +218,17 @@ mod tests {
     #[test]
     fn a_view_of_a_later_type_is_kept_from_earlier_programs() {
         let mut view = view();
-        view.columns[0].ty = ColumnType::parse("float(7,2)").unwrap();
-        let bytes = view.encode();
-        assert_eq!(u64::from(bytes[0]), FORMAT);
-        let read = ViewDefinition::decode(&bytes, "d", "v");
-        assert_eq!(read.expect("it was just written"), view);
+        for (ty, format) in [
+            ("decimal(38,2)", FORMAT_WITHOUT_LATER_TYPES),
+            ("float(7,2)", FORMAT_WITHOUT_WIDE_DECIMALS),
+            ("decimal(39,2)", FORMAT),
+        ] {
+            view.columns[0].ty = ColumnType::parse(ty).unwrap();
+            let bytes = view.encode();
+            assert_eq!(u64::from(bytes[0]), format, "{ty}");
+            let read = ViewDefinition::decode(&bytes, "d", "v");
+            assert_eq!(read.expect("it was just written"), view);
+        }
     }
 
     #[test]
@@ -232,10 +238,10 @@ mod tests {
             let read = ViewDefinition::decode(&bytes[..length], "d", "v");
             assert!(matches!(read, Err(TableError::Corrupt { .. })), "{length}");
         }
-        let newer = [&[3], &bytes[1..]].concat();
+        let newer = [&[4], &bytes[1..]].concat();
         assert!(matches!(
             ViewDefinition::decode(&newer, "d", "v"),
-            Err(TableError::CatalogTooNew { found: 3, known: 2 })
+            Err(TableError::CatalogTooNew { found: 4, known: 3 })
         ));
         let other_algorithm = [&[1, 3], &bytes[2..]].concat();
         assert!(ViewDefinition::decode(&other_algorithm, "d", "v").is_err());
