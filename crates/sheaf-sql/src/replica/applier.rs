@@ -1,8 +1,8 @@
 //! The SQL thread: it takes events from the queue and applies transactions and statements.
 //!
 //! A transaction of rows is one transaction here, which writes the position, too. A DDL statement writes it with the
-//! change of the catalog that it makes. What fails is rolled back, and the thread stops with the error, as MySQL's does.
-//! After a deadlock or a lock wait the transaction is received again a few times.
+//! change of the catalog that it makes. What fails is rolled back, and the thread stops with the error, as MySQL's
+//! does. After a deadlock or a lock wait the transaction is received again a few times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::session::{IgnoredResult, Session, SessionInfo};
 
 /// Tables that a transaction may name, at most.
 const MAX_TABLES: usize = 10_000;
+/// The number of no table: MySQL ends a statement with it.
+const NO_TABLE: u64 = 0xFF_FFFF;
 /// How often a transaction is tried again that others were in the way of (replica_transaction_retries).
 const MAX_RETRIES: u32 = 10;
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
@@ -314,6 +316,9 @@ impl Applier {
             self.open()?;
         }
         let number = table_of_rows(body).ok_or_else(|| fatal("a rows event cannot be read"))?;
+        if number == NO_TABLE {
+            return Ok(());
+        }
         let Some(table) = self.tables.get(&number) else {
             return Err(fatal(
                 "a rows event is about a table that no event describes",

@@ -157,11 +157,8 @@ fn receive_once(
     });
     *attempts = 0;
     let outcome = pump(engine, link.as_mut(), stops, budget);
-    if !stopped() {
-        // If there is no room, the applier is told by the queue that begins anew.
-        let limit = usize::MAX;
-        replica.queue.push(Queued::Interrupted, limit, &stopped);
-    }
+    // What is not complete is rolled back, and keeps no locks. If the applier has begun anew, it knows.
+    let _ = replica.queue.push(Queued::Interrupted, usize::MAX, &stopped);
     outcome
 }
 
