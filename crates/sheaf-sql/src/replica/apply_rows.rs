@@ -8,6 +8,8 @@
 //!
 //! Rows that are the same in all columns cannot be told apart, so any of them will do.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use sheaf_binlog::received::rows::RowsChange;
@@ -286,7 +288,7 @@ impl Changing<'_> {
         Ok(same.map(|old| (key, old)))
     }
 
-    /// The keys of rows that are the same as images, each of another row.
+    /// The keys of rows that are the same as images, each of another row. All images have the same columns.
     fn find_by_scan(
         &self,
         images: &[&Image],
@@ -294,6 +296,13 @@ impl Changing<'_> {
     ) -> Result<Vec<Option<Vec<u8>>>> {
         let mut found = vec![None; images.len()];
         let mut left = images.len();
+        let mut wanted: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, image) in images.iter().enumerate() {
+            let hash = hash_of(image.iter().flatten());
+            wanted.entry(hash).or_default().push(at);
+        }
+        let first = images.first().map_or(&[][..], |image| image.as_slice());
+        let has = |column: usize| first.get(column).is_some_and(Option::is_some);
         let tree = &self.table.clustered;
         let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
         let mut key = Vec::new();
@@ -304,17 +313,48 @@ impl Changing<'_> {
             for entry in 0..leaf.len() {
                 let row = self.table.view(leaf.value(entry))?;
                 let values = self.table.decode_row(&row)?;
-                let wanted = (0..images.len())
-                    .find(|at| found[*at].is_none() && is_same(&values, images[*at]));
-                if let Some(at) = wanted {
+                let compared = values.iter().enumerate().filter(|(at, _)| has(*at));
+                let hash = hash_of(compared.map(|(_, value)| value));
+                let Some(candidates) = wanted.get_mut(&hash) else {
+                    continue;
+                };
+                let place = candidates
+                    .iter()
+                    .position(|at| is_same(&values, images[*at]));
+                if let Some(place) = place {
                     leaf.key_into(entry, &mut key);
-                    found[at] = Some(key.clone());
+                    found[candidates.swap_remove(place)] = Some(key.clone());
                     left -= 1;
                 }
             }
         }
         Ok(found)
     }
+}
+
+/// A number that rows have in common that are the same.
+fn hash_of<'v>(values: impl Iterator<Item = &'v Value>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for value in values {
+        std::mem::discriminant(value).hash(&mut hasher);
+        match value {
+            Value::Null => {}
+            Value::Int(number) => number.hash(&mut hasher),
+            Value::UInt(number) | Value::Set(number) => number.hash(&mut hasher),
+            Value::Decimal { unscaled, scale } => (unscaled, scale).hash(&mut hasher),
+            // Zero below zero is zero.
+            Value::Float(number) => (number + 0.0).to_bits().hash(&mut hasher),
+            Value::Double(number) => (number + 0.0).to_bits().hash(&mut hasher),
+            Value::Text(text) => text.hash(&mut hasher),
+            Value::Bytes(bytes) | Value::Json(bytes) => bytes.hash(&mut hasher),
+            Value::Date(days) => days.hash(&mut hasher),
+            Value::Time(micros) | Value::DateTime(micros) | Value::Timestamp(micros) => {
+                micros.hash(&mut hasher);
+            }
+            Value::Year(number) | Value::Enum(number) => number.hash(&mut hasher),
+        }
+    }
+    hasher.finish()
 }
 
 /// Whether a row has all the values that an image has.
@@ -334,5 +374,34 @@ fn take_computed(
         if !is_given[at] && columns[at].generated.is_some() {
             row[at] = value;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_the_same_have_the_same_number() {
+        let row = [
+            Value::Int(1),
+            Value::Double(0.0),
+            Value::Text("a".into()),
+            Value::Null,
+        ];
+        let image: Image = vec![
+            Some(Value::Int(1)),
+            Some(Value::Double(-0.0)),
+            None,
+            Some(Value::Null),
+        ];
+        assert!(is_same(&row, &image));
+        let compared = [0, 1, 3].map(|at| &row[at]);
+        assert_eq!(
+            hash_of(compared.into_iter()),
+            hash_of(image.iter().flatten())
+        );
+        let other = [&Value::UInt(1), &row[1], &row[3]];
+        assert_ne!(hash_of(other.into_iter()), hash_of(image.iter().flatten()));
     }
 }

@@ -94,11 +94,13 @@ impl Engine {
             io: kept.options.runs_io,
             sql: kept.options.runs_sql,
         };
+        let started_by = kept.options.started_by.clone();
         replica.state.change(|known| {
             known.kept = Some(kept);
             known.password = password;
         });
-        if !skips_start && (threads.io || threads.sql) {
+        let is_own = started_by == self.server_uuid();
+        if is_own && !skips_start && (threads.io || threads.sql) {
             self.start_replica(threads, false)?;
         }
         Ok(())
@@ -216,6 +218,9 @@ impl Engine {
         }
         if threads.sql {
             kept.options.runs_sql = runs;
+        }
+        if runs {
+            kept.options.started_by = self.server_uuid();
         }
         if kept.options == before {
             return Ok(());

@@ -37,6 +37,8 @@ pub(crate) struct SourceOptions {
     /// Which threads START REPLICA has started and nothing has stopped: they begin with the server.
     pub(crate) runs_io: bool,
     pub(crate) runs_sql: bool,
+    /// The server that started them, by its UUID: a restored copy of it is another one, and starts nothing.
+    pub(crate) started_by: String,
 }
 
 impl Default for SourceOptions {
@@ -53,6 +55,7 @@ impl Default for SourceOptions {
             get_public_key: false,
             runs_io: false,
             runs_sql: false,
+            started_by: String::new(),
         }
     }
 }
@@ -121,7 +124,7 @@ impl SourceOptions {
         let on = u8::from;
         let text = format!(
             "host={}\nport={}\nuser={}\nauto_position={}\nconnect_retry={}\nretry_count={}\nheartbeat_ms={}\n\
-             get_public_key={}\nruns_io={}\nruns_sql={}\n",
+             get_public_key={}\nruns_io={}\nruns_sql={}\nstarted_by={}\n",
             escaped(&self.host),
             self.port,
             escaped(&self.user),
@@ -132,6 +135,7 @@ impl SourceOptions {
             on(self.get_public_key),
             on(self.runs_io),
             on(self.runs_sql),
+            self.started_by,
         );
         text.into_bytes()
     }
@@ -150,6 +154,7 @@ impl SourceOptions {
                 "get_public_key" => read.get_public_key = number(value)? != 0,
                 "runs_io" => read.runs_io = number(value)? != 0,
                 "runs_sql" => read.runs_sql = number(value)? != 0,
+                "started_by" => read.started_by = value.to_string(),
                 _ => return Err(unreadable()),
             }
         }
@@ -331,6 +336,7 @@ mod tests {
                 user: "a\\n\nb=c".into(),
                 auto_position: true,
                 runs_sql: true,
+                started_by: "3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
                 ..SourceOptions::default()
             },
             position: Position {
