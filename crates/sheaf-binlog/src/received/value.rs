@@ -6,7 +6,7 @@
 
 use sheaf_types::column_type::ColumnType;
 use sheaf_types::json;
-use sheaf_types::number::bit_bytes_length;
+use sheaf_types::number::{bit_bytes_length, is_wide};
 use sheaf_types::temporal::{DAY, SECOND};
 use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::value::Value;
@@ -155,12 +155,12 @@ pub(super) fn read_value(
         code::LONGLONG => integer(bytes, 8, ty)?,
         code::NEWDECIMAL => {
             let (precision, scale) = ((metadata >> 8) as u8, metadata as u8);
-            let unscaled = decimal::read(
-                bytes.take(decimal::bytes(precision, scale)?)?,
-                precision,
-                scale,
-            )?;
-            Value::Decimal { unscaled, scale }
+            let digits = bytes.take(decimal::bytes(precision, scale)?)?;
+            let unscaled = match is_wide(precision) {
+                true => decimal::read_wide(digits, precision, scale)?,
+                false => decimal::read(digits, precision, scale)?.into(),
+            };
+            Value::of_decimal(unscaled, precision, scale)?
         }
         code::FLOAT => Value::Float(f32::from_le_bytes(bytes.array()?)),
         code::DOUBLE => Value::Double(f64::from_le_bytes(bytes.array()?)),

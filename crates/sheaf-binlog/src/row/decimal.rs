@@ -129,36 +129,58 @@ pub(crate) fn bytes(precision: u8, scale: u8) -> Option<usize> {
         .then(|| length(whole) + length(scale))
 }
 
-/// The unscaled number that [`put`] has written. `None`: it is longer than the type.
+/// The unscaled number that [`put`] has written. `None`: it is longer than the type, or than the number.
 pub(crate) fn read(bytes: &[u8], precision: u8, scale: u8) -> Option<i128> {
+    let mut magnitude: i128 = 0;
+    let is_negative = each_group(bytes, precision, scale, |digits, number| {
+        let shifted = magnitude.checked_mul(10i128.pow(digits.into()))?;
+        magnitude = shifted.checked_add(number.into())?;
+        Some(())
+    })?;
+    Some(if is_negative { -magnitude } else { magnitude })
+}
+
+/// As [`read`], of a wide DECIMAL.
+pub(crate) fn read_wide(bytes: &[u8], precision: u8, scale: u8) -> Option<Int256> {
+    let mut magnitude = Int256::from(0);
+    let is_negative = each_group(bytes, precision, scale, |digits, number| {
+        let shifted = magnitude.checked_mul(Int256::power_of_ten(digits)?)?;
+        magnitude = shifted.checked_add(Int256::from(i128::from(number)))?;
+        Some(())
+    })?;
+    Some(match is_negative {
+        true => magnitude.negated(),
+        false => magnitude,
+    })
+}
+
+/// Goes through the groups of digits from the left, each with how many it has. True: the number is below zero.
+fn each_group(
+    bytes: &[u8],
+    precision: u8,
+    scale: u8,
+    mut take: impl FnMut(u8, u32) -> Option<()>,
+) -> Option<bool> {
     let (first, rest) = bytes.split_first()?;
     let is_negative = first & 0x80 == 0;
     let mask = if is_negative { 0xFF } else { 0 };
     let mut left = std::iter::once(first ^ 0x80).chain(rest.iter().copied());
-    let mut group = |digits: u32| {
+    let mut group = |digits: u8| {
         let mut number: u32 = 0;
-        for _ in 0..BYTES[digits as usize] {
+        for _ in 0..BYTES[usize::from(digits)] {
             number = number << 8 | u32::from(left.next()? ^ mask);
         }
-        (number < 10u32.pow(digits)).then_some(i128::from(number))
+        (number < 10u32.pow(digits.into())).then_some(number)
     };
-    let (precision, scale) = (u32::from(precision), u32::from(scale));
+    let full = GROUP_DIGITS as u8;
     let whole = precision.checked_sub(scale)?;
-    let mut magnitude: i128 = 0;
-    let groups = |digits: u32, short_first: bool| {
-        let (full, short) = ((digits / GROUP_DIGITS) as usize, digits % GROUP_DIGITS);
-        let mut sizes = vec![GROUP_DIGITS; full];
-        if short > 0 {
-            sizes.insert(if short_first { 0 } else { full }, short);
-        }
-        sizes
-    };
-    for digits in groups(whole, true).into_iter().chain(groups(scale, false)) {
-        magnitude = magnitude
-            .checked_mul(10i128.pow(digits))?
-            .checked_add(group(digits)?)?;
+    let before =
+        std::iter::once(whole % full).chain(std::iter::repeat_n(full, (whole / full).into()));
+    let behind = std::iter::repeat_n(full, (scale / full).into()).chain([scale % full]);
+    for digits in before.chain(behind).filter(|digits| *digits > 0) {
+        take(digits, group(digits)?)?;
     }
-    Some(if is_negative { -magnitude } else { magnitude })
+    Some(is_negative)
 }
 
 #[cfg(test)]
@@ -200,6 +222,20 @@ mod tests {
                 assert_eq!(read(&written, precision, scale), Some(number));
                 assert_eq!(read(&written[1..], precision, scale), None);
             }
+        }
+    }
+
+    #[test]
+    fn wide_numbers_read_as_they_were_written() {
+        let nines = Int256::nines(65);
+        for number in [Int256::from(0), Int256::from(-7), nines, nines.negated()] {
+            let mut written = Vec::new();
+            assert!(put_wide(&mut written, number, 65, 30));
+            let read = read_wide(&written, 65, 30).unwrap();
+            assert_eq!(
+                (read.digits(), read.is_negative()),
+                (number.digits(), number.is_negative())
+            );
         }
     }
 

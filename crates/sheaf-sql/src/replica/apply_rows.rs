@@ -342,6 +342,9 @@ fn hash_of<'v>(values: impl Iterator<Item = &'v Value>) -> u64 {
             Value::Int(number) => number.hash(&mut hasher),
             Value::UInt(number) | Value::Set(number) => number.hash(&mut hasher),
             Value::Decimal { unscaled, scale } => (unscaled, scale).hash(&mut hasher),
+            Value::WideDecimal { unscaled, scale } => {
+                (unscaled.bytes(), scale).hash(&mut hasher);
+            }
             // Zero below zero is zero.
             Value::Float(number) => (number + 0.0).to_bits().hash(&mut hasher),
             Value::Double(number) => (number + 0.0).to_bits().hash(&mut hasher),
