@@ -18,7 +18,8 @@
 //!
 //! The tables are MySQL 9.7's, as WEIGHT_STRING shows them. `set_weights.bin` has 256 bytes for each table of single
 //! bytes. `double_weights.bin` has a number of two bytes, the lower one first, for each pair of [`FIRST_BYTES`] and
-//! [`SECOND_BYTES`]: big5, and then gbk; zero is no character.
+//! [`SECOND_BYTES`]: big5, and then gbk; zero is no character. MySQL shows and sorts by those of big5, by which many
+//! characters are alike, but compares by codes: so do keys here.
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -533,10 +534,13 @@ impl Rules {
         }
         let weight = match *self.code(character).as_slice() {
             [byte] => return self.single[usize::from(byte)],
-            [first, second] => match self.pair(first, second) {
-                pair if pair >= FIRST_OF_THREE && self.double.is_none() => BEHIND_THREE + pair,
-                pair => OF_TWO + pair,
-            },
+            [first, second] => {
+                match (self.double, u32::from(u16::from_be_bytes([first, second]))) {
+                    (Some(Double::Gbk), _) => OF_TWO + self.pair(first, second),
+                    (None, code) if code >= FIRST_OF_THREE => BEHIND_THREE + code,
+                    (_, code) => OF_TWO + code,
+                }
+            }
             [_, second, third] => OF_THREE + u32::from(u16::from_be_bytes([second, third])),
             _ => return self.single[usize::from(REPLACEMENT)],
         };
