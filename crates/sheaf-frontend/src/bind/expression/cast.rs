@@ -160,8 +160,17 @@ impl Binder<'_> {
             return mismatch(collation.character_set());
         }
         match value.sql_type() {
-            // It is of the connection's character set.
-            ty if is_unsaid(&ty) => {}
+            // It is of the connection's character set, or of the server's own.
+            ty if is_unsaid(&ty) => {
+                let is_own = matches!(set, "utf8mb4" | "utf8mb3");
+                let own = self.connection_text("character_set_connection");
+                if let Some(own) = own.filter(|own| own != set)
+                    && !is_own
+                    && said_character_set(operand).is_none()
+                {
+                    return mismatch(&own);
+                }
+            }
             // Texts of the server's own are of utf8mb3 in MySQL.
             SqlType::Text {
                 coercibility: Coercibility::OfServer,
