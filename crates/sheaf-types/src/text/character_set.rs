@@ -55,11 +55,19 @@ impl Collation {
     /// Where in a text the first character is that its character set does not have.
     #[inline]
     pub fn first_foreign(self, text: &str) -> Option<usize> {
+        /// Begins a character of four bytes.
+        const FOUR_BYTES: u8 = 0xF0;
         match self {
-            Collation::OfSet(_) if !text.is_ascii() => text
-                .char_indices()
-                .find(|(_, character)| !self.has(*character))
-                .map(|(at, _)| at),
+            Collation::OfSet(_) if text.is_ascii() => None,
+            Collation::OfSet(_) if self.is_of_utf8mb3() => {
+                text.bytes().position(|byte| byte >= FOUR_BYTES)
+            }
+            Collation::OfSet(collation) => {
+                let encoding = collation.encoding();
+                let mut characters = text.char_indices();
+                let foreign = characters.find(|(_, character)| !encoding.has(*character));
+                foreign.map(|(at, _)| at)
+            }
             _ => None,
         }
     }
