@@ -22,8 +22,8 @@ use sheaf_types::{Collation, temporal};
 use super::call_name::name_in_sql;
 use super::conversion::{
     bytes_of_characters, characters_of_bytes, number_parts, to_boolean, to_byte_views, to_bytes,
-    to_date, to_datetime, to_decimal, to_double, to_int, to_text, to_time, to_unsigned,
-    to_wide_decimal, unsigned_zeros,
+    to_bytes_of_set, to_date, to_datetime, to_decimal, to_double, to_int, to_text, to_time,
+    to_unsigned, unsigned_zeros,
 };
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;
@@ -337,6 +337,13 @@ impl<'a> Call<'a> {
             return Ok(Argument { array, constant });
         }
         self.converted(argument, to_byte_views)
+    }
+
+    /// As [`bytes`](Self::bytes), but a text has those of its character set.
+    pub fn bytes_of_set(&self, argument: usize) -> Result<Argument<BinaryViewArray>> {
+        self.converted(argument, |array, field| {
+            Ok((&to_bytes_of_set(array, field)?).into())
+        })
     }
 
     /// As [`bytes`](Self::bytes), each behind the other: a result of type `Binary`.

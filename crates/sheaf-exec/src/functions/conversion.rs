@@ -209,21 +209,26 @@ pub(super) fn to_byte_views(array: &ArrayRef, field: &Field) -> Result<BinaryVie
     })
 }
 
-/// The bytes of any value, each as the character of its number. A text has those of its character set.
-pub(super) fn characters_of_bytes(
-    array: &ArrayRef,
-    field: &Field,
-    turns: &Turns<'_>,
-) -> Result<StringViewArray> {
+/// As [`to_bytes`], but a text has the bytes of its character set.
+pub(super) fn to_bytes_of_set(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
     let collation = SqlType::of(field).collation().unwrap_or_default();
-    let values = match collation.encoding() {
+    Ok(match collation.encoding() {
         TextEncoding::Utf8 => to_bytes(array, field)?,
         encoding => {
             let texts = to_text(array, field)?;
             let encoded = |text: Option<&str>| Some(encoding.encode(text?.as_bytes()).into_owned());
             texts.iter().map(encoded).collect()
         }
-    };
+    })
+}
+
+/// The bytes of any value, each as the character of its number. A text has those of its character set.
+pub(super) fn characters_of_bytes(
+    array: &ArrayRef,
+    field: &Field,
+    turns: &Turns<'_>,
+) -> Result<StringViewArray> {
+    let values = to_bytes_of_set(array, field)?;
     Ok(build_text(values.len(), |row, out| {
         if values.is_null(row) {
             return false;

@@ -9,7 +9,7 @@ use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_types::text::like::Pattern;
 
-use super::types::{field, matching_collation};
+use super::types::{SqlType, check_literal, field, matching_collation};
 use super::{Call, EvaluationError, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -32,7 +32,12 @@ pub fn escape_character(text: &str) -> Result<Option<char>> {
 
 /// Texts that insist on different collations are told of before there are rows.
 fn like_type(operands: &Operands<'_>) -> Result<Field> {
-    matching_collation(&operands.fields[0], &operands.fields[1], "like")?;
+    let collation = matching_collation(&operands.fields[0], &operands.fields[1], "like")?;
+    for (operand, field) in operands.fields[..2].iter().enumerate() {
+        if let Some(text) = operands.text(operand) {
+            check_literal(&text, &SqlType::of(field), collation)?;
+        }
+    }
     Ok(field::boolean())
 }
 

@@ -368,7 +368,9 @@ pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
             .map(|index| KeyLayout::secondary(definition, index)),
     );
     for layout in layouts {
-        if layout.mysql_key_len(layout.declared) as usize > MAX_KEY_BYTES {
+        let declared = layout.parts[..layout.declared].iter();
+        let bytes: u32 = declared.map(|part| part.mysql_value_len).sum();
+        if bytes as usize > MAX_KEY_BYTES {
             return Err(TableError::KeyTooLong {
                 limit: MAX_KEY_BYTES,
             });

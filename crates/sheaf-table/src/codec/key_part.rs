@@ -131,6 +131,8 @@ pub struct KeyPart {
     pub fixed_width: Option<usize>,
     /// What EXPLAIN's key_len adds for this part.
     pub mysql_key_len: u32,
+    /// The same without the bytes for NULL and for a length: what counts for the longest key.
+    pub mysql_value_len: u32,
     /// The column's value can be read from key and payload.
     pub decodable: bool,
     /// Position among the parts with an entry in the payload.
@@ -144,6 +146,14 @@ impl KeyPart {
         let width = kind
             .width()
             .map(|width| width + usize::from(column.nullable));
+        let key_len = mysql_key_len(&column.ty, part.prefix_length);
+        let has_length = matches!(
+            column.ty,
+            ColumnType::VarChar { .. }
+                | ColumnType::Text { .. }
+                | ColumnType::VarBinary { .. }
+                | ColumnType::Blob { .. }
+        );
         KeyPart {
             column: Some(part.column),
             kind,
@@ -151,8 +161,8 @@ impl KeyPart {
             nullable: column.nullable,
             prefix_length: part.prefix_length,
             fixed_width: width,
-            mysql_key_len: mysql_key_len(&column.ty, part.prefix_length)
-                + u32::from(column.nullable),
+            mysql_key_len: key_len + u32::from(column.nullable),
+            mysql_value_len: key_len - if has_length { LENGTH_BYTES } else { 0 },
             decodable: part.prefix_length.is_none(),
             payload_ordinal: None,
         }
@@ -167,11 +177,15 @@ impl KeyPart {
             prefix_length: None,
             fixed_width: Some(8),
             mysql_key_len: 8,
+            mysql_value_len: 8,
             decodable: true,
             payload_ordinal: None,
         }
     }
 }
+
+/// Of the length in front of a string of variable length in MySQL's key buffer.
+const LENGTH_BYTES: u32 = 2;
 
 /// What a column takes in MySQL's key buffer, which is what EXPLAIN's key_len counts.
 fn mysql_key_len(ty: &ColumnType, prefix_length: Option<u32>) -> u32 {

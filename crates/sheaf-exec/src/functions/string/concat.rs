@@ -5,7 +5,7 @@ use arrow::datatypes::Field;
 use datafusion_common::Result;
 
 use super::length::{byte_at, characters};
-use super::{like_all, like_first, text, text_arguments};
+use super::{check_literals, like_all, like_first, text, text_arguments};
 use crate::functions::result_array::{joined_bytes, long_texts};
 use crate::functions::types::{bytes_field, takes_bytes, text_field};
 use crate::functions::{Call, Function, Operands, VARIADIC};
@@ -59,14 +59,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
 fn concat_type(operands: &Operands<'_>) -> Result<Field> {
     match takes_bytes(operands.fields) {
         true => Ok(bytes_field(operands.fields)),
-        false => text_field(operands.fields, "concat"),
+        false => {
+            let field = text_field(operands.fields, "concat")?;
+            check_literals(operands, &field)?;
+            Ok(field)
+        }
     }
 }
 
 fn concat(call: &Call<'_>) -> Result<ArrayRef> {
     if call.result_type() == &arrow::datatypes::DataType::Binary {
         let parts = (0..call.len())
-            .map(|argument| call.bytes(argument))
+            .map(|argument| call.bytes_of_set(argument))
             .collect::<Result<Vec<_>>>()?;
         return joined_bytes(call, |row| parts.iter().map(|part| part.get(row)).collect());
     }

@@ -54,7 +54,7 @@ fn bigint(_: &Operands<'_>) -> Result<Field> {
 fn compared(operands: &Operands<'_>, operation: &str) -> Result<Field> {
     if !takes_bytes(operands.fields) {
         let (collation, _) = common_collation(&operands.types(), operation)?;
-        check_literals(operands, collation)?;
+        check_literals_in(operands, collation)?;
     }
     Ok(field::bigint())
 }
@@ -70,18 +70,21 @@ fn like_first(operands: &Operands<'_>) -> Result<Field> {
 
 fn like_all(operands: &Operands<'_>) -> Result<Field> {
     let field = text_field(operands.fields, "string function")?;
-    check_literals(
-        operands,
-        SqlType::of(&field).collation().unwrap_or_default(),
-    )?;
+    check_literals(operands, &field)?;
     Ok(field)
 }
 
-/// Looks at the literals of a text that is of a collation.
+/// Looks at the literals that a text is made of.
 ///
 /// # Errors
-/// 3854 for one with characters that the character set does not have.
-fn check_literals(operands: &Operands<'_>, collation: Collation) -> Result<()> {
+/// 3854 for one with characters that the text's character set does not have.
+fn check_literals(operands: &Operands<'_>, made: &Field) -> Result<()> {
+    let collation = SqlType::of(made).collation();
+    check_literals_in(operands, collation.unwrap_or_default())
+}
+
+/// The same for literals that are compared by a collation.
+fn check_literals_in(operands: &Operands<'_>, collation: Collation) -> Result<()> {
     if !matches!(collation, Collation::OfSet(_)) {
         return Ok(());
     }
