@@ -171,10 +171,14 @@ impl Binder<'_> {
                     return mismatch(&own);
                 }
             }
-            // Texts of the server's own are of utf8mb3 in MySQL.
+            // Texts of the server's own are of utf8mb3 in MySQL, names among them.
             SqlType::Text {
                 coercibility: Coercibility::OfServer,
                 ..
+            }
+            | SqlType::Text {
+                collation: Collation::Utf8mb4_bin,
+                coercibility: Coercibility::Implicit,
             } if set == "utf8mb3" => {}
             SqlType::Text { collation, .. } if collation.character_set() != set => {
                 return mismatch(collation.character_set());
