@@ -160,6 +160,8 @@ impl Binder<'_> {
             return mismatch(collation.character_set());
         }
         match value.sql_type() {
+            // Texts of few character sets are those of utf8mb4.
+            _ if Collation::default_of_set(set).is_none() => {}
             // It is of the connection's character set, or of the server's own.
             ty if is_unsaid(&ty) => {
                 let is_own = matches!(set, "utf8mb4" | "utf8mb3");
