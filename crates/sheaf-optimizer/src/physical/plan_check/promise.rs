@@ -19,6 +19,7 @@ use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_expr::{Expr, LogicalPlan, SortExpr};
 use datafusion_physical_expr::expressions::Column as PhysicalColumn;
 use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs};
+use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -181,6 +182,20 @@ fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Resu
         let below = order.into_iter().map(|sort| {
             let expr = map_columns(sort.expr, |column| {
                 Arc::clone(&projection.expr()[column.index()].expr)
+            })?;
+            Ok(PhysicalSortExpr { expr, ..sort })
+        });
+        return delivers(child, below.collect::<Result<_>>()?);
+    }
+    // A filter that leaves columns out knows no keys any more, be they in its order.
+    if let Some(filter) = plan.downcast_ref::<FilterExec>()
+        && let Some(projection) = filter.projection()
+    {
+        let fields = child.schema();
+        let below = order.into_iter().map(|sort| {
+            let expr = map_columns(sort.expr, |column| {
+                let position = projection[column.index()];
+                Arc::new(PhysicalColumn::new(fields.field(position).name(), position))
             })?;
             Ok(PhysicalSortExpr { expr, ..sort })
         });
