@@ -36,17 +36,18 @@ use datafusion_expr::logical_plan::{
     Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias, TableScan, TableScanBuilder, Union,
 };
 use datafusion_expr::{
-    Expr, GroupingSet, LogicalPlan, SortExpr, TableProviderFilterPushDown, cast, lit,
+    Expr, ExprSchemable, GroupingSet, LogicalPlan, SortExpr, TableProviderFilterPushDown, cast, lit,
 };
 use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
-use sheaf_exec::functions::scalar_function;
+use sheaf_exec::functions::types::TYPE_KEY;
+use sheaf_exec::functions::{SqlType, scalar_function};
 use sheaf_exec::json_table::Expand;
 use sheaf_exec::lateral::Lateral;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::{RowByRow, Step};
-use sheaf_exec::typing::{group_by_key, key_of, with_shown_digits};
+use sheaf_exec::typing::{group_by_key, key_of, typed, with_shown_digits};
 
 use crate::column::{Column, ColumnId, Columns};
 use crate::column_set::ColumnSet;
@@ -764,12 +765,25 @@ impl Translation<'_> {
             let columns = input.columns().iter().zip(&operation.columns);
             let columns = columns.map(|(of_input, id)| {
                 let (column, name) = (self.column(*of_input), of_union(*id));
-                match &column {
+                // A union keeps what the types of its inputs have in common. A column that stands for an expression is
+                // declared otherwise than the expression is.
+                let (_, field) = column.to_field(plan.schema())?;
+                let declared = &self.columns.get(*id).field;
+                let is_declared = match SqlType::of(declared) {
+                    SqlType::Text { .. } if field.data_type() == declared.data_type() => {
+                        let ty = declared.metadata().get(TYPE_KEY);
+                        ty.is_none() || ty == field.metadata().get(TYPE_KEY)
+                    }
+                    _ => true,
+                };
+                Ok(match &column {
+                    _ if !is_declared => typed(column, declared).alias(name.name),
                     Expr::Column(same) if *same == name => column,
                     _ => column.alias(name.name),
-                }
+                })
             });
-            let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let projection = Projection::try_new(columns, Arc::new(plan))?;
             Ok(Arc::new(LogicalPlan::Projection(projection)))
         });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;

@@ -99,7 +99,7 @@ pub fn with_shown_digits(expr: Expr, field: &Field) -> Expr {
 }
 
 /// The value with the metadata of `field`, whatever its own says.
-fn typed(expr: Expr, field: &Field) -> Expr {
+pub fn typed(expr: Expr, field: &Field) -> Expr {
     call("$typed", typed_operands(expr, field))
 }
 

@@ -62,7 +62,7 @@ pub use change_condition::{
     MAX_PARTS as MAX_WATCHED_PARTS, WatchedRows, indexed_columns_of,
     of_typed_parts as watched_condition,
 };
-pub use choose::{as_column_of, with_shown_digits};
+pub use choose::{as_column_of, typed, with_shown_digits};
 pub use compare::number_of_column;
 pub use expression_type::{field_of, field_of_aggregate, is_condition, type_of};
 pub use fold::constant_value;
