@@ -336,11 +336,11 @@ impl Transactions {
             .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
     }
 
-    /// Whether plain reads of the open transaction see what its first one saw, and lock nothing.
+    /// Whether plain reads of the open transaction see what its first one saw, and lock nothing. A transaction that is
+    /// opened for one statement has seen nothing before.
     pub(crate) fn reads_repeat(&self) -> bool {
-        self.open
-            .as_ref()
-            .is_some_and(|open| open.isolation == Isolation::RepeatableRead)
+        let open = self.open.as_ref().filter(|_| !self.is_of_statement);
+        open.is_some_and(|open| open.isolation == Isolation::RepeatableRead)
     }
 
     /// Whether what changes read of other tables is locked: what they store follows from it.
