@@ -466,6 +466,19 @@ impl Session {
         }
     }
 
+    /// Error 1142 for a table or a view that the session may not name in a query.
+    pub(crate) fn check_may_name(&self, reference: &Reference) -> Result<()> {
+        match (&reference.changed_view, &reference.table) {
+            (Some(view), _) => self.client.check_read(&view.database, &view.name),
+            (None, Some(table)) if !table.definition.is_temporary() => {
+                let definition = &table.definition;
+                self.client
+                    .check_read(&definition.database, &definition.name)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
     /// Error 1142 for a table or a view of whose rows the session may change nothing. Which columns it may assign is
     /// checked by [`Self::check_column`].
     pub(crate) fn check_may_change(

@@ -125,6 +125,7 @@ impl Session {
                 // What means no column is found when the query is bound.
                 if let Ok((reference, column)) = references.column(&ast::ObjectName::from(parts)) {
                     let reference = &references.0[reference];
+                    self.check_may_name(reference)?;
                     self.check_column(reference, column, Privileges::SELECT)?;
                 }
             }

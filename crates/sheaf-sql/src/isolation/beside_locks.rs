@@ -31,13 +31,15 @@ impl Session {
         if query.locks.is_empty() || !self.transactions.reads_repeat() {
             return Ok(None);
         }
-        let Some(from) = rows_of(query) else {
-            return Ok(None);
+        let tables = match (rows_of(query), query.body.as_ref()) {
+            (Some(from), _) => from.tables,
+            (None, ast::SetExpr::Select(select)) if query.with.is_some() => select.from.clone(),
+            _ => return Ok(None),
         };
-        let Ok(references) = self.references_of(&from.tables) else {
-            return Ok(None);
-        };
-        let has_view = references.0.iter().any(|known| known.view.is_some());
+        // Common table expressions have no references, and stand in queries of their own.
+        let references = self.references_of(&tables);
+        let has_view =
+            references.is_ok_and(|references| references.0.iter().any(|one| one.view.is_some()));
         let reads_others = has_view || names_beside_locks(query);
         if !reads_others || !self.tables_locked_inside(query)?.is_empty() {
             return Ok(None);

@@ -259,6 +259,10 @@ impl OverRows {
         ((query, text), parameters): ((&ast::Query, &str), usize),
         begin: Begin,
     ) -> Option<OverRows> {
+        // It may have such a value.
+        if text.len() > MAX_VALUE_BYTES {
+            return None;
+        }
         let walks = begin == Begin::Walk;
         let PlainQuery {
             select,
