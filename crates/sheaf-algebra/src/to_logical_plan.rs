@@ -216,8 +216,8 @@ impl Translation<'_> {
         let name = self.name(id);
         match &expr {
             Expr::Column(column) if *column == name => expr,
-            // An alias that repeats the expression's own name is dropped with its table when projections are merged. One
-            // with metadata stays, even with nothing in it.
+            // An alias that repeats the expression's own name is dropped with its table when projections are merged.
+            // One with metadata stays, even with nothing in it.
             _ if name.relation.is_some() && expr.schema_name().to_string() == name.name => {
                 let stays = Some(FieldMetadata::new_empty());
                 expr.alias_qualified_with_metadata(name.relation, name.name, stays)

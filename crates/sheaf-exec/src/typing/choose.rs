@@ -296,8 +296,8 @@ pub(super) fn simple_case(
     computed_once("case", (vec![value], args), schema, make)
 }
 
-/// Literals of bytes in a CASE of a value, which are texts where the value, or one that it is compared with, is a stronger
-/// text.
+/// Literals of bytes in a CASE of a value. They are texts where the value, or one that it is compared with, is a
+/// stronger text.
 fn make_texts_of_bytes(
     value: &mut Expr,
     branches: &mut [Expr],

@@ -9,8 +9,8 @@
 //!                 newest, locked             as the transaction's first read saw it
 //! ```
 //!
-//! These others stand in queries inside of the statement, or in its FROM where OF leaves them out. A view is locked as a
-//! whole, but for queries inside of its own. The binder marks them (`SheafTableSource::is_beside_locks`).
+//! These others stand in queries inside of the statement, or in its FROM where OF leaves them out. A view is locked as
+//! a whole, but for queries inside of its own. The binder marks them (`SheafTableSource::is_beside_locks`).
 
 use std::ops::ControlFlow;
 
