@@ -6,28 +6,25 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::record_batch::RecordBatch;
-use arrow::util::display::array_value_to_string;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use sheaf_server::ServerOptions;
-use sheaf_sql::{
-    ColumnMeta, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo,
-    SqlError,
-};
+use sheaf_sql::{Engine, EngineOptions, Session, SessionInfo, SqlError};
 
-use sheaf_cli::serve::Run;
+use sheaf_cli::serve::{Run, parse_console_address};
 use sheaf_cli::size::{format_size, parse_size};
 use sheaf_cli::tpch::{
     REFERENCE_CASES, ReferenceCase, TABLES, TableReader, Variant, expected_rows, schema_statements,
 };
+
+use crate::collected::{Collected, one_number, query};
+use crate::lessons;
 
 /// Arguments of `sheaf demo`.
 #[derive(Debug, Args)]
@@ -44,6 +41,10 @@ pub struct DemoArguments {
     /// Serve the database to MySQL clients afterwards, on 127.0.0.1:3306.
     #[arg(long)]
     serve: bool,
+    /// Serve it afterwards, also to the console at this address of this machine, such as 127.0.0.1:8080, with lessons:
+    /// statements by a slow plan and by a fast one, side by side. The queries of the demo are not run before.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_console_address)]
+    http: Option<SocketAddr>,
 }
 
 /// The database that the demo fills.
@@ -81,17 +82,28 @@ fn run_in(folder: &Path, arguments: &DemoArguments) -> Result<(), Box<dyn Error>
         },
     )?;
     let shown = demonstrate(&engine, folder, arguments);
-    if shown.is_ok() && arguments.serve {
+    if shown.is_ok() && (arguments.serve || arguments.http.is_some()) {
         println!("\nConnect with:  mariadb -h 127.0.0.1 -u root {DATABASE}");
+        // They end before the engine does, which `until_signal` closes.
+        let transactions = match arguments.http {
+            Some(address) => {
+                println!("Lessons:       http://{address}/#learn (account root, no password)");
+                Some(lessons::start(&engine)?)
+            }
+            None => None,
+        };
         let options = ServerOptions {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], SERVE_PORT))),
             ..ServerOptions::default()
         };
         let run = Run {
             drain_time: DRAIN_TIME,
+            console: arguments.http,
             ..Run::default()
         };
-        return run.until_signal(&engine, options);
+        let served = run.until_signal(&engine, options);
+        drop(transactions);
+        return served;
     }
     engine.close()?;
     Ok(shown?)
@@ -115,6 +127,9 @@ fn demonstrate(
     } else {
         load(&mut session, arguments.scale)?;
     }
+    if arguments.http.is_some() {
+        return Ok(());
+    }
     for case in &REFERENCE_CASES {
         show_case(engine, case)?;
     }
@@ -128,8 +143,7 @@ fn demonstrate(
 fn is_loaded(session: &mut Session) -> Result<bool, SqlError> {
     let count =
         format!("select count(*) from information_schema.tables where table_schema = '{DATABASE}'");
-    let rows = query(session, &count)?.rows;
-    Ok(rows.first().and_then(|row| row.first()) == Some(&TABLES.len().to_string()))
+    Ok(one_number(session, &count)? == TABLES.len() as u64)
 }
 
 fn load(session: &mut Session, scale: f64) -> Result<(), SqlError> {
@@ -293,53 +307,4 @@ fn explain_lines(plan: &Collected) -> String {
         let _ = writeln!(text, "    {}", fields.join("  "));
     }
     text.trim_end().to_owned()
-}
-
-fn query(session: &mut Session, sql: &str) -> Result<Collected, SqlError> {
-    let mut sink = Collected::default();
-    session.execute(sql, &mut sink)?;
-    Ok(sink)
-}
-
-/// A sink that keeps a result as text, and hands out one file.
-#[derive(Default)]
-struct Collected {
-    names: Vec<String>,
-    rows: Vec<Vec<String>>,
-    file: Option<TableReader>,
-}
-
-impl ResultSink for Collected {
-    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
-        self.names = columns.iter().map(|column| column.name.clone()).collect();
-        Ok(())
-    }
-
-    fn rows(&mut self, batch: &RecordBatch) -> Result<(), SqlError> {
-        for row in 0..batch.num_rows() {
-            let fields = batch.columns().iter().map(|column| {
-                array_value_to_string(column, row)
-                    .map_err(|error| SqlError::unknown(error.to_string()))
-            });
-            self.rows.push(fields.collect::<Result<_, _>>()?);
-        }
-        Ok(())
-    }
-
-    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn ok(&mut self, _ok: OkInfo) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn local_infile(&mut self, name: &str) -> Result<Box<dyn Read + '_>, SqlError> {
-        match self.file.take() {
-            Some(reader) => Ok(Box::new(reader)),
-            None => Err(SqlError::unknown(format!(
-                "there is no file {name} to send"
-            ))),
-        }
-    }
 }

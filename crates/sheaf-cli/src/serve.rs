@@ -556,7 +556,8 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// The same, of this machine.
-fn parse_console_address(text: &str) -> Result<SocketAddr, String> {
+/// An address of this machine, for the console.
+pub fn parse_console_address(text: &str) -> Result<SocketAddr, String> {
     let address = parse_address(text)?;
     ConsoleServer::check_address(address).map_err(|error| error.to_string())?;
     Ok(address)

@@ -2,6 +2,7 @@
 
 import { ask, button, h, replace, say } from "./elements.js";
 import { editorView } from "./editor.js";
+import { hasLessons, learnView } from "./learn.js";
 import { editor, forget, logIn, logOut, who } from "./server.js";
 import { advisorView, definitionsView, locksView, memoryView, nowView, statementsView } from "./views.js";
 
@@ -13,7 +14,10 @@ const VIEWS = [
   ["definitions", "Definitions", definitionsView, 2000],
   ["advisor", "Advisor", advisorView, 0],
   ["sql", "SQL", editorView, 0],
+  ["learn", "Learn", learnView, 0],
 ];
+/** Of a database without lessons. */
+const WITHOUT_LESSONS = VIEWS.filter(([name]) => name !== "learn");
 
 const get = (id) => document.getElementById(id);
 let login = null;
@@ -73,19 +77,22 @@ async function show(name) {
   await refresh(false);
 }
 
-function enter(as) {
+async function enter(as) {
   login = as;
+  // An account that may not see the lessons has none.
+  const views = await hasLessons().catch(() => false) ? VIEWS : WITHOUT_LESSONS;
+  if (login !== as) return;
   made = {};
   get("login").hidden = true;
   get("login").reset();
   for (const id of ["tabs", "logout", "view"]) get(id).hidden = false;
   get("who").textContent = `${login.account} at ${location.host}`;
-  const tabs = VIEWS.map(([name, title]) => button(title, () => show(name), {
+  const tabs = views.map(([name, title]) => button(title, () => show(name), {
     id: `tab-${name}`, role: "tab", "aria-controls": "view",
   }));
   replace(get("tabs"), tabs);
   const asked = location.hash.slice(1);
-  show(VIEWS.some(([name]) => name === asked) ? asked : "now");
+  await show(views.some(([name]) => name === asked) ? asked : "now");
 }
 
 function leave(text = "") {
@@ -114,8 +121,7 @@ get("login").addEventListener("submit", async (event) => {
   event.preventDefault();
   const { user, password } = event.target.elements;
   try {
-    enter(await logIn(user.value, password.value));
-    say("");
+    await enter(await logIn(user.value, password.value));
   } catch (problem) {
     say(problem.message);
     password.value = "";

@@ -356,6 +356,8 @@ const ORDER: &[(&str, &[&str])] = &[
             "statement_reader",
             "check",
             "help_pages",
+            "collected",
+            "lessons",
             "demo",
             "prune",
             "tpch",

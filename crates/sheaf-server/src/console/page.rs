@@ -51,6 +51,11 @@ const FILES: &[(&str, &str, &str)] = &[
         SCRIPT,
         include_str!("../../page/plan_view.js"),
     ),
+    (
+        "/console/learn.js",
+        SCRIPT,
+        include_str!("../../page/learn.js"),
+    ),
 ];
 
 /// What a browser is told about the page and about all answers.
