@@ -71,7 +71,7 @@ async function holdTransactions(count) {
 export function learnView(page) {
   const list = h("div", { class: "buttons", role: "group", "aria-label": "Lessons" });
   const story = h("section");
-  const compared = h("div");
+  const compared = h("section", { hidden: true });
   const plans = h("div", { class: "plans" });
   let lessons = [];
   let chosen = null;
@@ -83,7 +83,7 @@ export function learnView(page) {
 
   function show(lesson) {
     chosen = lesson;
-    compared.replaceChildren();
+    compared.hidden = true;
     plans.replaceChildren();
     replace(list, lessons.map((one) => button(`${one.number}. ${one.title}`, () => show(one), {
       class: one === chosen ? "main" : null, "aria-pressed": String(one === chosen), "data-key": `lesson${one.number}`,
@@ -105,14 +105,15 @@ export function learnView(page) {
       ...names.map(([name, what]) => ({ what, slow: amount(slow.counters[name] ?? 0), fast: amount(fast.counters[name] ?? 0), ratio: slow.counters[name] / fast.counters[name] })),
     ];
     const share = (one) => bar(one.us / most, time(one.us), one === fast ? "good" : "");
-    replace(compared, h("section", {},
+    compared.hidden = false;
+    replace(compared,
       h("p", {}, side(chosen, "slow").title, " ", share(slow), " ", side(chosen, "fast").title, " ", share(fast)),
       table("What each of them took", [
         ["", (row) => row.what],
         [side(chosen, "slow").title, (row) => row.slow, { number: true }],
         [side(chosen, "fast").title, (row) => row.fast, { number: true }],
         ["times as much", (row) => (Number.isFinite(row.ratio) && row.ratio > 0 ? amount(row.ratio) : null), { number: true }],
-      ], lines)));
+      ], lines));
     const view = (one, name) => h("div", {}, h("h2", {}, side(chosen, name).title), planView(one.plan, {
       isKept: true,
       keep: () => plans.replaceChildren(),

@@ -346,5 +346,40 @@ fn the_page_works_in_a_browser() {
         browser.value("document.getElementById('view').textContent"),
         ""
     );
+    lessons_are_shown(&mut browser, &mut root);
     assert_eq!(browser.complaints, [""; 0]);
+}
+
+/// The lessons of the demo, about other tables: two statements are measured, and their plans stand side by side.
+fn lessons_are_shown(browser: &mut Browser, root: &mut mysql::Conn) {
+    let statements = include_str!("../../src/lessons.sql").split(";\n");
+    let statements: Vec<&str> = statements
+        .map(str::trim)
+        .filter(|one| !one.is_empty())
+        .collect();
+    run(root, &statements);
+    run(
+        root,
+        &[
+            "UPDATE learn.lessons SET in_database = 'shop', first_sql = 'SELECT COUNT(*) FROM customer', \
+             slow_sql = 'SELECT SUM(total) FROM orders IGNORE INDEX (customer) WHERE customer = 3', \
+             fast_sql = 'SELECT SUM(total) FROM orders WHERE customer = 3'",
+        ],
+    );
+    browser.value("document.querySelector('[name=user]').value = 'root'");
+    browser.click("Log in");
+    browser.wait_for("document.querySelectorAll('#tabs button').length === 8");
+    browser.open("learn");
+    browser.wait_for("document.querySelectorAll('[data-key^=lesson]').length === 5");
+    browser.value("document.querySelector('[data-key=lesson3]').click()");
+    browser.click("Run both");
+    browser.wait_for("document.querySelectorAll('.one-plan').length === 2");
+    browser.wait_for("document.getElementById('message').textContent === ''");
+    browser.wait_for("/rows fetched/.test(document.querySelector('#view table').textContent)");
+    // The thread of the demo is not here.
+    browser.value("document.querySelector('[data-key=lesson5]').click()");
+    assert_eq!(
+        browser.value("document.querySelectorAll('.one-plan').length"),
+        "0"
+    );
 }
