@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import weakref
 from typing import Any, Sequence
 
@@ -19,6 +20,11 @@ _open: weakref.WeakSet[Connection] = weakref.WeakSet()
 def _close_all() -> None:
     for connection in list(_open):
         connection.close()
+
+
+def _is_interactive() -> bool:
+    """Whether somebody sits there who may press Ctrl-C: a notebook, or Python's own prompt."""
+    return bool(sys.flags.interactive) or hasattr(sys, "ps1") or "ipykernel" in sys.modules
 
 
 class Connection:
@@ -44,9 +50,14 @@ class Connection:
         create: bool = True,
         memory_bytes: int | None = None,
         threads: int | None = None,
+        interruptible: bool | None = None,
     ) -> None:
+        if interruptible is None:
+            interruptible = _is_interactive()
         with translated():
-            self._session = _sheaf.Connection(os.fspath(path), database, create, memory_bytes, threads)
+            self._session = _sheaf.Connection(
+                os.fspath(path), database, create, memory_bytes, threads, interruptible
+            )
         _open.add(self)
         if not autocommit:
             self.autocommit = False

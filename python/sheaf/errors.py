@@ -31,7 +31,7 @@ class Error(Exception):
     def __str__(self) -> str:
         return f"{self.errno} ({self.sqlstate}): {self.message}"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[type[Error], tuple[int, str, str]]:
         return type(self), (self.errno, self.message, self.sqlstate)
 
 

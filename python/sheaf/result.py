@@ -40,7 +40,7 @@ class Result:
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`."""
-        import pyarrow
+        import pyarrow  # type: ignore[import-untyped]
 
         return pyarrow.table(self)
 

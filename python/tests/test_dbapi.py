@@ -7,6 +7,7 @@ import decimal
 import multiprocessing
 import pathlib
 import pickle
+import signal
 import threading
 
 import pytest
@@ -226,7 +227,7 @@ def test_a_statement_is_cancelled(shop: sheaf.Connection) -> None:
 
     def run() -> None:
         try:
-            shop.execute("with recursive n as (select 1 as a union all select a + 1 from n) select count(*) from n")
+            shop.execute(ENDLESS)
         except sheaf.Error as error:
             failed.append(error)
 
@@ -237,6 +238,23 @@ def test_a_statement_is_cancelled(shop: sheaf.Connection) -> None:
         thread.join(0.01)
     assert [error.errno for error in failed] == [1317]
     assert shop.execute("select 1").fetchone() == (1,)
+
+
+ENDLESS = "with recursive n as (select 1 as a union all select a + 1 from n) select count(*) from n"
+
+
+def test_ctrl_c_ends_a_statement(tmp_path: pathlib.Path) -> None:
+    shop = sheaf.connect(tmp_path / "shop", interruptible=True)
+    shop.execute("set cte_max_recursion_depth = 4294967295")
+    presses = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    presses.start()
+    with pytest.raises(KeyboardInterrupt):
+        shop.execute(ENDLESS)
+    presses.join()
+    assert shop.execute("select 1").fetchone() == (1,)
+    with pytest.raises(sheaf.ProgrammingError):
+        shop.execute("selec 1")
+    shop.close()
 
 
 def test_what_is_closed_fails(shop: sheaf.Connection) -> None:

@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 use std::mem;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -16,6 +20,8 @@ use crate::value::to_value;
 
 /// So many prepared statements are kept by their text.
 const MAX_KEPT_STATEMENTS: usize = 64;
+/// How often Ctrl-C is looked for.
+const LOOKS_FOR_SIGNALS_EVERY: Duration = Duration::from_millis(50);
 /// The database of a directory that was new.
 const FIRST_DATABASE: &str = "main";
 
@@ -33,6 +39,8 @@ pub(crate) struct Connection {
     open: Mutex<Option<Open>>,
     /// To cancel a statement that runs.
     handle: Arc<SessionHandle>,
+    /// Ctrl-C ends a statement. Each one begins a thread for that, some 20 µs.
+    is_interruptible: bool,
 }
 
 impl Drop for Connection {
@@ -119,13 +127,42 @@ impl Connection {
         python: Python<'_>,
         act: impl FnOnce(&mut Open) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        python.detach(|| {
+        let run = || {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let open = open.as_mut().ok_or_else(closed)?;
             if !open.database.is_ours() {
                 return Err(forked());
             }
             act(open)
+        };
+        match self.is_interruptible {
+            true => python.detach(|| self.run_interruptibly(run)),
+            false => python.detach(run),
+        }
+    }
+
+    /// Runs something on a thread of its own, while this one looks whether the user has pressed Ctrl-C: Python tells that
+    /// to its main thread alone.
+    fn run_interruptibly<T: Send>(&self, run: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
+        thread::scope(|scope| {
+            // Nothing is sent: the channel ends with the thread.
+            let (ends, ended) = mpsc::channel::<()>();
+            let running = scope.spawn(move || {
+                let _ends = ends;
+                run()
+            });
+            let mut interrupt = None;
+            while ended.recv_timeout(LOOKS_FOR_SIGNALS_EVERY) == Err(RecvTimeoutError::Timeout) {
+                if let Err(signal) = Python::attach(|python| python.check_signals()) {
+                    self.handle.cancel();
+                    interrupt = Some(signal);
+                }
+            }
+            match (running.join(), interrupt) {
+                (Err(panic), _) => resume_unwind(panic),
+                (Ok(_), Some(interrupt)) => Err(interrupt),
+                (Ok(outcome), None) => outcome,
+            }
         })
     }
 }
@@ -134,7 +171,7 @@ impl Connection {
 impl Connection {
     /// Opens a directory, and starts a session.
     #[new]
-    #[pyo3(signature = (path, database, create, memory_bytes, threads))]
+    #[pyo3(signature = (path, database, create, memory_bytes, threads, interruptible))]
     fn new(
         python: Python<'_>,
         path: PathBuf,
@@ -142,6 +179,7 @@ impl Connection {
         create: bool,
         memory_bytes: Option<usize>,
         threads: Option<usize>,
+        interruptible: bool,
     ) -> PyResult<Connection> {
         let options = (memory_bytes.is_some() || threads.is_some()).then(|| {
             let mut options = Options::default();
@@ -172,6 +210,7 @@ impl Connection {
             }
             Ok(Connection {
                 handle: session.session().handle(),
+                is_interruptible: interruptible,
                 open: Mutex::new(Some(Open {
                     session,
                     statements: HashMap::new(),
