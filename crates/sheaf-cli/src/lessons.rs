@@ -1,9 +1,9 @@
 //! The lessons of `sheaf demo --http`: tables that the console's view Learn reads, and the transactions that its last
 //! lesson is about.
 //!
-//! A lesson is a row of `learn`.`lessons`, with a statement that is slow and one that is fast. The page runs them in the
-//! session of who is logged in. That session cannot hold two hundred transactions open: this thread does, as many as
-//! `learn`.`transactions` says.
+//! A lesson is a row of `learn`.`lessons`, with a statement that is slow and one that is fast. The page runs them in
+//! the session of its login. That session cannot hold two hundred transactions open: a thread of the demo does, as many
+//! as `learn`.`transactions` says.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

@@ -141,8 +141,8 @@ impl Connection {
         }
     }
 
-    /// Runs something on a thread of its own, while this one looks whether the user has pressed Ctrl-C: Python tells that
-    /// to its main thread alone.
+    /// Runs something on a thread of its own, while this one looks whether the user has pressed Ctrl-C: Python tells
+    /// that to its main thread alone.
     fn run_interruptibly<T: Send>(&self, run: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
         thread::scope(|scope| {
             // Nothing is sent: the channel ends with the thread.

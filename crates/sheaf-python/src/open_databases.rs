@@ -67,8 +67,8 @@ fn io_error(path: &Path, error: &io::Error) -> Error {
 /// Opens the database in a directory, or gives the one that is open.
 ///
 /// # Errors
-/// Those of the engine; 29 if there is no database and `create` is false, 1 if the directory cannot be made; 1210 if the
-/// directory is open and `options` asks for something.
+/// Those of the engine; 29 if there is no database and `create` is false, 1 if the directory cannot be made; 1210 if
+/// the directory is open and `options` asks for something.
 pub(crate) fn open(path: &Path, create: bool, options: Option<Options>) -> Result<Opened> {
     let process = std::process::id();
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! Directories that older programs have written: each is opened, checked, read and changed.
 //!
-//! `tests/formats/` has one for each version of the data file and the log that this program opens. Its definitions have all
-//! formats of the catalog, and its last changes stand in the log alone, since its server was killed. docs/upgrades.md
-//! says what is promised.
+//! `tests/formats/` has one for each version of the data file and the log that this program opens. Its definitions have
+//! all formats of the catalog, and its last changes stand in the log alone, since its server was killed.
+//! docs/upgrades.md says what is promised.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
