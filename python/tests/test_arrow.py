@@ -58,13 +58,14 @@ def test_any_plan_gives_the_same_types(orders: sheaf.Connection, where: str) -> 
 
 
 def test_expressions(shop: sheaf.Connection) -> None:
-    sql = "select 1 = 1 as yes, null as nothing, 'a' as text, 1.5 as d, true and null as unknown"
+    sql = "select 1 = 1 as yes, null as nothing, 'a' as text, 1.5 as d, true and null as unknown, cast(7 as decimal(65,2)) as wide"
     table = pyarrow.table(shop.execute(sql).fetch_arrow())
     table.validate(full=True)
     row = table.to_pylist()[0]
     assert (int(row["yes"]), row["nothing"], row["text"], row["d"], row["unknown"]) == (
         1, None, "a", decimal.Decimal("1.5"), None,
     )
+    assert row["wide"] == 7
 
 
 def test_rows_that_were_fetched_are_left_out(orders: sheaf.Connection) -> None:

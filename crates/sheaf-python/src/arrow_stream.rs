@@ -119,6 +119,9 @@ fn format_of(ty: &DataType) -> Option<String> {
         DataType::Duration(TimeUnit::Microsecond) => "tDu",
         DataType::FixedSizeBinary(bytes) => return Some(format!("w:{bytes}")),
         DataType::Decimal128(precision, scale) => return Some(format!("d:{precision},{scale}")),
+        DataType::Decimal256(precision, scale) => {
+            return Some(format!("d:{precision},{scale},256"));
+        }
         _ => return None,
     };
     Some(letters.to_string())

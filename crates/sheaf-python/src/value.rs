@@ -25,7 +25,7 @@ use sheaf_types::temporal::{
 
 use crate::error::wrong_arguments;
 
-/// The most digits of a decimal, and those behind its point.
+/// The most digits of a parameter that goes as a decimal, and those behind its point. Longer ones go as texts.
 const MAX_DIGITS: usize = 38;
 const MAX_SCALE: usize = 30;
 

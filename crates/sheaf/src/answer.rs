@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use sheaf_sql::{
     BatchBuilder, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
@@ -74,9 +74,13 @@ fn arrow_type(column: &ColumnMeta) -> DataType {
         (M::Decimal | M::NewDecimal, _) => {
             // The length is that of the text: a sign and a point are in it.
             let beside_digits = u32::from(!unsigned) + u32::from(column.decimals > 0);
-            let digits = column.length.saturating_sub(beside_digits).clamp(1, 38);
-            let precision = u8::try_from(digits).unwrap_or(38).max(column.decimals);
-            DataType::Decimal128(precision, i8::try_from(column.decimals).unwrap_or(i8::MAX))
+            let digits = column.length.saturating_sub(beside_digits).clamp(1, 65);
+            let precision = u8::try_from(digits).unwrap_or(65).max(column.decimals);
+            let scale = i8::try_from(column.decimals).unwrap_or(i8::MAX);
+            match precision {
+                ..=DECIMAL128_MAX_PRECISION => DataType::Decimal128(precision, scale),
+                _ => DataType::Decimal256(precision, scale),
+            }
         }
         (M::Date, _) => DataType::Date32,
         (M::DateTime | M::Timestamp, _) => DataType::Timestamp(TimeUnit::Microsecond, None),
