@@ -7,7 +7,7 @@
         shop.execute("insert into orders values (?, ?)", (1, 9.5))
 
 `connect` opens a directory, and the rest is the DB-API 2.0 (PEP 249), with MySQL's dialect of SQL. Results are Arrow
-as well: `polars.from_arrow(cursor.fetch_arrow())`.
+as well: `polars.DataFrame(cursor.fetch_arrow())`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _NODE = re.compile(r"^(\s*)-> (.*)$")
 class Result:
     """Rows in Arrow's form. Libraries take it by the Arrow PyCapsule interface, and copy nothing:
 
-    `pyarrow.table(result)`, `polars.from_arrow(result)`, `duckdb.sql("from result")`.
+    `pyarrow.table(result)`, `polars.DataFrame(result)`, `duckdb.sql("from result")`.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -52,7 +52,7 @@ class Result:
         """A `polars.DataFrame`."""
         import polars
 
-        return polars.from_arrow(self)
+        return polars.DataFrame(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first rows, or the tree of an EXPLAIN."""

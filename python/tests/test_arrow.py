@@ -114,6 +114,6 @@ def test_pandas(orders: sheaf.Connection) -> None:
 def test_polars(orders: sheaf.Connection) -> None:
     polars = pytest.importorskip("polars")
     result = orders.execute("select * from orders order by id").fetch_arrow()
-    frame = polars.from_arrow(result)
+    frame = polars.DataFrame(result)
     assert frame.height == 3000 and frame["id"].to_list() == list(range(3000))
     assert polars.DataFrame(result).equals(frame)

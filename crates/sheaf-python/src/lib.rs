@@ -8,7 +8,7 @@
 //! sheaf.connect("shop")          Connection (connection.rs) -> sheaf::Connection
 //! cursor.execute(sql, [7])       value.rs: 7 becomes a value; Answer (answer.rs) keeps columns and batches
 //! cursor.fetchone()              value.rs: a row becomes a tuple
-//! polars.from_arrow(cursor...)   arrow_stream.rs: the batches as they lie in memory
+//! polars.DataFrame(cursor...)    arrow_stream.rs: the batches as they lie in memory
 //! ```
 
 mod answer;

@@ -86,7 +86,13 @@ fn arrow_type(column: &ColumnMeta) -> DataType {
         (M::DateTime | M::Timestamp, _) => DataType::Timestamp(TimeUnit::Microsecond, None),
         (M::Time, _) => DataType::Duration(TimeUnit::Microsecond),
         (M::Json, _) => DataType::BinaryView,
-        (M::Bit, _) => DataType::Binary,
+        // Its length is counted in bits.
+        (M::Bit, _) => match column.length {
+            0..=8 => DataType::UInt8,
+            9..=16 => DataType::UInt16,
+            17..=32 => DataType::UInt32,
+            _ => DataType::UInt64,
+        },
         _ if column.is_binary() => DataType::Binary,
         _ => DataType::Utf8View,
     }
