@@ -27,7 +27,9 @@ pub enum BinlogError {
     #[error("Table '{table}' cannot be described in the binary log: {reason}.")]
     Table { table: String, reason: &'static str },
     /// 1677: the replica's column does not take values of the source's.
-    #[error("Column {column} of table '{table}' cannot be converted from type '{from}' to type '{to}'")]
+    #[error(
+        "Column {column} of table '{table}' cannot be converted from type '{from}' to type '{to}'"
+    )]
     Conversion {
         column: usize,
         table: String,

@@ -1,8 +1,8 @@
 //! The collations that clients name.
 
-/// Collations with MySQL's ids. Not here are those of swe7, `latin2_czech_cs`, `cp1250_czech_cs`, and those of Japanese and
-/// Chinese for utf8mb4. For `tis620_thai_ci`, `gb18030_chinese_ci` and `gb18030_bin` a column or connection gets one of
-/// utf8mb4 (see [`sheaf_types::Collation::nearest`]).
+/// Collations with MySQL's ids. Not here are those of swe7, `latin2_czech_cs`, `cp1250_czech_cs`, and those of Japanese
+/// and Chinese for utf8mb4. For `tis620_thai_ci`, `gb18030_chinese_ci` and `gb18030_bin` a column or connection gets
+/// one of utf8mb4 (see [`sheaf_types::Collation::nearest`]).
 pub const COLLATIONS: [(u16, &str); 278] = [
     (1, "big5_chinese_ci"),
     (3, "dec8_swedish_ci"),

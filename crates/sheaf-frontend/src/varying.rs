@@ -102,8 +102,8 @@ pub fn varies(expression: &Expr) -> bool {
     !column_names(expression).is_empty() || Parts::of(expression).vary
 }
 
-/// Whether a server that follows may compute another value from the same statement: the expression calls a function that
-/// gives another one each time, or tells of the client or of the server.
+/// Whether a server that follows may compute another value from the same statement: the expression calls a function
+/// that gives another one each time, or tells of the client or of the server.
 pub fn differs_elsewhere(expression: &Expr) -> bool {
     let mut calls = CallsThatDiffer(false);
     walk_expression(&mut expression.clone(), &mut calls);

@@ -30,12 +30,12 @@ pub use catalog::account::{
     Account, AccountName, Accounts, AuthenticationMethod, ColumnPrivileges, GrantedRole,
 };
 pub use catalog::annotation::annotated;
-pub use catalog::replication::{KeptReplication, moved_to, put_replication_position};
 pub use catalog::cpu_set;
 pub use catalog::cpu_set::CpuSet;
 pub use catalog::definition_check::{check_database_name, check_table_name};
 pub use catalog::privilege;
 pub use catalog::privilege::{PrivilegeLevel, Privileges};
+pub use catalog::replication::{KeptReplication, moved_to, put_replication_position};
 pub use catalog::resource_group;
 pub use catalog::resource_group::{ResourceGroup, ResourceGroupKind, ResourceGroups};
 pub use catalog::statistics::AutoAnalyze;

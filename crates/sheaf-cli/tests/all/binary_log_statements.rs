@@ -1,5 +1,5 @@
-//! What the binary log has of statements that followers could not repeat in the user's words, and of rows that followers
-//! could not find.
+//! What the binary log has of statements that followers could not repeat in the user's words, and of rows that
+//! followers could not find.
 
 use std::path::Path;
 

@@ -480,8 +480,8 @@ fn small_tables_without_keys_are_locked_and_changed_directly() {
     }
 }
 
-/// In REPEATABLE READ, subqueries, queries in the FROM and tables that OF leaves out are seen as plain reads see them, in
-/// each way to run the statement. The answers are MySQL's.
+/// In REPEATABLE READ, subqueries, queries in the FROM and tables that OF leaves out are seen as plain reads see them,
+/// in each way to run the statement. The answers are MySQL's.
 #[test]
 fn what_is_not_locked_is_seen_as_by_plain_reads() {
     let server = TestServer::start();

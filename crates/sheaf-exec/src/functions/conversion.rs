@@ -533,8 +533,8 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
     Ok(array.with_data_type(target))
 }
 
-/// Any value as a DECIMAL of `scale` decimals and up to 76 digits, rounded half away from zero; what does not fit is cut
-/// to the largest that does.
+/// Any value as a DECIMAL of `scale` decimals and up to 76 digits, rounded half away from zero; what does not fit is
+/// cut to the largest that does.
 pub fn to_wide_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal256Array> {
     let target = DataType::Decimal256(WIDEST, scale as i8);
     let fit = |value: Int256, from: u8| {

@@ -388,8 +388,8 @@ impl StatementParser<'_> {
                 Some(_) => Ok(Statement::Replication(self.stop_replica()?)),
                 None => self.unsupported(&first),
             },
-            "HANDLER" | "XA" | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL"
-            | "RESIGNAL" | "BINLOG" | "HELP" | "RESTART" => self.unsupported(&first),
+            "HANDLER" | "XA" | "CACHE" | "IMPORT" | "CLONE" | "SIGNAL" | "RESIGNAL" | "BINLOG"
+            | "HELP" | "RESTART" => self.unsupported(&first),
             _ => self.unexpected("a statement"),
         }
     }

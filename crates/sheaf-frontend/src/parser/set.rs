@@ -145,7 +145,10 @@ impl StatementParser<'_> {
                 false => Ok(Statement::BinaryLog(BinaryLogChange::Reset)),
             };
         }
-        if self.accept_one_of(&["RESET REPLICA", "RESET SLAVE"]).is_some() {
+        if self
+            .accept_one_of(&["RESET REPLICA", "RESET SLAVE"])
+            .is_some()
+        {
             return Ok(Statement::Replication(self.reset_replica()?));
         }
         if !self.accept("RESET PERSIST") {

@@ -215,8 +215,8 @@ impl BinlogDump {
         }
     }
 
-    /// The position that the client asks for lies inside of the event that was read last, which begins at `start`: it is
-    /// answered as MySQL does, which takes what stands there for an event.
+    /// The position that the client asks for lies inside of the event that was read last, which begins at `start`: it
+    /// is answered as MySQL does, which takes what stands there for an event.
     fn check_first(&self, start: u64) -> Result<()> {
         let (first, file) = (self.first, self.file);
         if first <= start || first >= self.reader.position() {

@@ -1,8 +1,9 @@
 //! The text of a definition in the character sets that its columns really have.
 //!
-//! Columns of latin1, utf8mb3 and the like are columns of utf8mb4 here. A follower that ran the user's words would make
-//! them as they say, and could not put the rows of this server into them. So character sets and collations are replaced
-//! where they are named. The engine, which others do not have, is their own. Nothing else is changed:
+//! Columns of few character sets and collations are columns of utf8mb4 here (see [`Collation::nearest`]). A follower
+//! that ran the user's words would make them as they say, and could not put the rows of this server into them. So these
+//! character sets and collations are replaced where they are named. The engine, which others do not have, is their own.
+//! Nothing else is changed:
 //!
 //! ```text
 //!   a VARCHAR(9) CHARACTER SET tis620    -->  a VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci

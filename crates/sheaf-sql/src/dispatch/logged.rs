@@ -81,8 +81,8 @@ impl Session {
         Ok(Some(self.logged_text(kind, &text)))
     }
 
-    /// Whether a follower would number the rows of a new AUTO_INCREMENT column otherwise: InnoDB begins behind the first
-    /// number of the series, unless it copies the table.
+    /// Whether a follower would number the rows of a new AUTO_INCREMENT column otherwise: InnoDB begins behind the
+    /// first number of the series, unless it copies the table.
     fn numbers_rows_otherwise(&self, changes: &[TableChange]) -> bool {
         let numbers_rows = |change: &TableChange| match change {
             TableChange::AddColumn { column, .. } | TableChange::ChangeColumn { column, .. } => {

@@ -158,7 +158,9 @@ fn receive_once(
     *attempts = 0;
     let outcome = pump(engine, link.as_mut(), stops, budget);
     // What is not complete is rolled back, and keeps no locks. If the applier has begun anew, it knows.
-    let _ = replica.queue.push(Queued::Interrupted, usize::MAX, &stopped);
+    let _ = replica
+        .queue
+        .push(Queued::Interrupted, usize::MAX, &stopped);
     outcome
 }
 

@@ -13,10 +13,10 @@
 //! found is shown once it is locked.
 //!
 //! What queries in the FROM read is not locked, and neither are common table expressions, subqueries and tables that OF
-//! leaves out. In REPEATABLE READ these are seen as plain reads see them, through the transaction's own view, beside the
-//! newest rows of the tables that are locked. A query whose rows cannot be
-//! told apart so (a union, a table beside a common table expression) locks what it searches: FOR SHARE against all
-//! changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
+//! leaves out. In REPEATABLE READ these are seen as plain reads see them, through the transaction's own view, beside
+//! the newest rows of the tables that are locked. A query whose rows cannot be told apart so (a union, a table beside a
+//! common table expression) locks what it searches: FOR SHARE against all changes, as reads of SERIALIZABLE do, FOR
+//! UPDATE also against locks of others.
 //!
 //! SKIP LOCKED goes row by row. The query delivers keys and items, and a row is locked without waiting. It is left out
 //! if that fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take

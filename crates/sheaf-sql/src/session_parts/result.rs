@@ -345,8 +345,8 @@ pub(crate) fn shown_length(declared: Option<&ColumnType>, ty: &DataType) -> Opti
     is_known.then_some(length)
 }
 
-/// The id of a column's collation; the default's for texts that are computed, and for those of character sets with other
-/// bytes, as texts are sent in UTF-8.
+/// The id of a column's collation; the default's for texts that are computed, and for those of character sets with
+/// other bytes, as texts are sent in UTF-8.
 fn own_collation_id(declared: Option<&ColumnType>) -> u16 {
     let own = declared
         .and_then(ColumnType::collation)

@@ -26,8 +26,8 @@ impl Table {
     /// Changes columns that are [in the row only](Self::is_in_row_only), in one visit of the row: `changes` tells their
     /// new values from the row, each of its column's type. False: nothing has happened. Either the view does not show
     /// the row's newest version, or others have locked it or are changing it. Or it has long values elsewhere and
-    /// columns change whose width may, or followers find it by them, or it stays what it is. `changes` computes and never waits, and cannot ask for
-    /// long values.
+    /// columns change whose width may, or followers find it by them, or it stays what it is. `changes` computes and
+    /// never waits, and cannot ask for long values.
     ///
     /// # Errors
     /// As [`Tree::amend`](sheaf_storage::Tree::amend).

@@ -5,8 +5,8 @@
 //! and not ended. So the newest description in front of a commit is the right one for its rows.
 //!
 //! **Long values** that stay are not in the log, so the images of the row lack them. That will not do where a follower
-//! finds the row by them: there is no primary key, or it is one of a prefix. Such long values are written anew with each
-//! change of their row, so that the log has them.
+//! finds the row by them: there is no primary key, or it is one of a prefix. Such long values are written anew with
+//! each change of their row, so that the log has them.
 //!
 //! **Moves.** A row under another key is one deleted and one inserted. A [note](MOVED_ROW) in front of both tells
 //! followers that they are one.

@@ -213,8 +213,8 @@ impl Int256 {
         self.parts_of_division(zeros, divisor)?.0
     }
 
-    /// Quotient and remainder of `self` * 10^`zeros` by `divisor`. The remainder has the sign of the dividend. `None` of
-    /// 0; of a quotient that does not fit, `None` stands in its place.
+    /// Quotient and remainder of `self` * 10^`zeros` by `divisor`. The remainder has the sign of the dividend. `None`
+    /// of 0; of a quotient that does not fit, `None` stands in its place.
     fn parts_of_division(self, zeros: u8, divisor: Int256) -> Option<(Option<Int256>, Int256)> {
         if divisor.is_zero() {
             return None;

@@ -1,7 +1,7 @@
 //! Character sets of texts: which characters a text of a collation may have, and which bytes they are.
 //!
-//! Texts are UTF-8 wherever they are kept. A collation names the character set that it belongs to, and this says how long
-//! a text is to a column, what it does not take, and the bytes that HEX and LENGTH are told.
+//! Texts are UTF-8 wherever they are kept. A collation names the character set that it belongs to, and this says how
+//! long a text is to a column, what it does not take, and the bytes that HEX and LENGTH are told.
 
 use std::borrow::Cow;
 

@@ -32,8 +32,8 @@
 //! characters, and some with weights for sequences of characters, so that a beginning of a key can end in front of one
 //! (see `tailoring.rs`).
 //!
-//! **Collations of other character sets**, such as `latin1_swedish_ci`, have weights by the bytes of these sets, or those
-//! of utf8mb4 (see `set_collation.rs`).
+//! **Collations of other character sets**, such as `latin1_swedish_ci`, have weights by the bytes of these sets, or
+//! those of utf8mb4 (see `set_collation.rs`).
 //!
 //! **`binary`** is the bytes themselves.
 

@@ -204,8 +204,8 @@ impl Binder<'_> {
         }
     }
 
-    /// `CAST(x AT TIME ZONE '+00:00' AS DATETIME)`: a column of type TIMESTAMP, or a literal of it, in UTC. MySQL has no
-    /// other zone here.
+    /// `CAST(x AT TIME ZONE '+00:00' AS DATETIME)`: a column of type TIMESTAMP, or a literal of it, in UTC. MySQL has
+    /// no other zone here.
     ///
     /// # Errors
     /// 1064 for other types; 1298 for other zones; 3998 for other values.
