@@ -2,7 +2,7 @@
 //! in the clear. So a password is made what is kept of it before the statement runs:
 //!
 //! ```text
-//!   CREATE USER u IDENTIFIED BY 'secret'   -->  CREATE USER `u`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '$A$...'
+//!   CREATE USER u IDENTIFIED BY 'secret'   -->  CREATE USER `u`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '..'
 //!   GRANT SELECT ON t TO CURRENT_USER()    -->  GRANT SELECT ON t TO `u`@`%`
 //! ```
 
