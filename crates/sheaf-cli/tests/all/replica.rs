@@ -262,7 +262,7 @@ fn check_crashes(options: &str) {
                 assert_eq!(error, "", "crash {crash}");
                 let sum = pair
                     .replica
-                    .query_first::<u64, _>("SELECT SUM(n) FROM shop.sums");
+                    .query_first::<u64, _>("SELECT COALESCE(SUM(n), 0) FROM shop.sums");
                 sum.ok().flatten().unwrap_or(0) >= wanted
             });
             pair.crash_replica();

@@ -546,7 +546,6 @@ fn persisted_variables_are_set_again_at_the_next_start() {
         ("SET PERSIST wait_timeout = 'long'", 1232),
         ("SET PERSIST_ONLY autocommit = 7", 1231),
         ("RESET PERSIST nosuch", 3615),
-        ("RESET REPLICA", 1235),
         // Nothing of it is kept.
         ("SET PERSIST wait_timeout = 7, @@global.port = 1", 1238),
     ] {
