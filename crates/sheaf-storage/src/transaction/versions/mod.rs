@@ -75,6 +75,7 @@
 
 mod bloom_filter;
 mod collector;
+mod key_heads;
 mod leaf;
 mod purge;
 mod spiller;

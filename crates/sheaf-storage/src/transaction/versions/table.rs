@@ -24,8 +24,9 @@
 //! as a whole, readers pass its versions by, whichever of them are left, and a purge drops them.
 //!
 //! The table is flat: keys and before-images lie in one block of bytes, and a version is 16 bytes that point into it.
-//! A version costs 16 bytes, the key and the before-image, and no allocation of its own; a table is moved, split with
-//! its leaf, spilled, and counted as one thing.
+//! Beside it are 4 bytes of the key, for searches ([`super::key_heads`]). A version costs these 20 bytes, the key and
+//! the before-image, and no allocation of its own; a table is moved, split with its leaf, spilled, and counted as one
+//! thing.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -35,6 +36,7 @@ use crate::key_range::KeyRange;
 use crate::page::Lsn;
 use crate::pool::optimistic_read::compare_bytes;
 use crate::transaction::snapshot::{ReadView, StatusCell, TransactionStatus};
+use crate::transaction::versions::key_heads::KeyHeads;
 
 /// What an entry was before a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +87,12 @@ impl Version {
         self.key_length() + before
     }
 
+    /// The key, in the table's bytes.
+    fn key(self, bytes: &[u8]) -> &[u8] {
+        let start = self.start as usize;
+        &bytes[start..start + self.key_length()]
+    }
+
     fn key_length(self) -> usize {
         usize::from(self.key_length & !LEAVES_NOTHING)
     }
@@ -122,6 +130,8 @@ struct Settled {
 pub(crate) struct VersionTable {
     /// By key ascending, and for one key from new to old.
     pub(super) versions: Vec<Version>,
+    /// Of the versions, in their order.
+    heads: KeyHeads,
     pub(super) bytes: Vec<u8>,
     /// Bytes that belong to no version any more.
     pub(super) dead_bytes: usize,
@@ -137,6 +147,7 @@ impl VersionTable {
     pub(crate) const fn new() -> VersionTable {
         VersionTable {
             versions: Vec::new(),
+            heads: KeyHeads::new(),
             bytes: Vec::new(),
             dead_bytes: 0,
             writers: Vec::new(),
@@ -156,6 +167,7 @@ impl VersionTable {
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<VersionTable>()
             + self.versions.capacity() * size_of::<Version>()
+            + self.heads.memory_bytes()
             + self.bytes.capacity()
             + self.writers.capacity() * size_of::<Arc<StatusCell>>()
     }
@@ -168,8 +180,7 @@ impl VersionTable {
     }
 
     pub(super) fn key(&self, version: Version) -> &[u8] {
-        let start = version.start as usize;
-        &self.bytes[start..start + version.key_length()]
+        version.key(&self.bytes)
     }
 
     fn before(&self, version: Version) -> Before<'_> {
@@ -185,9 +196,10 @@ impl VersionTable {
     }
 
     /// The first version whose key is not less than `key`.
-    fn lower_bound(&self, key: &[u8]) -> usize {
-        self.versions
-            .partition_point(|&version| compare_bytes(self.key(version), key) == Ordering::Less)
+    pub(super) fn lower_bound(&self, key: &[u8]) -> usize {
+        let candidates = self.heads.candidates(&self.bytes, key);
+        let is_less = |&version: &Version| compare_bytes(self.key(version), key) == Ordering::Less;
+        candidates.start + self.versions[candidates].partition_point(is_less)
     }
 
     /// The versions of `key`, from new to old.
@@ -270,6 +282,7 @@ impl VersionTable {
         if version.changes == 0 {
             self.dead_bytes += version.length();
             self.versions.remove(at);
+            self.heads.remove(at);
         }
     }
 
@@ -295,6 +308,14 @@ impl VersionTable {
         self.bytes.reserve(key.len() + value.len());
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
+        self.add(at, version);
+    }
+
+    /// Adds a version, whose key is in the bytes already, at its place.
+    fn add(&mut self, at: usize, version: Version) {
+        let bytes = &self.bytes;
+        let others = self.versions.iter().map(|other| other.key(bytes));
+        self.heads.insert(at, version.key(bytes), bytes, others);
         self.versions.insert(at, version);
     }
 
@@ -423,13 +444,14 @@ impl VersionTable {
         let version = source.versions[at];
         let start = version.start as usize;
         let writer = self.writer_index(source.writer(version));
-        self.versions.push(Version {
+        let version = Version {
             start: self.bytes.len() as u32,
             writer,
             ..version
-        });
+        };
         self.bytes
             .extend_from_slice(&source.bytes[start..start + version.length()]);
+        self.add(self.versions.len(), version);
     }
 
     /// Takes the versions of all keys from `separator` on out, as a table of their own.
@@ -508,6 +530,7 @@ impl VersionTable {
         if let Some(newer) = newer {
             self.dead_bytes += newer.length();
             self.versions.pop();
+            self.heads.remove(self.versions.len());
         }
         self.append(source, at);
         if let Some(newer) = newer {
@@ -590,8 +613,10 @@ impl VersionTable {
             .collect();
         let versions = versions?;
         let live_bytes: usize = versions.iter().map(|version| version.length()).sum();
+        let keys = versions.iter().map(|version| version.key(bytes));
         Some(VersionTable {
             purged_to: versions.len(),
+            heads: KeyHeads::of(bytes, keys),
             versions,
             bytes: bytes.to_vec(),
             dead_bytes: bytes.len().saturating_sub(live_bytes),

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use proptest::prelude::*;
+
 use super::spiller::Spared;
 use super::*;
 use crate::disk::simulated::{Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions};
@@ -521,4 +523,99 @@ fn the_budget_is_kept_by_spilling_and_then_it_is_a_limit() {
         (store.memory_bytes(), store.spill_file.used_bytes()),
         (0, 0)
     );
+}
+
+/// Keys that begin alike: few bytes, many of them zero, behind one of a few beginnings.
+fn similar_key() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![2 => Just(0u8), 1 => Just(1), 1 => Just(255)];
+    let rest = prop::collection::vec(byte, 0..7);
+    let start = prop_oneof![9 => Just("order:00"), 1 => Just("order"), 1 => Just("")];
+    (start, rest).prop_map(|(start, rest)| [start.as_bytes(), &rest].concat())
+}
+
+/// What may happen to a table.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Push,
+    Pop,
+    Commit,
+    Purge,
+    SplitAndJoin,
+    DropUpper,
+    Spill,
+    ReadBack,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        8 => Just(Event::Push),
+        4 => Just(Event::Pop),
+        1 => Just(Event::Commit),
+        1 => Just(Event::Purge),
+        1 => Just(Event::SplitAndJoin),
+        1 => Just(Event::DropUpper),
+        1 => Just(Event::Spill),
+        1 => Just(Event::ReadBack),
+    ]
+}
+
+proptest! {
+    /// Each search in a table finds what going through its keys finds, whatever has happened to the table.
+    #[test]
+    fn a_search_in_a_table_finds_what_going_through_its_keys_finds(
+        keys in prop::collection::vec(similar_key(), 12),
+        events in prop::collection::vec((event(), 0..12usize, 0..3usize), 1..80),
+    ) {
+        let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
+        let _old = ReadView::take(&registry, None).unwrap();
+        let mut writers: Vec<_> = (1..4).map(|id| StatusCell::new(TransactionId(id))).collect();
+        let mut spilled: Option<VersionTable> = None;
+        let mut table = VersionTable::default();
+        for (i, (event, key, writer)) in events.into_iter().enumerate() {
+            let key = &keys[key];
+            match event {
+                Event::Push => table.push(key, &writers[writer], Before::Value(key)),
+                Event::Pop => {
+                    if !table.pop(key, &writers[writer]) && spilled.is_some() {
+                        table.pop_spilled(key, &writers[writer]);
+                    }
+                }
+                Event::Commit => {
+                    let at = Lsn(i as u64 + 2);
+                    let next = StatusCell::new(TransactionId(at.0 + 4));
+                    std::mem::replace(&mut writers[writer], next).commit(at);
+                    registry.advance_to(at);
+                }
+                Event::Purge => {
+                    table.purge(&registry.live());
+                }
+                Event::SplitAndJoin => {
+                    let upper = table.split_off(key);
+                    prop_assert!(upper.keys().all(|other| other >= key.as_slice()));
+                    table.join(&upper);
+                }
+                Event::DropUpper => drop(table.split_off(key)),
+                Event::Spill => {
+                    if spilled.is_none() {
+                        let encoded = table.encode();
+                        spilled = VersionTable::decode(&encoded, table.writers());
+                        prop_assert!(spilled.is_some());
+                        table = VersionTable::default();
+                    }
+                }
+                Event::ReadBack => {
+                    if let Some(older) = spilled.take() {
+                        table.add_older(&older, None, Some(key));
+                    }
+                }
+            }
+            prop_assert!(table.keys().is_sorted());
+            for table in [Some(&table), spilled.as_ref()].into_iter().flatten() {
+                for key in &keys {
+                    let less = table.keys().filter(|&other| other < key.as_slice());
+                    prop_assert_eq!(table.lower_bound(key), less.count());
+                }
+            }
+        }
+    }
 }
