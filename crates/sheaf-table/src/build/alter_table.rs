@@ -18,8 +18,8 @@
 //! key may use an index that comes with it. `build/altered_definition.rs` works that out; `build/table_copy.rs` copies
 //! rows.
 //!
-//! Indexes alone may be built, and rows copied, [beside writers](crate::build::build_beside). Then no writer is locked
-//! out but in the moment in which the definition is entered.
+//! Indexes alone may be built, new foreign keys checked, and rows copied, [beside writers](crate::build::build_beside).
+//! Then no writer is locked out but in the moment in which the definition is entered.
 //!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.
@@ -36,7 +36,9 @@ use crate::build::alteration::{Alteration, keeps_values};
 use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, altered_definition, renames_column,
 };
-use crate::build::build_beside::{BesideOptions, BuildBeside, WAITING, lock_for_a_moment};
+use crate::build::build_beside::{
+    BesideOptions, BuildBeside, MAX_WATCHED, WAITING, Watched, lock_for_a_moment,
+};
 use crate::build::index_build::build_indexes;
 use crate::build::index_build_beside::{NewIndexes, test_rows};
 use crate::build::table_copy_beside::{TableCopy, is_possible_beside};
@@ -51,10 +53,10 @@ use crate::progress::Progress;
 use crate::table::{Table, TableState};
 
 /// A table that is being altered, and others that must not be written meanwhile.
-struct LockedTables {
-    table: Arc<Table>,
-    writer: WriterLock,
-    others: Vec<(Arc<Table>, WriterLock)>,
+pub(super) struct LockedTables {
+    pub(super) table: Arc<Table>,
+    pub(super) writer: WriterLock,
+    pub(super) others: Vec<(Arc<Table>, WriterLock)>,
 }
 
 /// What a table becomes.
@@ -113,8 +115,8 @@ impl Catalog {
         Ok((altered.definition, altered.work))
     }
 
-    /// Whether others can change rows of a table while it is altered so: it gets or loses indexes and CHECKs, and else
-    /// only what rows and other tables know nothing of. Or its rows are [copied](is_possible_beside).
+    /// Whether others can change rows of a table while it is altered so: it gets or loses indexes, CHECKs and foreign
+    /// keys, and else only what rows and other tables know nothing of. Or its rows are [copied](is_possible_beside).
     ///
     /// # Errors
     /// The MySQL error for whatever is wrong with the request.
@@ -133,18 +135,25 @@ impl Catalog {
                     | Alteration::AddCheck(_)
                     | Alteration::DropCheck(_)
                     | Alteration::EnforceCheck { .. }
+                    | Alteration::AddForeignKey { .. }
+                    | Alteration::DropForeignKey(_)
             )
         };
         let definition = &table.definition;
         let altered = altered_definition(definition, changes, table.first_free_index_id())?;
         let builds_indexes = altered.work == AlterWork::Index
             && changes.iter().all(leaves_rows)
+            && changes.len() < MAX_WATCHED
             && !definition.is_temporary();
         Ok(builds_indexes || is_possible_beside(definition, &altered, changes))
     }
 
     /// What the definition becomes. The parents of new foreign keys fit, and are there if that is checked.
-    fn altered(&self, table: &Table, changes: &[Alteration]) -> Result<AlteredDefinition> {
+    pub(super) fn altered(
+        &self,
+        table: &Table,
+        changes: &[Alteration],
+    ) -> Result<AlteredDefinition> {
         let first_index_id = table.first_free_index_id();
         let altered = altered_definition(&table.definition, changes, first_index_id)?;
         let old_keys = &table.definition.foreign_keys;
@@ -235,7 +244,7 @@ impl Catalog {
     }
 
     /// Locks a table for a change beside others, and says so if it has to wait.
-    fn lock_beside(
+    pub(super) fn lock_beside(
         &self,
         name: (&str, &str),
         progress: &dyn Progress,
@@ -263,18 +272,30 @@ impl Catalog {
         progress: &dyn Progress,
         wait: LockRequest<'_>,
     ) -> Result<Altered> {
-        let (table, writer) = self.lock_beside(name, progress, wait)?;
+        let locked = self.lock_with_parents_beside(name, changes, progress, wait)?;
+        let LockedTables {
+            table,
+            writer,
+            others: parents,
+        } = &locked;
         let mut versions = options.version.iter();
-        let is_other = versions.any(|version| !Arc::ptr_eq(version, &table));
+        let is_other = versions.any(|version| !Arc::ptr_eq(version, table));
         // It may have become another one before it was locked.
-        if is_other || !Catalog::admits_writers(&table, changes)? {
+        if is_other || !Catalog::admits_writers(table, changes)? {
             return Err(TableError::DefinitionChanged);
         }
-        let altered = self.altered(&table, changes)?;
-        self.check_old_keys(&table, &altered, changes, options)?;
+        let altered = self.altered(table, changes)?;
+        self.check_old_keys(table, &altered, changes, options)?;
         if altered.work.copies() {
-            return self.copy_beside_writers((&table, &writer), altered, options, progress, wait);
+            return self.copy_beside_writers((table, writer), altered, options, progress, wait);
         }
+        let mut watched = vec![Watched { table, writer }];
+        watched.extend(
+            parents
+                .iter()
+                .map(|(table, writer)| Watched { table, writer }),
+        );
+        let to_check = altered.to_check;
         let mut definition = altered.definition;
         // The trees that were made, also if it fails.
         let mut made = Vec::new();
@@ -283,40 +304,64 @@ impl Catalog {
         let indexes: Vec<&Index> = indexes.iter().collect();
         let mut rows = 0;
         let mut build = || {
-            let target = (&*table, &writer);
             let limits = BesideOptions {
                 memory_bytes: options.memory_bytes,
                 noted_bytes: options.online_log_bytes,
             };
             let name = indexes.first().map_or(PRIMARY, |index| &index.name);
             let storage = self.storage();
+            if indexes.is_empty() && to_check.is_empty() && options.row_test.is_none() {
+                // Nothing is read: a foreign key without validation, perhaps.
+                self.make_overflow(&mut definition, &mut made)?;
+                let writers = watched.iter().map(|of| of.writer).collect();
+                let exclusive = lock_for_a_moment(writers, wait, progress)?;
+                let kept = trees_of(&definition);
+                let entry = Redefinition::new(writer, table, definition.clone());
+                self.redefine_locked(vec![entry], &exclusive[..1])?;
+                return Ok(kept);
+            }
+            let with_trees = |definition: &mut TableDefinition, made: &[TreeId]| {
+                let indexes = definition.secondary.iter_mut();
+                for (index, tree) in indexes.filter(|index| is_new(index)).zip(made) {
+                    index.tree = *tree;
+                }
+            };
+            let references = |trees: &[TreeId]| {
+                let mut next = definition.clone();
+                with_trees(&mut next, trees);
+                self.new_references(table, next, parents, &to_check, trees)
+            };
             let build = BuildBeside::begin(
                 storage,
-                target,
+                watched.clone(),
                 name,
                 limits,
                 progress,
                 wait,
                 |view, progress| {
                     NewIndexes::build(
-                        storage, &table, &indexes, view, options, progress, &mut made,
+                        storage,
+                        (table, &indexes),
+                        view,
+                        options,
+                        progress,
+                        &mut made,
+                        references,
                     )
                 },
             )?;
             let (exclusive, built) = build.finish()?;
-            let indexes = definition.secondary.iter_mut();
-            for (index, tree) in indexes.filter(|index| is_new(index)).zip(made.iter()) {
-                index.tree = *tree;
-            }
+            with_trees(&mut definition, &made);
             self.make_overflow(&mut definition, &mut made)?;
             let kept = trees_of(&definition);
-            let entry = Redefinition::new(&writer, &table, definition.clone());
-            self.redefine_locked(vec![entry], &[exclusive])?;
+            let entry = Redefinition::new(writer, table, definition.clone());
+            // Those of the parents keep their writers out until the key is there.
+            self.redefine_locked(vec![entry], &exclusive[..1])?;
             rows = built.tested;
             Ok(kept)
         };
         let entered = build();
-        self.free_left_over(&table, made, &entered);
+        self.free_left_over(table, made, &entered);
         entered.map(|_| Altered {
             work: altered.work,
             rows,
@@ -358,14 +403,14 @@ impl Catalog {
         let mut made = Vec::new();
         let mut enter = || {
             self.make_overflow(&mut altered.definition, &mut made)?;
-            let exclusive = lock_for_a_moment(&writer, wait, progress)?;
+            let exclusive = lock_for_a_moment(vec![&writer], wait, progress)?;
             let kept = trees_of(&altered.definition);
             let entry = Redefinition {
                 forgets_auto_increment: altered.sets_auto_increment,
                 moved_columns: moved_columns(&table.definition, altered.sources.clone()),
                 ..Redefinition::new(&writer, &table, altered.definition.clone())
             };
-            self.redefine_locked(vec![entry], &[exclusive])?;
+            self.redefine_locked(vec![entry], &exclusive)?;
             Ok(kept)
         };
         let entered = enter();
@@ -412,7 +457,7 @@ impl Catalog {
             };
             let build = BuildBeside::begin(
                 self.storage(),
-                (table, writer),
+                vec![Watched { table, writer }],
                 PRIMARY,
                 limits,
                 progress,
@@ -430,7 +475,7 @@ impl Catalog {
                 state: Some(Arc::clone(&copy.state)),
                 ..Redefinition::new(writer, table, definition)
             };
-            self.redefine_locked(vec![entry], &[exclusive])?;
+            self.redefine_locked(vec![entry], &exclusive)?;
             copy.conversion.report(&mut done);
             Ok(kept)
         };

@@ -39,6 +39,10 @@
 //! do not become shorter, changes [are slowed](crate::build::keeping_up), more and more, until they do. The last moment
 //! is bounded by the time that it will take.
 //!
+//! **Other tables** may be watched with the one that is built from: the parents of new
+//! [foreign keys](crate::build::references_beside). Each notes its own keys. A round is then of all of them, at one
+//! snapshot, and keys stay until the marked writers of all tables have gone. The last moment is that of all of them.
+//!
 //! The snapshots are held, so versions of all that changes meanwhile are kept, as for any long read.
 
 use std::sync::Arc;
@@ -52,7 +56,7 @@ use crate::error::{Result, TableError};
 use crate::lock::table_lock::{ExclusiveLock, LockRequest, ShownWait, WriterLock};
 use crate::progress::Progress;
 use crate::table::Table;
-use crate::table::touched_rows::{NotingRows, entry_bytes};
+use crate::table::touched_rows::{NotedKeys, NotingRows, entry_bytes};
 
 /// How long an attempt to lock all others out takes at first.
 const FIRST_ATTEMPT: Duration = Duration::from_millis(20);
@@ -78,6 +82,9 @@ const STEP_TIME: Duration = Duration::from_millis(20);
 /// What a statement does that waits for a table's users, in MySQL's words.
 pub const WAITING: &str = "Waiting for table metadata lock";
 
+/// Tables that are watched at a time: their numbers are a byte. Statements that name more parents lock writers out.
+pub(crate) const MAX_WATCHED: usize = 256;
+
 /// What is known of a noted key, as the payload of its entry: transactions that may have noted it, and were marked, are
 /// those of the present mark; or some came later.
 const MARKED: &[u8] = &[1];
@@ -95,7 +102,7 @@ pub(crate) struct BesideOptions {
 /// The progress of a build, which stops when noted keys are lost.
 struct WhileNoting<'a> {
     progress: &'a dyn Progress,
-    noting: &'a NotingRows<'a>,
+    noting: &'a [NotingRows<'a>],
 }
 
 impl Progress for WhileNoting<'_> {
@@ -108,7 +115,7 @@ impl Progress for WhileNoting<'_> {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.progress.is_cancelled() || self.noting.has_failed()
+        self.progress.is_cancelled() || self.noting.iter().any(NotingRows::has_failed)
     }
 }
 
@@ -127,8 +134,17 @@ pub(crate) trait BesideTarget {
     fn end_round(&mut self, round: &RoundEnd<'_>) -> Result<()>;
 }
 
+/// A table whose changes are noted, and the lock of its writer, which admits writers of rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Watched<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) writer: &'a WriterLock,
+}
+
 /// A row that differs between two snapshots; `None`: it was not there, or is not there any more.
 pub(crate) struct RowChange<'r> {
+    /// The number of its table among those that are watched; 0: the one that is built from.
+    pub(crate) table: usize,
     pub(crate) primary_key: &'r [u8],
     pub(crate) before: Option<SeenRow<'r>>,
     pub(crate) after: Option<SeenRow<'r>>,
@@ -154,9 +170,10 @@ pub(crate) struct RoundEnd<'r> {
 /// See the [module](self).
 pub(crate) struct BuildBeside<'a, T> {
     storage: &'a Arc<Storage>,
-    table: &'a Table,
-    writer: &'a WriterLock,
-    noting: NotingRows<'a>,
+    /// The first one is built from. No more than [`MAX_WATCHED`].
+    watched: Vec<Watched<'a>>,
+    /// One for each of them.
+    noting: Vec<NotingRows<'a>>,
     progress: &'a dyn Progress,
     request: LockRequest<'a>,
     /// Memory of each of the sorts of a round.
@@ -164,7 +181,7 @@ pub(crate) struct BuildBeside<'a, T> {
     target: T,
     /// The trees have the rows as this view sees them.
     built: ReadView,
-    /// Noted keys that are to be looked at again.
+    /// Noted keys that are to be looked at again, each behind the number of its table.
     kept: ExternalSort,
     /// Some of them may be of transactions that do not end.
     keeps_open: bool,
@@ -218,7 +235,7 @@ impl Step {
 }
 
 impl<'a, T: BesideTarget> BuildBeside<'a, T> {
-    /// Builds trees from a snapshot. `writer` admits writers of rows. `name`: of what is built, for errors. `build`
+    /// Builds trees from a snapshot of the first of the tables. `name`: of what is built, for errors. `build`
     /// writes the trees of the rows that the view sees.
     ///
     /// # Errors
@@ -226,7 +243,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
     /// `TooManyChangesBeside`; and whatever the storage reports.
     pub(crate) fn begin(
         storage: &'a Arc<Storage>,
-        (table, writer): (&'a Table, &'a WriterLock),
+        watched: Vec<Watched<'a>>,
         name: &str,
         options: BesideOptions,
         progress: &'a dyn Progress,
@@ -237,17 +254,20 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             memory_bytes,
             noted_bytes,
         } = options;
-        let touched = &table.state.touched;
         let mut waited = Duration::ZERO;
-        wait_for_older(writer, progress, request, &mut waited)?;
-        let noting = touched.start(storage.temp_space(), name, noted_bytes);
+        wait_for_older(&watched, progress, request, &mut waited)?;
+        let note = |of: &Watched<'a>| {
+            let touched = &of.table.state.touched;
+            touched.start(storage.temp_space(), name, noted_bytes)
+        };
+        let noting: Vec<NotingRows<'a>> = watched.iter().map(note).collect();
         let built = {
             let progress = WhileNoting {
                 progress,
                 noting: &noting,
             };
             let built = || -> Result<(T, ReadView)> {
-                wait_for_older(writer, &progress, request, &mut waited)?;
+                wait_for_older(&watched, &progress, request, &mut waited)?;
                 let view = newest_view(storage)?;
                 Ok((build(&view, &progress)?, view))
             };
@@ -256,8 +276,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         let (target, built) = built.map_err(|error| why_stopped(&noting, error))?;
         Ok(BuildBeside {
             storage,
-            table,
-            writer,
+            watched,
             noting,
             progress,
             request,
@@ -270,13 +289,15 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         })
     }
 
-    /// Brings the changes that come meanwhile to the trees, until all others are locked out and none is left.
+    /// Brings the changes that come meanwhile to the trees, until all others are locked out and none is left. The locks
+    /// are in the order of the tables.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
-    pub(crate) fn finish(mut self) -> Result<(ExclusiveLock<'a>, T)> {
+    pub(crate) fn finish(mut self) -> Result<(Vec<ExclusiveLock<'a>>, T)> {
         let mut waited = Duration::ZERO;
-        let mut attempts = Attempts::new(self.writer, self.request);
+        let writers = self.watched.iter().map(|of| of.writer).collect();
+        let mut attempts = Attempts::new(writers, self.request);
         loop {
             self.catch_up()?;
             if !self.keeping_up.is_few(self.left()) {
@@ -302,7 +323,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
 
     /// About how much is left to be looked at.
     fn left(&self) -> Work {
-        let (noted, kept) = (self.noting.len(), self.kept.len());
+        let (noted, kept) = (self.noted(), self.kept.len());
         match self.keeps_open {
             true => Work {
                 fresh: noted + kept,
@@ -312,10 +333,17 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         }
     }
 
+    /// How many changes were noted since keys were taken last.
+    fn noted(&self) -> u64 {
+        self.noting.iter().map(NotingRows::len).sum()
+    }
+
     /// Others change rows at the pace that has been found.
     fn set_pace(&self) {
         let longest = self.keeping_up.longest_wait();
-        self.noting.slow_down(self.keeping_up.pace(), longest);
+        for noting in &self.noting {
+            noting.slow_down(self.keeping_up.pace(), longest);
+        }
     }
 
     /// Waits for a while for transactions that keep rows from being looked at for good. Returns how long it was.
@@ -324,7 +352,10 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         loop {
             self.check()?;
             let slice = slice_of(self.request, waited + began.elapsed(), WAIT_SLICE)?;
-            match self.writer.wait_for_marked(slice) {
+            let mut writers = self.watched.iter().map(|of| of.writer);
+            let blocked = writers.find(|writer| !writer.marked_have_gone());
+            match blocked.map_or(Ok(()), |writer| writer.wait_for_marked(slice)) {
+                Ok(()) if blocked.is_some() => {}
                 Err(TableError::LockWaitTimeout) if began.elapsed() < LONGEST_PAUSE => {}
                 Ok(()) | Err(TableError::LockWaitTimeout) => return Ok(began.elapsed()),
                 Err(error) => return Err(error),
@@ -335,7 +366,10 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
     /// Error if the statement is killed, or noted keys are lost.
     fn check(&self) -> Result<()> {
         let is_interrupted = self.request.interrupt.is_some_and(|interrupt| interrupt());
-        if is_interrupted || self.progress.is_cancelled() || self.noting.has_failed() {
+        if is_interrupted
+            || self.progress.is_cancelled()
+            || self.noting.iter().any(NotingRows::has_failed)
+        {
             return Err(why_stopped(&self.noting, TableError::Interrupted));
         }
         Ok(())
@@ -345,15 +379,27 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
     fn catch_up(&mut self) -> Result<()> {
         let began = Instant::now();
         // The order matters: see the module's comment.
-        let have_ended = self.writer.marked_have_gone();
+        let mut writers = self.watched.iter().map(|of| of.writer);
+        let have_ended = writers.all(WriterLock::marked_have_gone);
         let view = newest_view(self.storage)?;
-        let noted = self.noting.take()?;
+        let noted = self.noting.iter().map(NotingRows::take);
+        let noted: Vec<NotedKeys> = noted.collect::<Result<_>>()?;
         if have_ended {
-            self.writer.mark_row_writers();
+            for of in &self.watched {
+                of.writer.mark_row_writers();
+            }
         }
         let space = self.storage.temp_space();
         let mut keys = ExternalSort::new(space, self.sort_bytes);
-        noted.for_each(|key| keys.push(key, UNMARKED))?;
+        for (table, noted) in noted.into_iter().enumerate() {
+            let mut numbered = Vec::new();
+            noted.for_each(|key| {
+                numbered.clear();
+                numbered.push(table as u8);
+                numbered.extend_from_slice(key);
+                keys.push(&numbered, UNMARKED)
+            })?;
+        }
         let kept = ExternalSort::new(space, self.sort_bytes);
         let mut kept = std::mem::replace(&mut self.kept, kept).finish(self.sort_bytes)?;
         while kept.advance()? {
@@ -373,13 +419,17 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
             brought: 0,
         };
         let mut again = ExternalSort::new(space, self.sort_bytes);
-        let mut again_bytes = 0;
+        let mut again_bytes = vec![0; self.watched.len()];
         let mut keys = DistinctKeys::new(keys.finish(self.sort_bytes)?)?;
         let mut done = Work::default();
         let (mut stretch_began, mut noted_before, mut looked_at) = (began, 0, 0);
         let mut checked = began;
-        while let Some((key, is_marked)) = keys.next()? {
-            self.bring(&mut round, &key)?;
+        while let Some((numbered, is_marked)) = keys.next()? {
+            let Some((table, key)) = numbered.split_first() else {
+                continue;
+            };
+            let table = usize::from(*table);
+            self.bring(&mut round, table, key)?;
             match is_marked {
                 true => done.kept += 1,
                 false => done.fresh += 1,
@@ -395,7 +445,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
                 elapsed: now - stretch_began,
             };
             if stretch.is_over() {
-                let noted = self.noting.len();
+                let noted = self.noted();
                 // Where a transaction does not end, a slower pace is of no use.
                 if have_ended {
                     let more = noted.saturating_sub(noted_before);
@@ -409,8 +459,8 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
                 (false, false) => UNMARKED,
                 (true, false) | (false, true) => MARKED,
             };
-            again.push(&key, mark)?;
-            again_bytes += entry_bytes(&key);
+            again.push(&numbered, mark)?;
+            again_bytes[table] += entry_bytes(key);
         }
         if let Some(step) = round.step {
             step.end()?;
@@ -426,7 +476,9 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         };
         let ended = self.target.end_round(&end);
         ended.map_err(|error| why_stopped(&self.noting, error))?;
-        self.noting.keep(again_bytes)?;
+        for (noting, bytes) in self.noting.iter().zip(again_bytes) {
+            noting.keep(bytes)?;
+        }
         self.kept = again;
         self.built = round.view;
         self.keeps_open = !have_ended;
@@ -442,9 +494,9 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
     }
 
     /// Brings a row of a round to the trees, if it has changed.
-    fn bring(&mut self, round: &mut Round, primary_key: &[u8]) -> Result<()> {
+    fn bring(&mut self, round: &mut Round, table: usize, primary_key: &[u8]) -> Result<()> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        let clustered = &self.table.clustered;
+        let clustered = &self.watched[table].table.clustered;
         let was_there = clustered.get_at(&self.built, primary_key, &mut before)?;
         let is_there = clustered.get_at(&round.view, primary_key, &mut after)?;
         if was_there == is_there && before == after {
@@ -452,6 +504,7 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
         }
         let seen = |is_there: bool, view, bytes| is_there.then_some(SeenRow { view, bytes });
         let change = RowChange {
+            table,
             primary_key,
             before: seen(was_there, &self.built, before.as_slice()),
             after: seen(is_there, &round.view, after.as_slice()),
@@ -472,21 +525,22 @@ impl<'a, T: BesideTarget> BuildBeside<'a, T> {
 
 /// Attempts to lock all others out. They go on in the pauses between them.
 struct Attempts<'a> {
-    writer: &'a WriterLock,
+    /// Of the tables that are locked together.
+    writers: Vec<&'a WriterLock>,
     request: LockRequest<'a>,
     /// The next one.
     pause: Duration,
     /// From the first attempt that has failed on.
-    shown: Option<ShownWait<'a>>,
+    shown: Vec<ShownWait<'a>>,
 }
 
 impl<'a> Attempts<'a> {
-    fn new(writer: &'a WriterLock, request: LockRequest<'a>) -> Attempts<'a> {
+    fn new(writers: Vec<&'a WriterLock>, request: LockRequest<'a>) -> Attempts<'a> {
         Attempts {
-            writer,
+            writers,
             request,
             pause: FIRST_PAUSE,
-            shown: None,
+            shown: Vec::new(),
         }
     }
 
@@ -497,15 +551,21 @@ impl<'a> Attempts<'a> {
         waited: Duration,
         progress: &dyn Progress,
         check: &dyn Fn() -> Result<()>,
-    ) -> Result<Option<ExclusiveLock<'a>>> {
+    ) -> Result<Option<Vec<ExclusiveLock<'a>>>> {
         check()?;
         let attempt = FIRST_ATTEMPT.max(waited / ATTEMPT_SHARE);
         let slice = slice_of(self.request, waited, attempt)?;
-        match self.writer.exclusive(slice) {
+        let exclusive = match self.writers.as_slice() {
+            [writer] => writer.exclusive(slice).map(|lock| vec![lock]),
+            writers => WriterLock::exclusive_of_all(writers, slice),
+        };
+        match exclusive {
             Err(TableError::LockWaitTimeout) => {
                 progress.begin(WAITING, None);
-                let writer = self.writer;
-                self.shown.get_or_insert_with(|| writer.show_wait());
+                if self.shown.is_empty() {
+                    let writers = self.writers.iter();
+                    self.shown = writers.map(|writer| writer.show_wait()).collect();
+                }
                 let found = self.pause(check)?;
                 self.pause = (self.pause * 2).min(LONGEST_PAUSE);
                 Ok(found)
@@ -515,7 +575,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Lets others go on for a while, or until there is nobody just then.
-    fn pause(&self, check: &dyn Fn() -> Result<()>) -> Result<Option<ExclusiveLock<'a>>> {
+    fn pause(&self, check: &dyn Fn() -> Result<()>) -> Result<Option<Vec<ExclusiveLock<'a>>>> {
         if self.request.wait.is_zero() {
             return Err(TableError::LockWaitTimeout);
         }
@@ -527,25 +587,27 @@ impl<'a> Attempts<'a> {
                 return Ok(None);
             }
             std::thread::sleep(left.min(WAIT_SLICE));
-            if let Some(exclusive) = self.writer.try_exclusive() {
+            let writers = self.writers.iter();
+            let exclusive: Option<Vec<_>> = writers.map(|writer| writer.try_exclusive()).collect();
+            if let Some(exclusive) = exclusive {
                 return Ok(Some(exclusive));
             }
         }
     }
 }
 
-/// Locks all others out of a table, in one of several attempts, for a change that takes a moment. `writer` admits
+/// Locks all others out of tables, in one of several attempts, for a change that takes a moment. The writers admit
 /// writers of rows.
 ///
 /// # Errors
 /// `LockWaitTimeout`, `Interrupted`.
 pub(crate) fn lock_for_a_moment<'a>(
-    writer: &'a WriterLock,
+    writers: Vec<&'a WriterLock>,
     request: LockRequest<'a>,
     progress: &dyn Progress,
-) -> Result<ExclusiveLock<'a>> {
+) -> Result<Vec<ExclusiveLock<'a>>> {
     let began = Instant::now();
-    let mut attempts = Attempts::new(writer, request);
+    let mut attempts = Attempts::new(writers, request);
     let check = || {
         let is_interrupted = request.interrupt.is_some_and(|interrupt| interrupt());
         match is_interrupted || progress.is_cancelled() {
@@ -582,29 +644,36 @@ fn newest_view(storage: &Storage) -> Result<ReadView> {
 }
 
 /// Why noted keys are lost, or else the error.
-fn why_stopped(noting: &NotingRows<'_>, error: TableError) -> TableError {
+fn why_stopped(noting: &[NotingRows<'_>], error: TableError) -> TableError {
     match error {
-        TableError::Interrupted => noting.take().err().unwrap_or(error),
+        TableError::Interrupted => {
+            let mut lost = noting.iter().filter_map(|noting| noting.take().err());
+            lost.next().unwrap_or(error)
+        }
         other => other,
     }
 }
 
 /// Waits for the transactions that are there.
 fn wait_for_older(
-    writer: &WriterLock,
+    watched: &[Watched<'_>],
     progress: &dyn Progress,
     request: LockRequest<'_>,
     waited: &mut Duration,
 ) -> Result<()> {
     progress.begin(WAITING, None);
     let mut wait_for_marked = || {
-        in_slices(request, progress, waited, |request| {
-            writer.wait_for_marked(request)
+        watched.iter().try_for_each(|Watched { writer, .. }| {
+            in_slices(request, progress, waited, |request| {
+                writer.wait_for_marked(request)
+            })
         })
     };
     // Those of the last mark, and then those of now.
     wait_for_marked()?;
-    writer.mark_row_writers();
+    for of in watched {
+        of.writer.mark_row_writers();
+    }
     wait_for_marked()
 }
 

@@ -3,7 +3,8 @@
 //! A row's entries are brought from what they were at a snapshot to what they are at the next. Two rows of a round may
 //! change places in a unique index, so it is judged when all of them have been brought.
 //!
-//! A new CHECK goes the same way, without a tree: the rows of the snapshot are tested, and then each that changes.
+//! A new CHECK goes the same way, without a tree: the rows of the snapshot are tested, and then each that changes. A
+//! [foreign key](crate::build::references_beside) does so, too; it is judged when all rows of a round have been brought.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::build::alter_options::AlterOptions;
 use crate::build::build_beside::{BesideTarget, RoundEnd, RowChange, SeenRow};
 use crate::build::external_sort::ExternalSort;
 use crate::build::index_build::{IndexTree, build_indexes};
+use crate::build::references_beside::NewReferences;
 use crate::codec::key_codec::KeyLayout;
 use crate::definition::check_constraint::RowTest;
 use crate::definition::schema::Index;
@@ -46,28 +48,32 @@ pub(crate) struct NewIndexes<'a> {
     indexes: Vec<NewIndex<'a>>,
     /// Columns that no new index has.
     left_out: Vec<usize>,
-    /// What two entries of a unique index begin with at the moment: the number of the index, and the bytes.
+    /// What is to be judged when the round ends, behind a number. Those of indexes: what two entries of a unique index
+    /// begin with at the moment. The numbers after them: values of a foreign key.
     suspects: Option<ExternalSort>,
     /// What rows must pass, and the table as the session sees it.
     test: Option<(RowTest, Table)>,
+    /// Foreign keys that rows must keep.
+    references: NewReferences,
     /// Rows of the snapshot that were tested.
     pub(crate) tested: u64,
 }
 
 impl<'a> NewIndexes<'a> {
     /// Builds the trees of the rows that a view sees, and tests the rows. `made`: the trees, in the order of the
-    /// indexes, also those that are finished if it fails.
+    /// indexes, also those that are finished if it fails. `references`: the foreign keys that are new to the rows. They
+    /// may need the trees.
     ///
     /// # Errors
-    /// As [`build_indexes`], and those of the test of the options.
+    /// As [`build_indexes`], those of the test of the options, and `NoParentRow`.
     pub(crate) fn build(
         storage: &Arc<Storage>,
-        table: &'a Table,
-        indexes: &[&'a Index],
+        (table, indexes): (&'a Table, &[&'a Index]),
         view: &ReadView,
         options: &AlterOptions,
         progress: &dyn Progress,
         made: &mut Vec<TreeId>,
+        references: impl FnOnce(&[TreeId]) -> Result<NewReferences>,
     ) -> Result<NewIndexes<'a>> {
         let (first, memory_bytes) = (made.len(), options.memory_bytes);
         build_indexes(storage, table, view, indexes, memory_bytes, progress, made)?;
@@ -90,9 +96,12 @@ impl<'a> NewIndexes<'a> {
             Some((test, table)) => test_rows(table, view, test, progress)?,
             None => 0,
         };
+        let references = references(&made[first..])?;
+        let with_parents = references.check_all(view, progress)?;
         Ok(NewIndexes {
             test,
-            tested,
+            tested: tested.max(with_parents),
+            references,
             table,
             indexes: new.collect::<Result<_>>()?,
             left_out: (0..table.definition.columns.len())
@@ -145,6 +154,13 @@ impl BesideTarget for NewIndexes<'_> {
     }
 
     fn bring(&mut self, change: &RowChange<'_>, transaction: &mut Transaction) -> Result<()> {
+        if let Some(suspects) = &mut self.suspects {
+            let first_number = self.indexes.len();
+            self.references.note(change, first_number, suspects)?;
+        }
+        if change.table != 0 {
+            return Ok(());
+        }
         if let (Some((RowTest(test), table)), Some(after)) = (&self.test, change.after) {
             test(&table.decode_row_at(after.view, &table.view(after.bytes)?)?)?;
         }
@@ -190,7 +206,7 @@ impl BesideTarget for NewIndexes<'_> {
         Ok(())
     }
 
-    /// Unique indexes must be so.
+    /// Unique indexes must be so, and rows must have their parents.
     fn end_round(&mut self, round: &RoundEnd<'_>) -> Result<()> {
         let Some(suspects) = self.suspects.take() else {
             return Ok(());
@@ -198,7 +214,7 @@ impl BesideTarget for NewIndexes<'_> {
         let mut suspects = suspects.finish(round.sort_bytes)?;
         let mut last = Vec::new();
         while suspects.advance()? {
-            let (suspect, _) = suspects.entry();
+            let (suspect, child_prefix) = suspects.entry();
             if last == suspect {
                 continue;
             }
@@ -206,9 +222,14 @@ impl BesideTarget for NewIndexes<'_> {
             let Some((number, prefix)) = suspect.split_first_chunk::<2>() else {
                 continue;
             };
-            let new = self.indexes.get(usize::from(u16::from_be_bytes(*number)));
-            if let Some(new) = new {
-                new.check_is_alone(self.table, prefix)?;
+            let number = usize::from(u16::from_be_bytes(*number));
+            match self.indexes.get(number) {
+                Some(new) => new.check_is_alone(self.table, prefix)?,
+                None => {
+                    let number = number - self.indexes.len();
+                    let prefixes = (prefix, child_prefix);
+                    self.references.judge(number, prefixes, round.view)?;
+                }
             }
         }
         Ok(())

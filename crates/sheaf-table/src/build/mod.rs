@@ -9,6 +9,8 @@
 //! | [`build_beside`] | builds trees of a table's rows while others change rows |
 //! | [`keeping_up`] | whether such a build keeps up with those that change rows, and their pace if not |
 //! | [`index_build_beside`] | builds secondary indexes so |
+//! | [`parents_beside`] | locks the parents of new foreign keys for such a build |
+//! | [`references_beside`] | checks new foreign keys so |
 //! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
 //! | [`table_copy_beside`] | copies them while others change rows |
 //! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
@@ -30,6 +32,8 @@ pub(crate) mod index_build;
 pub(crate) mod index_build_beside;
 pub(crate) mod instant_columns;
 pub(crate) mod keeping_up;
+pub(crate) mod parents_beside;
+pub(crate) mod references_beside;
 pub(crate) mod table_copy;
 pub(crate) mod table_copy_beside;
 pub(crate) mod tree_load;

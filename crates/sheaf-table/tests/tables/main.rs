@@ -13,6 +13,7 @@ mod foreign_keys;
 mod instant_columns;
 mod key_expressions;
 mod lookups;
+mod references_beside;
 mod resource_groups;
 mod rows;
 mod statistics;
