@@ -1,4 +1,4 @@
-//! Indexes that are built while other sessions change rows, as without a LOCK or with LOCK=NONE.
+//! Indexes and foreign keys that come while other sessions change rows, as without a LOCK or with LOCK=NONE.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -183,13 +183,42 @@ fn what_a_change_would_do_is_explained() {
             "bare COPY EXCLUSIVE rows are converted and written anew 0",
         ),
         ("t add check (b > 0)", "t INPLACE NONE rows are tested 2"),
+        (
+            "t add foreign key (b) references t (a)",
+            "t INPLACE NONE rows are tested 2",
+        ),
+        (
+            "bare add foreign key (b) references t (a), lock = none",
+            "bare INPLACE NONE rows are tested, 1 index is built 0",
+        ),
+        (
+            "t add foreign key (b) references t (a), algorithm = copy",
+            "t COPY SHARED rows are tested 2",
+        ),
     ] {
         let found = query_text(&mut c, &format!("explain alter table {change}"));
         let found = found.join("|").replace('\t', " ");
         assert!(found.starts_with(expected), "{change}: {found}");
     }
+    run(&mut c, "set foreign_key_checks = 0");
+    let found = query_text(
+        &mut c,
+        "explain alter table t add foreign key (b) references t (a)",
+    );
+    let found = found.join("|").replace('\t', " ");
+    let expected = "t INPLACE NONE the definition changes alone 0 0 0";
+    assert_eq!(found, expected);
+    run(&mut c, "set foreign_key_checks = 1");
     for (change, code) in [
         ("t modify b bigint, algorithm = instant", 1846),
+        (
+            "t add foreign key (b) references t (a), algorithm = instant",
+            1845,
+        ),
+        (
+            "t add foreign key (b) references t (a), algorithm = copy, lock = none",
+            1846,
+        ),
         ("t drop d", 1091),
         ("nothing add d int", 1146),
     ] {
@@ -199,6 +228,173 @@ fn what_a_change_would_do_is_explained() {
     let refused = error_of(&mut c, "explain format = json alter table t force");
     assert_eq!(refused, 1235);
     assert_eq!(query_text(&mut c, "show create table t"), made);
+}
+
+/// What a session does that keeps its children and parents together, whether it is made to or not.
+fn any_family_change(random: &mut Random, session: u64) -> Vec<String> {
+    let (id, parent) = (
+        random.below(100) * SESSIONS + session,
+        random.below(20) * SESSIONS + session,
+    );
+    let other = random.below(20) * SESSIONS + session;
+    let born = format!("insert ignore into p values ({parent}, 0)");
+    match random.below(5) {
+        0 => vec![
+            born,
+            format!("replace into c values ({id}, {parent}, 'child')"),
+        ],
+        1 => vec![
+            format!("delete from c where parent = {parent}"),
+            format!("delete from p where id = {parent}"),
+        ],
+        2 => vec![
+            format!("update c set parent = null where parent = {parent}"),
+            format!("delete from p where id = {parent}"),
+        ],
+        3 => vec![
+            born,
+            format!("update c set parent = {parent} where parent = {other}"),
+            format!("delete from p where id = {other} and id <> {parent}"),
+        ],
+        _ => vec![
+            format!("update c set note = 'other' where id = {id}"),
+            format!("update p set n = n + 1 where id = {parent}"),
+        ],
+    }
+}
+
+#[test]
+fn rows_are_changed_while_foreign_keys_come_and_go() {
+    let server = TestServer::start();
+    let mut admin = server.connect_to_new("online_families");
+    run(&mut admin, "create table p (id int primary key, n int)");
+    run(
+        &mut admin,
+        "create table c (id int primary key, parent int, note varchar(10), key (parent))",
+    );
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let ends = Ends(&done);
+        for session in 0..SESSIONS {
+            let (server, done) = (&server, &done);
+            scope.spawn(move || {
+                let mut c = server.connect();
+                run(&mut c, "use online_families");
+                let mut random = Random(session + 1);
+                while !done.load(Ordering::Relaxed) {
+                    run(&mut c, "begin");
+                    let changes = any_family_change(&mut random, session);
+                    let is_through = changes.iter().all(|sql| match c.query_drop(sql) {
+                        Ok(()) => true,
+                        // Gaps are locked, and a snapshot may be older than the definition.
+                        Err(mysql::Error::MySqlError(error)) => {
+                            assert!([1213, 1412].contains(&error.code), "{sql}: {error}");
+                            false
+                        }
+                        Err(error) => panic!("{error}"),
+                    });
+                    let ends_well = is_through && random.below(5) > 0;
+                    run(&mut c, if ends_well { "commit" } else { "rollback" });
+                }
+            });
+        }
+        for round in 0..6 {
+            for change in [
+                "alter table c add constraint f foreign key (parent) references p (id), lock = none",
+                "alter table c drop foreign key f, lock = none",
+                "alter table c drop key parent",
+                // With its index, and one that is not asked for by the key.
+                "alter table c add constraint g foreign key (parent) references p (id), add key (note)",
+            ] {
+                run(&mut admin, change);
+            }
+            if round < 5 {
+                for change in [
+                    "alter table c drop foreign key g, drop key note, drop key g",
+                    "alter table c add key (parent)",
+                ] {
+                    run(&mut admin, change);
+                }
+            }
+        }
+        drop(ends);
+    });
+    let orphans =
+        "select count(*) from c where parent is not null and parent not in (select id from p)";
+    assert_eq!(query_text(&mut admin, orphans), ["0"]);
+    assert_eq!(
+        error_of(&mut admin, "insert into c values (1000, 1000, '')"),
+        1452
+    );
+    let report =
+        sheaf_table::check::check(server.engine().catalog(), 8 << 20, &sheaf_table::NoProgress)
+            .expect("the tables can be read");
+    assert_eq!(report.found, 0, "{:?}", report.findings);
+}
+
+#[test]
+fn a_foreign_key_waits_for_transactions_of_both_tables_and_nobody_waits_for_it() {
+    let server = TestServer::start();
+    let mut one = server.connect_to_new("online_parents");
+    let mut two = server.connect();
+    let mut three = server.connect();
+    for connection in [&mut two, &mut three] {
+        run(connection, "use online_parents");
+        set_wait(connection, 600);
+    }
+    for sql in [
+        "create table p (id int primary key)",
+        "create table c (id int primary key, parent int)",
+        "insert into p values (1), (2), (3)",
+        "insert into c values (1, 1), (2, 2)",
+    ] {
+        run(&mut one, sql);
+    }
+    let add = "alter table c add constraint f foreign key (parent) references p (id)";
+    let keys = "select constraint_name from information_schema.referential_constraints
+                where constraint_schema = 'online_parents'";
+    // KILL leaves nothing behind. A reader of the parent is waited for at the end alone.
+    for phase in [
+        "delete from p where id = 3",
+        "update c set parent = 2 where id = 1",
+        "select * from p",
+    ] {
+        run(&mut one, "begin");
+        run(&mut one, phase);
+        let id = id_of(&two);
+        std::thread::scope(|scope| {
+            let altering = scope.spawn(|| error_of(&mut two, add));
+            wait_until("it waits", || state_of(&mut one, id) == [TABLE_LOCK]);
+            run(&mut three, "insert into p values (7)");
+            run(&mut three, "insert into c values (7, 7)");
+            run(&mut three, "delete from c where id = 7");
+            run(&mut three, "delete from p where id = 7");
+            run(&mut three, &format!("kill query {id}"));
+            assert_eq!(altering.join().expect("an error"), 1317);
+        });
+        run(&mut one, "rollback");
+        assert_eq!(query_text(&mut three, keys), [""; 0]);
+        assert_eq!(
+            query_text(&mut three, "show index from c where key_name = 'f'"),
+            [""; 0]
+        );
+    }
+    // What others break meanwhile fails it.
+    run(&mut one, "begin");
+    run(&mut one, "delete from p where id = 2");
+    let id = id_of(&two);
+    std::thread::scope(|scope| {
+        let altering = scope.spawn(|| error_of(&mut two, add));
+        wait_until("it waits", || state_of(&mut three, id) == [TABLE_LOCK]);
+        run(&mut one, "commit");
+        assert_eq!(altering.join().expect("an error"), 1452);
+    });
+    assert_eq!(query_text(&mut three, keys), [""; 0]);
+    run(&mut one, "insert into p values (2)");
+    run(&mut two, add);
+    assert_eq!(query_text(&mut three, keys), ["f"]);
+    assert_eq!(error_of(&mut three, "delete from p where id = 2"), 1451);
+    assert_eq!(error_of(&mut three, "insert into c values (9, 9)"), 1452);
 }
 
 #[test]

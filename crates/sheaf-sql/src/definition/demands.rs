@@ -3,15 +3,15 @@
 //! | work | ALGORITHM | what others can do meanwhile, at most |
 //! |---|---|---|
 //! | the definition alone | INSTANT, INPLACE, COPY | write (LOCK=NONE) |
-//! | indexes and CHECKs alone | INPLACE, COPY | write; with COPY read (LOCK=SHARED) |
-//! | rows are compared with those of another table | INPLACE, COPY | read |
+//! | indexes, CHECKs and foreign keys alone | INPLACE, COPY | write; with COPY read (LOCK=SHARED) |
+//! | the same, with another name for the table or a column | INPLACE, COPY | read |
 //! | rows are written anew as they are | INPLACE, COPY | write, if there is a primary key; else, and with COPY, read |
 //! | values are converted | COPY | as before; where COPY is not said, write |
 //!
 //! Each of them may be asked for less. LOCK=DEFAULT, or no word, lets others do as much as they can. With
 //! LOCK=EXCLUSIVE they do not even read. ALGORITHM=DEFAULT is the first that is possible; a statement that asks for a
-//! copy gets the same with less work. ALGORITHM=INPLACE and COPY write the rows anew for columns that come or go. The
-//! last of several words counts.
+//! copy gets the same with less work. Others can do the same with the parents of new foreign keys. ALGORITHM=INPLACE and
+//! COPY write the rows anew for columns that come or go. The last of several words counts.
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement", "Performance and Space Requirements" and "Concurrency Control".
 
@@ -114,7 +114,7 @@ impl Demands {
                     AlterWork::Copy => why_copied(alterations),
                     AlterWork::Rebuild => "the table cannot be changed while its rows are copied",
                     AlterWork::Index | AlterWork::Definition => {
-                        "the table cannot be changed while its rows are compared, or it is altered otherwise"
+                        "the table cannot be changed while its rows are read, where it is altered otherwise"
                     }
                 };
                 let (clause, instead) = ("LOCK=NONE", "LOCK=SHARED");

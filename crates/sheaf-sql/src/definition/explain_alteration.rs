@@ -42,7 +42,7 @@ impl Session {
             ("bytes", Cells::Unsigned),
             ("seconds", Cells::Double),
         ]);
-        let reads = planned.work > AlterWork::Definition;
+        let reads = reads_rows(&planned);
         let table = &planned.current;
         let of_rows = |number: u64| if reads { number } else { 0 };
         rows.push(vec![
@@ -76,6 +76,17 @@ fn lock(meanwhile: Meanwhile) -> &'static str {
     }
 }
 
+/// A foreign key whose index is there is entered without a look at rows, if they are not to be checked.
+fn reads_rows(planned: &PlannedAlteration) -> bool {
+    match planned.work {
+        AlterWork::Definition => false,
+        AlterWork::Index => {
+            new_indexes(planned) > 0 || planned.alterations.iter().any(compares_rows)
+        }
+        AlterWork::Rebuild | AlterWork::Copy => true,
+    }
+}
+
 /// Indexes that are written.
 fn new_indexes(planned: &PlannedAlteration) -> usize {
     let old = &planned.current.definition.secondary;
@@ -91,13 +102,13 @@ fn work(planned: &PlannedAlteration) -> String {
         (_, count) => Some(format!("{count} indexes are built")),
     };
     let rows = match planned.work {
-        AlterWork::Definition => Some("the definition changes alone"),
+        _ if !reads_rows(planned) => Some("the definition changes alone"),
         AlterWork::Rebuild => Some("rows are written anew"),
         AlterWork::Copy => Some("rows are converted and written anew"),
         AlterWork::Index if planned.alterations.iter().any(compares_rows) => {
             Some("rows are tested")
         }
-        AlterWork::Index => None,
+        AlterWork::Index | AlterWork::Definition => None,
     };
     let parts: Vec<String> = rows
         .map(str::to_string)
@@ -121,9 +132,11 @@ fn seconds(planned: &PlannedAlteration, costs: &CostConstants) -> f64 {
     let columns = planned.current.definition.columns.len() as f64;
     let steps = rows.max(2.0).log2();
     let per_entry = steps * COMPARES_PER_STEP * costs.compare_us;
+    if !reads_rows(planned) {
+        return 0.0;
+    }
     let per_row = match planned.work {
-        AlterWork::Definition => return 0.0,
-        AlterWork::Index => costs.entry_us + columns * costs.column_us,
+        AlterWork::Index | AlterWork::Definition => costs.entry_us + columns * costs.column_us,
         AlterWork::Rebuild | AlterWork::Copy => columns * COMPARES_PER_COLUMN * costs.compare_us,
     };
     let micros = rows * (per_row + new_indexes(planned) as f64 * per_entry);
