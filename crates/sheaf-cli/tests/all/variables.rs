@@ -337,7 +337,7 @@ fn indexes_are_built_as_algorithm_and_lock_ask_for_or_not_at_all() {
         ("ALTER TABLE t DROP PRIMARY KEY, LOCK=NONE", 1846),
         ("ALTER TABLE t RENAME COLUMN b TO d, FORCE, LOCK=NONE", 1846),
         (
-            "ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES t (a), LOCK=NONE",
+            "ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES t (a), ALGORITHM=COPY, LOCK=NONE",
             1846,
         ),
         ("ALTER TABLE t ADD KEY (b), ALGORITHM=COPY, LOCK=NONE", 1846),
