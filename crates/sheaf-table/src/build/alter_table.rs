@@ -139,11 +139,17 @@ impl Catalog {
                     | Alteration::DropForeignKey(_)
             )
         };
+        let brings_parent =
+            |change: &Alteration| matches!(change, Alteration::AddForeignKey { .. });
         let definition = &table.definition;
         let altered = altered_definition(definition, changes, table.first_free_index_id())?;
         let builds_indexes = altered.work == AlterWork::Index
             && changes.iter().all(leaves_rows)
-            && changes.len() < MAX_WATCHED
+            && changes
+                .iter()
+                .filter(|change| brings_parent(change))
+                .count()
+                < MAX_WATCHED
             && !definition.is_temporary();
         Ok(builds_indexes || is_possible_beside(definition, &altered, changes))
     }
@@ -351,6 +357,8 @@ impl Catalog {
                 },
             )?;
             let (exclusive, built) = build.finish()?;
+            // A parent may have come that does not fit, where none had to be there.
+            self.altered(table, changes)?;
             with_trees(&mut definition, &made);
             self.make_overflow(&mut definition, &mut made)?;
             let kept = trees_of(&definition);
