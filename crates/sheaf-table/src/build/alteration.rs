@@ -178,9 +178,11 @@ pub(crate) fn keeps_bytes(
     next.secondary.iter().all(keeps_keys)
 }
 
-/// The parts of an index's entries, without what only EXPLAIN shows of them.
+/// The parts of an index's entries, without the lengths that MySQL counts.
 fn written_parts(definition: &TableDefinition, index: &Index) -> Vec<KeyPart> {
     let mut parts = KeyLayout::secondary(definition, index).parts;
-    parts.iter_mut().for_each(|part| part.mysql_key_len = 0);
+    for part in &mut parts {
+        (part.mysql_key_len, part.mysql_value_len) = (0, 0);
+    }
     parts
 }
