@@ -212,6 +212,13 @@ fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
     let (kept, shown) = quotient_scale(&types[0], &types[1], increment);
     let (digits, _) = types[0].decimal_digits();
     let (_, divisor_scale) = types[1].decimal_digits();
+    // Of a wide dividend with many digits before the point, one group is kept behind it.
+    let room = wide_decimal::LIMIT_DIGITS.saturating_sub(digits);
+    let room = room.max(GUARD_GROUP).max(shown);
+    let kept = match types[0].is_wide() {
+        true => kept.min(room),
+        false => kept,
+    };
     Ok(decimal_of(
         operands,
         digits.saturating_add(divisor_scale),
@@ -612,7 +619,14 @@ fn integer_divide(call: &Call<'_>) -> Result<ArrayRef> {
         )
     };
     let types = [call.sql_type(0), call.sql_type(1)];
-    let quotients: Vec<Option<i128>> = if class(&types) == Class::Double {
+    let quotients: Vec<Option<i128>> = if wide_decimal::takes_wide(call) {
+        let narrow = |number: Option<Int256>| match number {
+            Some(number) => number.to_i128().map(Some).ok_or_else(out_of_range),
+            None => Ok(None),
+        };
+        let quotients = wide_decimal::whole_quotients(call)?.into_iter();
+        quotients.map(narrow).collect::<Result<_>>()?
+    } else if class(&types) == Class::Double {
         let (left, right) = (call.double(0)?, call.double(1)?);
         let exact_left = call.decimal(0, QUOTIENT_SCALE)?;
         let exact_right = call.decimal(1, QUOTIENT_SCALE)?;
@@ -631,13 +645,6 @@ fn integer_divide(call: &Call<'_>) -> Result<ArrayRef> {
                 _ => None,
             })
             .collect()
-    } else if wide_decimal::takes_wide(call) {
-        let narrow = |number: Option<Int256>| match number {
-            Some(number) => number.to_i128().map(Some).ok_or_else(out_of_range),
-            None => Ok(None),
-        };
-        let quotients = wide_decimal::whole_quotients(call)?.into_iter();
-        quotients.map(narrow).collect::<Result<_>>()?
     } else {
         let (left_scale, right_scale) = (types[0].decimal_digits().1, types[1].decimal_digits().1);
         let scale = left_scale.max(right_scale);

@@ -20,6 +20,9 @@ use super::{Call, EvaluationError};
 /// The most digits that a result has: all that a [`Wide`](sheaf_types::number::Wide) holds.
 pub(crate) const LIMIT_DIGITS: u8 = 67;
 
+/// Digits behind the point that DIV takes of texts and doubles: as many as beside 65 digits before it have room.
+const INEXACT_SCALE: u8 = 11;
+
 /// Whether an argument is wide, or the result.
 pub(super) fn takes_wide(call: &Call<'_>) -> bool {
     let is_wide = |ty: &DataType| matches!(ty, DataType::Decimal256(..));
@@ -128,7 +131,11 @@ pub(super) fn divide(call: &Call<'_>, kept: u8, is_rounded: bool) -> Result<Arra
 
 /// Whole quotients and remainders; NULL of a divisor that is zero. A quotient beyond the range is error 1690.
 pub(super) fn whole_quotients(call: &Call<'_>) -> Result<Vec<Option<Int256>>> {
-    let (left_scale, right_scale) = own_scales(call);
+    let scale_of = |argument: usize| match call.sql_type(argument) {
+        ty if ty.is_exact_number() || ty.is_temporal() => ty.decimal_digits().1,
+        _ => INEXACT_SCALE,
+    };
+    let (left_scale, right_scale) = (scale_of(0), scale_of(1));
     let left = call.wide_decimal(0, left_scale)?;
     let right = call.wide_decimal(1, right_scale)?;
     let number = |row: usize| match (left.get(row), right.get(row)) {
@@ -155,12 +162,15 @@ pub(super) fn remainder(call: &Call<'_>, scale: u8) -> Result<ArrayRef> {
         if right.is_zero() {
             return Some(None);
         }
-        let left = left.rescaled(left_scale, scale)?;
         // A divisor that has too many digits is larger than any dividend.
         let Some(right) = right.rescaled(right_scale, scale) else {
-            return Some(Some(left));
+            return left.rescaled(left_scale, scale).map(Some);
         };
-        Some(Some(left.checked_div_rem(right)?.1))
+        let remainder = match scale.checked_sub(left_scale) {
+            Some(zeros) => left.remainder(zeros, right),
+            None => left.rescaled(left_scale, scale)?.remainder(0, right),
+        };
+        remainder.map(Some)
     })
 }
 

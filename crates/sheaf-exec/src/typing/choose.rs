@@ -193,7 +193,16 @@ pub fn as_column_of(
         true => typed(expr, &plain_number(&from)),
         false => expr,
     };
-    let converted = convert_to_field(expr, to, schema, texts)?;
+    let converted = match digits_that_cut(&from, to) {
+        Some(digits) => {
+            let operands = std::iter::once(expr).chain(digits).collect();
+            match fold(call("$cast_decimal", operands), schema) {
+                Expr::Literal(value, _) => typed_literal(value, to),
+                converted => converted,
+            }
+        }
+        None => convert_to_field(expr, to, schema, texts)?,
+    };
     let field = field_of(&converted, schema)?;
     Ok(match converted {
         converted if field.metadata() == to.metadata() => converted,
@@ -201,6 +210,19 @@ pub fn as_column_of(
         converted if field.metadata().contains_key(MOMENT_KEY) => typed_column(converted, to),
         converted => typed(converted, to),
     })
+}
+
+/// Precision and scale of a column of a union, of `to`, whose values are cut to the greatest and the least that it has:
+/// of a wide DECIMAL, as its digits may be too few for those of an input. It is not where digits are kept that are not
+/// shown.
+fn digits_that_cut(from: &Field, to: &Field) -> Option<[Expr; 2]> {
+    let DataType::Decimal256(precision, scale) = *to.data_type() else {
+        return None;
+    };
+    let is_same = from.data_type() == to.data_type() || from.data_type() == &DataType::Null;
+    let is_shown = i16::from(SqlType::of(to).shown_decimals()) == i16::from(scale);
+    let digits = [lit(i64::from(precision)), lit(i64::from(scale))];
+    (!is_same && is_shown).then_some(digits)
 }
 
 /// A number of no column: without ZEROFILL, and not BIT.

@@ -213,6 +213,11 @@ impl Int256 {
         self.parts_of_division(zeros, divisor)?.0
     }
 
+    /// The remainder of `self` * 10^`zeros` by `divisor`, with the sign of `self`; `None` of 0.
+    pub fn remainder(self, zeros: u8, divisor: Int256) -> Option<Int256> {
+        Some(self.parts_of_division(zeros, divisor)?.1)
+    }
+
     /// Quotient and remainder of `self` * 10^`zeros` by `divisor`. The remainder has the sign of the dividend. `None`
     /// of 0; of a quotient that does not fit, `None` stands in its place.
     fn parts_of_division(self, zeros: u8, divisor: Int256) -> Option<(Option<Int256>, Int256)> {
@@ -564,6 +569,12 @@ mod tests {
             "6".repeat(30)
         );
         assert_eq!(number("2").quotient(30, Int256::ZERO), None);
+        // The dividend has more digits than fit.
+        assert_eq!(
+            number(&"9".repeat(65)).remainder(18, number("7")),
+            Some(number("4"))
+        );
+        assert_eq!(number("2").remainder(30, Int256::ZERO), None);
     }
 
     #[test]

@@ -89,6 +89,9 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
         return position_of_first(call, |argument, row| values[argument].get(row), is_equal);
     }
     if all(SqlType::is_exact_number) {
+        if types.iter().any(SqlType::is_wide) {
+            return position_of_wide(call, &types);
+        }
         let scale = types.iter().map(|ty| ty.decimal_digits().1).max();
         let values = (0..call.len())
             .map(|argument| call.decimal(argument, scale.unwrap_or(0)))
@@ -107,6 +110,27 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
         |argument, row| values[argument].get(row),
         |a, b| a == b,
     )
+}
+
+/// FIELD of exact numbers one of which is wide. Each has its own scale: at a common one, large numbers do not fit.
+fn position_of_wide(call: &Call<'_>, types: &[SqlType]) -> Result<ArrayRef> {
+    let scales: Vec<u8> = types.iter().map(|ty| ty.decimal_digits().1).collect();
+    let values = scales
+        .iter()
+        .enumerate()
+        .map(|(argument, scale)| call.wide_decimal(argument, *scale))
+        .collect::<Result<Vec<_>>>()?;
+    let value = |argument: usize, row: usize| {
+        let number = values[argument].get(row)?;
+        Some((number, scales[argument]))
+    };
+    position_of_first(call, value, |(a, a_scale), (b, b_scale)| {
+        let (coarse, scale, fine, fine_scale) = match a_scale <= b_scale {
+            true => (a, a_scale, b, b_scale),
+            false => (b, b_scale, a, a_scale),
+        };
+        fine.rescaled_noting_loss(fine_scale, scale) == Some((coarse, false))
+    })
 }
 
 /// Which of the arguments behind the first one is equal to it, from 1; 0 if none is.
