@@ -53,7 +53,7 @@ pub struct ColumnKind {
 /// Columns that the tables of a seed draw from.
 const COLUMNS_OF_SEED: usize = 14;
 
-const COLUMNS: [ColumnKind; 25] = [
+const COLUMNS: [ColumnKind; 26] = [
     ColumnKind {
         name: "a",
         definition: "int",
@@ -108,6 +108,22 @@ const COLUMNS: [ColumnKind; 25] = [
             "97716021308405775.0001",
             "97716021308405775.0002",
             "-7.5",
+        ],
+    },
+    // More than 38 digits, and few enough that a product with a BIGINT has no more than 67.
+    ColumnKind {
+        name: "dw",
+        definition: "decimal(45,6)",
+        kind: Kind::Decimal,
+        values: &[
+            "0",
+            "1",
+            "1.5",
+            "123456789012345678901234567890123.000001",
+            "123456789012345678901234567890123.000002",
+            "-123456789012345678901234567890123.5",
+            "97716021308405775.0001",
+            "-2.25",
         ],
     },
     ColumnKind {
@@ -376,7 +392,7 @@ fn key_part(random: &mut Random, column: &ColumnKind) -> String {
 }
 
 /// Expressions that keys may have, by the column that they are of.
-const EXPRESSIONS: [(&str, &str); 9] = [
+const EXPRESSIONS: [(&str, &str); 10] = [
     ("b", "b + 1"),
     ("b", "abs(b)"),
     ("a", "a % 3"),
@@ -386,6 +402,7 @@ const EXPRESSIONS: [(&str, &str); 9] = [
     ("t", "year(t)"),
     ("m", "date(m)"),
     ("d", "round(d, 1)"),
+    ("dw", "round(dw, 1)"),
 ];
 
 /// A key of an expression, where one of the columns has one. MariaDB knows none and takes it for a comment.
