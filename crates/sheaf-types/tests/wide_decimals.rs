@@ -1,6 +1,11 @@
 //! Numbers of 256 bits agree with those of 128, and with themselves.
 
 use proptest::prelude::*;
+use sheaf_types::json::compare::compare;
+use sheaf_types::json::functions::coerce::to_wide_decimal;
+use sheaf_types::json::sort_key::sort_key;
+use sheaf_types::json::text::to_text;
+use sheaf_types::json::{Builder, Document};
 use sheaf_types::number::{
     Floor, Int256, NumberText, decimal_text, floor_of, rescale_noting_loss, text_floor,
     wide_decimal_text, wide_floor_of, wide_text_floor,
@@ -21,7 +26,24 @@ fn number() -> impl Strategy<Value = Int256> {
     })
 }
 
+/// A DECIMAL as a JSON value.
+fn document(unscaled: Int256, scale: u8) -> Document {
+    let mut builder = Builder::new();
+    builder.wide_decimal(unscaled, scale).unwrap();
+    builder.finish().unwrap()
+}
+
 proptest! {
+    #[test]
+    fn documents_hold_numbers_of_any_width(a in number(), b in number(), scale in 0u8..31) {
+        let (one, other) = (document(a, scale), document(b, scale));
+        let (one, other) = (one.as_json(), other.as_json());
+        prop_assert_eq!(to_text(one), wide_decimal_text(a, scale));
+        prop_assert_eq!(to_wide_decimal(one).value, (a, scale));
+        prop_assert_eq!(compare(one, other), a.cmp(&b));
+        prop_assert_eq!(sort_key(one).cmp(&sort_key(other)), a.cmp(&b));
+    }
+
     #[test]
     fn what_fits_128_bits_is_computed_alike(a in any::<i64>(), b in any::<i64>(), zeros in 0u8..18) {
         let (a, b) = (i128::from(a) * i128::from(b), i128::from(b));

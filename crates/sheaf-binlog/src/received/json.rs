@@ -1,6 +1,7 @@
 //! A JSON document in MySQL's binary form, as `row/json.rs` writes it: read into Sheaf's own form.
 
 use sheaf_types::json::Builder;
+use sheaf_types::number::is_wide;
 
 use super::cursor::Cursor;
 use crate::row::json::{code, field_type, literal};
@@ -108,7 +109,10 @@ fn read_opaque(out: &mut Builder, ty: u8, bytes: &[u8]) -> Option<()> {
         field_type::DECIMAL => {
             let (precision, scale) = (*bytes.first()?, *bytes.get(1)?);
             let digits = bytes.get(2..2 + decimal::bytes(precision, scale)?)?;
-            out.decimal(decimal::read(digits, precision, scale)?, scale)
+            match is_wide(precision) {
+                true => out.wide_decimal(decimal::read_wide(digits, precision, scale)?, scale),
+                false => out.decimal(decimal::read(digits, precision, scale)?, scale),
+            }
         }
         field_type::DATE => out.date(temporal::date_of_packed(packed()?)?),
         field_type::TIME => out.time(temporal::time_of_packed(packed()?)?),

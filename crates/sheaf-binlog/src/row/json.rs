@@ -15,6 +15,7 @@
 //! in their entries.
 
 use sheaf_types::json::{Json, View};
+use sheaf_types::number::Int256;
 
 use super::{decimal, temporal};
 
@@ -217,6 +218,15 @@ fn put_scalar(out: &mut Vec<u8>, view: View<'_>) -> u8 {
             let mut bytes = vec![precision, scale];
             // It has as many digits as were counted.
             decimal::put(&mut bytes, unscaled, precision, scale);
+            put_opaque(out, field_type::DECIMAL, &bytes)
+        }
+        View::WideDecimal { unscaled, scale } => {
+            let unscaled = Int256::from(unscaled);
+            let digits = unscaled.count_digits() as u8;
+            let precision = digits.max(scale + 1);
+            let mut bytes = vec![precision, scale];
+            // It has as many digits as were counted.
+            decimal::put_wide(&mut bytes, unscaled, precision, scale);
             put_opaque(out, field_type::DECIMAL, &bytes)
         }
         View::Date(days) => put_packed(out, field_type::DATE, temporal::packed_date(days)),

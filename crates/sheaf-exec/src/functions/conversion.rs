@@ -22,6 +22,7 @@ use sheaf_access::{i256_of, int256_of};
 use sheaf_types::json::functions::coerce::{
     to_datetime as datetime_of_json, to_decimal as decimal_of_json, to_double as double_of_json,
     to_integer as integer_of_json, to_time as time_of_json,
+    to_wide_decimal as wide_decimal_of_json,
 };
 use sheaf_types::json::text as json_text;
 use sheaf_types::labels::number_of_text;
@@ -568,8 +569,8 @@ pub fn to_wide_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Dec
             .map(|text| Some(i256_of(wide_of_text(text?, scale))))
             .collect(),
         (_, SqlType::Json) => of_documents(array, |value| {
-            let (unscaled, from) = decimal_of_json(value).value;
-            Some(fit(unscaled.into(), from))
+            let (unscaled, from) = wide_decimal_of_json(value).value;
+            Some(fit(unscaled, from))
         })
         .collect(),
         // Of all others 38 digits are enough.

@@ -2,7 +2,7 @@
 
 use sheaf_types::error::codes;
 use sheaf_types::json::functions::coerce::{
-    CoercionProblem, to_date, to_datetime, to_decimal, to_double, to_integer, to_time,
+    CoercionProblem, to_date, to_datetime, to_double, to_integer, to_time, to_wide_decimal,
 };
 use sheaf_types::json::{Json, text as json_text};
 
@@ -48,7 +48,7 @@ impl JsonTarget {
         match self {
             JsonTarget::Integer => to_integer(value).problem,
             JsonTarget::Double => to_double(value).problem,
-            JsonTarget::Decimal => to_decimal(value).problem,
+            JsonTarget::Decimal => to_wide_decimal(value).problem,
             JsonTarget::Date => to_date(value).problem,
             JsonTarget::DateTime => to_datetime(value).problem,
             JsonTarget::Time => to_time(value).problem,

@@ -34,7 +34,12 @@ pub fn assigned(column: &str, ty: &ColumnType, json: Json<'_>) -> Result<Value, 
         _ if *ty == ColumnType::Json => return Ok(Value::Json(json.to_document().into_bytes())),
         _ if is_text => Value::Text(unquote(json).into_owned()),
         View::Date(_) | View::Time(_) | View::DateTime(_) | View::Timestamp(_) => as_json(json),
-        View::String(_) | View::Int(_) | View::UInt(_) | View::Double(_) | View::Decimal { .. }
+        View::String(_)
+        | View::Int(_)
+        | View::UInt(_)
+        | View::Double(_)
+        | View::Decimal { .. }
+        | View::WideDecimal { .. }
             if ty.is_temporal() =>
         {
             return moment(ty, &unquote(json)).ok_or_else(|| out_of_range(column));

@@ -42,6 +42,9 @@ pub(super) fn to_column(ty: &ColumnType, json: Json<'_>, mode: Mode) -> Converte
         (View::Decimal { unscaled, scale }, _) if is_number => {
             Ok(Value::Decimal { unscaled, scale })
         }
+        (View::WideDecimal { unscaled, scale }, _) if is_number => {
+            Ok(Value::WideDecimal { unscaled, scale })
+        }
         (View::String(_), _) if is_number => match word {
             "DECIMAL" => said(to_decimal(json), |(unscaled, scale)| Value::Decimal {
                 unscaled,

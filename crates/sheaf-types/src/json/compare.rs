@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 
 use crate::json::document::field_type::{BIT, STRING, TINY_BLOB, VARCHAR};
 use crate::json::document::{Json, MAX_NESTING, View};
+use crate::number::Int256;
 
 /// Compares two values as MySQL does.
 pub fn compare(a: Json<'_>, b: Json<'_>) -> Ordering {
@@ -78,7 +79,11 @@ fn compare_within(a: Json<'_>, b: Json<'_>, room: usize) -> Ordering {
 pub(crate) fn class(view: &View<'_>) -> u8 {
     match view {
         View::Null => 1,
-        View::Int(_) | View::UInt(_) | View::Double(_) | View::Decimal { .. } => 2,
+        View::Int(_)
+        | View::UInt(_)
+        | View::Double(_)
+        | View::Decimal { .. }
+        | View::WideDecimal { .. } => 2,
         View::String(_) => 3,
         View::Object(_) => 4,
         View::Array(_) => 5,
@@ -138,6 +143,9 @@ impl Number {
         match (as_integer(view), view) {
             (Some(integer), _) => Number::of_decimal(integer, 0),
             (None, View::Decimal { unscaled, scale }) => Number::of_decimal(*unscaled, *scale),
+            (None, View::WideDecimal { unscaled, scale }) => {
+                Number::of_wide_decimal((*unscaled).into(), *scale)
+            }
             (None, View::Double(value)) => Number::of_double(*value),
             _ => Number::of_decimal(0, 0),
         }
@@ -148,6 +156,13 @@ impl Number {
         let digits = buffer.format(unscaled.unsigned_abs()).as_bytes();
         let point = digits.len() as i32 - i32::from(scale);
         Number::new(unscaled.cmp(&0), point, digits)
+    }
+
+    fn of_wide_decimal(unscaled: Int256, scale: u8) -> Number {
+        let digits = unscaled.digits();
+        let point = digits.len() as i32 - i32::from(scale);
+        let sign = unscaled.cmp(&Int256::ZERO);
+        Number::new(sign, point, digits.as_bytes())
     }
 
     /// By the shortest digits that read back as the same double.

@@ -32,7 +32,11 @@ fn push(value: Json<'_>, room: usize, key: &mut Vec<u8>) {
     key.push(class(&view));
     match view {
         View::Null => {}
-        View::Int(_) | View::UInt(_) | View::Double(_) | View::Decimal { .. } => {
+        View::Int(_)
+        | View::UInt(_)
+        | View::Double(_)
+        | View::Decimal { .. }
+        | View::WideDecimal { .. } => {
             push_number(&Number::of(&view), key);
         }
         View::Bool(value) => key.push(value.into()),

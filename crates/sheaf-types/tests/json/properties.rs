@@ -11,6 +11,7 @@ use sheaf_types::json::path::{Index, Leg};
 use sheaf_types::json::sort_key::sort_key;
 use sheaf_types::json::text::{read, to_pretty, to_text};
 use sheaf_types::json::{Builder, Document, Json, Path, Tree, View};
+use sheaf_types::number::Int256;
 
 /// A document as a tree of the standard library's.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,7 @@ enum Model {
     UInt(u64),
     Double(f64),
     Decimal(i128, u8),
+    WideDecimal(Int256, u8),
     Text(String),
     Date(i32),
     Time(i64),
@@ -40,6 +42,7 @@ impl Model {
             Model::UInt(value) => builder.uint(*value),
             Model::Double(value) => builder.double(*value),
             Model::Decimal(unscaled, scale) => builder.decimal(*unscaled, *scale),
+            Model::WideDecimal(unscaled, scale) => builder.wide_decimal(*unscaled, *scale),
             Model::Text(text) => builder.string(text),
             Model::Date(days) => builder.date(*days),
             Model::Time(micros) => builder.time(*micros),
@@ -77,6 +80,7 @@ impl Model {
             View::UInt(value) => Model::UInt(value),
             View::Double(value) => Model::Double(value),
             View::Decimal { unscaled, scale } => Model::Decimal(unscaled, scale),
+            View::WideDecimal { unscaled, scale } => Model::WideDecimal(unscaled.into(), scale),
             View::String(text) => Model::Text(text.to_string()),
             View::Date(days) => Model::Date(days),
             View::Time(micros) => Model::Time(micros),
@@ -154,6 +158,8 @@ fn scalar() -> impl Strategy<Value = Model> {
         1 => any::<i64>().prop_map(Model::Int),
         1 => any::<u64>().prop_map(Model::UInt),
         1 => (any::<i128>(), 0u8..=38).prop_map(|(unscaled, scale)| Model::Decimal(unscaled >> 2, scale)),
+        1 => (any::<u128>(), 1i128..1 << 40, 0u8..=30)
+            .prop_map(|(low, high, scale)| Model::WideDecimal(Int256::of_parts(low, high), scale)),
         1 => (-30i128..30, 0u8..3).prop_map(|(unscaled, scale)| Model::Decimal(unscaled, scale)),
         1 => (-1000i32..1000).prop_map(Model::Date),
         1 => (-1000i64..1000).prop_map(Model::Time),

@@ -2,8 +2,8 @@
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, Date32Array,
-    Decimal128Array, DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray,
-    TimestampMicrosecondArray, UInt64Array, new_null_array,
+    Decimal128Array, Decimal256Array, DurationMicrosecondArray, Float64Array, Int64Array,
+    StringViewArray, TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DataFusionError, Result};
@@ -122,8 +122,10 @@ impl Call<'_> {
             SqlType::Integer { unsigned: false } | SqlType::Year => {
                 SqlValues::Int(self.int(argument)?)
             }
-            SqlType::Decimal { decimals, .. } if decimals > MAX_PRECISION => {
-                return Err(EvaluationError::wide_decimal().into());
+            SqlType::Decimal { decimals, .. }
+                if self.sql_type(argument).is_wide() || decimals > MAX_PRECISION =>
+            {
+                SqlValues::WideDecimal(self.wide_decimal(argument, decimals)?, decimals)
             }
             SqlType::Decimal { decimals, .. } => {
                 SqlValues::Decimal(self.decimal(argument, decimals)?, decimals)
@@ -203,6 +205,7 @@ pub(super) enum SqlValues {
     UInt(Argument<UInt64Array>),
     /// With its decimals.
     Decimal(Argument<Decimal128Array>, u8),
+    WideDecimal(Argument<Decimal256Array>, u8),
     Double(Argument<Float64Array>),
     Text(Argument<StringViewArray>),
     /// With the number of their type.
@@ -226,6 +229,7 @@ impl SqlValues {
             SqlValues::Int(values) => builder.int(values.get(row)?),
             SqlValues::UInt(values) => builder.uint(values.get(row)?),
             SqlValues::Decimal(values, scale) => builder.decimal(values.get(row)?, *scale),
+            SqlValues::WideDecimal(values, scale) => builder.wide_decimal(values.get(row)?, *scale),
             SqlValues::Double(values) => builder.double(values.get(row)?),
             SqlValues::Text(values) => builder.string(values.get(row)?),
             SqlValues::Bytes(values, number) => builder.opaque(*number, values.get(row)?),

@@ -3,10 +3,12 @@
 //! Only an object whose keys come unsorted moves its values once more, into the order of its keys. So a document of n
 //! bytes takes at most n bytes of copies for each level of nesting.
 
-use crate::number::MAX_DIGITS;
+use crate::number::{Int256, MAX_DIGITS, WIDE_BYTES, Wide, power_of_ten};
 
 use super::layout::{self, KEY_LENGTH_BYTES, Width};
-use super::{Document, Json, MAX_DOCUMENT_BYTES, MAX_KEY_BYTES, MAX_NESTING, compare_keys};
+use super::{
+    Document, Json, MAX_DOCUMENT_BYTES, MAX_KEY_BYTES, MAX_NESTING, compare_keys, field_type,
+};
 use crate::json::JsonError;
 use crate::json::room::{Turns, ask, ask_to_go_on, make_last_room, make_room};
 
@@ -276,6 +278,26 @@ impl Builder {
         body[..2].copy_from_slice(&[scale, size as u8]);
         body[2..2 + size].copy_from_slice(&bytes[..size]);
         self.scalar(layout::DECIMAL, &body[..2 + size])
+    }
+
+    /// The same of a number that may have more digits. One of up to 38 digits is a [`decimal`](Self::decimal).
+    ///
+    /// Others are opaque bytes of the type DECIMAL: the number of decimals, and the number as rows have it. A program
+    /// that does not know them shows them as such bytes.
+    ///
+    /// # Errors
+    /// `TooBig`.
+    pub fn wide_decimal(&mut self, unscaled: Int256, scale: u8) -> Result<(), JsonError> {
+        let most = power_of_ten(MAX_DIGITS).unsigned_abs();
+        let narrow = unscaled.to_i128().filter(|_| scale <= MAX_DIGITS);
+        if let Some(narrow) = narrow.filter(|narrow| narrow.unsigned_abs() < most) {
+            return self.decimal(narrow, scale);
+        }
+        let mut body = [scale; 1 + WIDE_BYTES];
+        // Results have no more digits.
+        let wide = unscaled.to_wide().unwrap_or(Wide::BEYOND);
+        body[1..].copy_from_slice(wide.bytes());
+        self.opaque(field_type::DECIMAL, &body)
     }
 
     /// # Errors

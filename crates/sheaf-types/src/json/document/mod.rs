@@ -19,6 +19,8 @@
 //! | 17, 18 | OBJECT, small and large | values, keys, entries, footer |
 //! | 19 | TIMESTAMP, which differs from a DATETIME by its name only | 8 bytes: as a DATETIME's |
 //!
+//! Bytes of the type 246 are a DECIMAL of more than 38 digits: the number of decimals, and 28 bytes.
+//!
 //! Numbers are little-endian. A length is written in groups of 7 bits, the lowest first; all but the last group have
 //! the high bit set.
 //!

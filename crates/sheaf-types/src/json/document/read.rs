@@ -3,11 +3,11 @@
 //! Bytes from a page may be damaged, so nothing here trusts them. [`Json::new`] refuses a root that does not hold; a
 //! member that does not hold reads as null. [`Json::check`] looks at all of a document.
 
-use crate::number::MAX_DIGITS;
+use crate::number::{MAX_DIGITS, MAX_WIDE_DIGITS, WIDE_BYTES, Wide};
 use crate::temporal::{MAX_DATE, MAX_TIME, MIN_DATE, ZERO_DATE, ZERO_DATETIME, datetime_in_range};
 
 use super::layout::{self, KEY_LENGTH_BYTES, Width};
-use super::{MAX_NESTING, compare_keys};
+use super::{MAX_NESTING, compare_keys, field_type};
 use crate::json::JsonError;
 
 /// A value inside of a document.
@@ -28,6 +28,11 @@ pub enum View<'a> {
     /// `unscaled` / 10^`scale`.
     Decimal {
         unscaled: i128,
+        scale: u8,
+    },
+    /// The same of more digits than 128 bits have.
+    WideDecimal {
+        unscaled: Wide,
         scale: u8,
     },
     String(&'a str),
@@ -160,7 +165,10 @@ impl<'a> Json<'a> {
                 let (&field_type, rest) = body.split_first()?;
                 let (length, rest) = layout::read_length(rest)?;
                 let bytes = rest.get(..length)?;
-                View::Opaque { field_type, bytes }
+                match field_type {
+                    field_type::DECIMAL => wide_decimal(bytes)?,
+                    _ => View::Opaque { field_type, bytes },
+                }
             }
             code => {
                 let table = Table::read(code, body)?;
@@ -255,6 +263,16 @@ fn decimal<'a>(body: &[u8]) -> Option<View<'a>> {
     let unscaled = i128::from_le_bytes(number);
     let scale = Some(*scale).filter(|scale| *scale <= MAX_DIGITS)?;
     Some(View::Decimal { unscaled, scale })
+}
+
+fn wide_decimal<'a>(bytes: &[u8]) -> Option<View<'a>> {
+    let (&scale, number) = bytes.split_first()?;
+    let number = <[u8; WIDE_BYTES]>::try_from(number).ok()?;
+    let scale = Some(scale).filter(|scale| *scale <= MAX_WIDE_DIGITS)?;
+    Some(View::WideDecimal {
+        unscaled: Wide::of_bytes(number),
+        scale,
+    })
 }
 
 /// The entries of a container.

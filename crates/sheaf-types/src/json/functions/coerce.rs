@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use crate::number::{
-    MAX_DIGITS, NumberText, decimal_to_double, double_to_decimal, power_of_ten, rescale,
-    text_to_double,
+    Int256, MAX_DIGITS, NumberText, decimal_to_double, double_to_decimal, power_of_ten, rescale,
+    text_to_double, wide_decimal_to_double,
 };
 use crate::temporal::{DAY, read_datetime, read_time, split_datetime};
 
@@ -80,6 +80,14 @@ pub fn to_integer(json: Json<'_>) -> Coerced<i128> {
             Some(integer) if (MIN..=MAX).contains(&integer) => fine(integer),
             _ => with(if unscaled < 0 { MIN } else { MAX }, DecimalOutOfRange),
         },
+        View::WideDecimal { unscaled, scale } => {
+            let integer = Int256::from(unscaled).rescaled(scale, 0);
+            match integer.and_then(Int256::to_i128) {
+                Some(integer) if (MIN..=MAX).contains(&integer) => fine(integer),
+                _ if unscaled.is_negative() => with(MIN, DecimalOutOfRange),
+                _ => with(MAX, DecimalOutOfRange),
+            }
+        }
         View::String(text) => integer_of_text(text),
         _ => with(0, Invalid),
     }
@@ -121,6 +129,9 @@ pub fn to_double(json: Json<'_>) -> Coerced<f64> {
         View::UInt(value) => fine(value as f64),
         View::Double(value) => fine(value),
         View::Decimal { unscaled, scale } => fine(decimal_to_double(unscaled, scale)),
+        View::WideDecimal { unscaled, scale } => {
+            fine(wide_decimal_to_double(unscaled.into(), scale))
+        }
         View::String("") => fine(0.0),
         View::String(text) => match NumberText::parse(text) {
             // Spaces behind the number count here, unlike those before it.
@@ -151,6 +162,10 @@ pub fn to_decimal(json: Json<'_>) -> Coerced<(i128, u8)> {
             None => largest(value < 0.0),
         },
         View::Decimal { unscaled, scale } => fine((unscaled, scale)),
+        View::WideDecimal { unscaled, scale } => match narrowed(unscaled.into(), scale) {
+            Some(decimal) => fine(decimal),
+            None => largest(unscaled.is_negative()),
+        },
         View::String(text) => match NumberText::parse(text) {
             Some(number) => match number.exact() {
                 Some(decimal) if number.trailing => with(decimal, Invalid),
@@ -160,6 +175,28 @@ pub fn to_decimal(json: Json<'_>) -> Coerced<(i128, u8)> {
             None => with((0, 0), Invalid),
         },
         _ => with((0, 0), Invalid),
+    }
+}
+
+/// The number with as many decimals as 38 digits have room for. `None`: it has more digits before the point.
+fn narrowed(unscaled: Int256, scale: u8) -> Option<(i128, u8)> {
+    let most = power_of_ten(MAX_DIGITS).unsigned_abs();
+    (0..=scale.min(MAX_DIGITS)).rev().find_map(|decimals| {
+        let narrow = unscaled.rescaled(scale, decimals)?.to_i128()?;
+        (narrow.unsigned_abs() < most).then_some((narrow, decimals))
+    })
+}
+
+/// As [`to_decimal`], where numbers may be wide.
+pub fn to_wide_decimal(json: Json<'_>) -> Coerced<(Int256, u8)> {
+    if let View::WideDecimal { unscaled, scale } = json.view() {
+        return fine((unscaled.into(), scale));
+    }
+    let Coerced { value, problem } = to_decimal(json);
+    let (unscaled, scale) = value;
+    Coerced {
+        value: (unscaled.into(), scale),
+        problem,
     }
 }
 

@@ -66,7 +66,7 @@ pub fn type_name(json: Json<'_>) -> &'static str {
         View::Int(_) => "INTEGER",
         View::UInt(_) => "UNSIGNED INTEGER",
         View::Double(_) => "DOUBLE",
-        View::Decimal { .. } => "DECIMAL",
+        View::Decimal { .. } | View::WideDecimal { .. } => "DECIMAL",
         View::String(_) => "STRING",
         View::Date(_) => "DATE",
         View::Time(_) => "TIME",

@@ -3,7 +3,7 @@
 //! A double always shows that it is one, by a point or an exponent. Dates and times are strings, with six digits of a
 //! second's fraction. Bytes are a string of base64 behind the number of their type.
 
-use crate::number::{push_decimal, push_double, push_signed, push_unsigned};
+use crate::number::{push_decimal, push_double, push_signed, push_unsigned, push_wide_decimal};
 use crate::temporal::{push_date, push_datetime, push_time};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -159,6 +159,7 @@ pub(crate) fn push_scalar(scalar: View<'_>, out: &mut String) {
             }
         }
         View::Decimal { unscaled, scale } => push_decimal(unscaled, scale, out),
+        View::WideDecimal { unscaled, scale } => push_wide_decimal(unscaled.into(), scale, out),
         View::String(text) => out.push_str(text),
         View::Date(days) => push_date(days, out),
         View::Time(micros) => push_time(micros, FRACTION_DIGITS, out),
