@@ -715,7 +715,7 @@ pub enum Show {
     },
     CreateUser(UserName),
     BinaryLogs,
-    /// The followers that have said who they are.
+    /// The followers that have registered.
     Replicas,
     BinaryLogStatus,
     ReplicaStatus {

@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// How the clients of an account that there is prove who they are.
+    /// How clients of an existing account prove their identity.
     fn method_of(&self, name: &AccountName) -> AuthenticationMethod {
         let accounts = self.engine.catalog().accounts();
         let known = accounts.get(name);

@@ -1,4 +1,4 @@
-//! The followers that have said who they are (COM_REGISTER_SLAVE): what SHOW REPLICAS lists.
+//! The followers that have registered (COM_REGISTER_SLAVE): what SHOW REPLICAS lists.
 //!
 //! A follower is listed while its connection lasts. A server that registers once more takes its own place, so that what
 //! a broken connection has left is not in the list twice.

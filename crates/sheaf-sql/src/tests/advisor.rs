@@ -425,7 +425,7 @@ fn what_cannot_be_advised_is_refused() {
     assert_eq!(bench.error("ADVISE INDEXES LIMIT all"), 1064);
 }
 
-/// What an account may not run is not planned for it, and the digests are for those who may read them.
+/// What an account may not run is not planned for it, and the digests are shown to accounts that may read them.
 #[test]
 fn accounts_are_told_only_of_what_they_may_run() {
     let mut bench = infamous();
