@@ -88,7 +88,7 @@ pub struct SheafDialect {
     /// `NOT a` binds like `!` (sql_mode HIGH_NOT_PRECEDENCE).
     pub high_not_precedence: bool,
     /// LIKE and files have no escape character where none is written (sql_mode NO_BACKSLASH_ESCAPES). The backslashes
-    /// of strings are escaped before a text is read: see `with_escaped_backslashes` in `parser/scan.rs`.
+    /// of strings are escaped before a text is read: see `with_escaped_backslashes` in `parser/tokens/scan.rs`.
     pub no_backslash_escapes: bool,
     /// `COUNT (*)` is a call (sql_mode IGNORE_SPACE).
     pub spaces_of_functions: SpacesOfFunctions,

@@ -9,11 +9,9 @@
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 
 pub mod account;
-mod adjoining;
 mod advise;
 mod alter_table;
 mod assignment_signs;
-mod bit_literals;
 pub mod change;
 pub mod check_text;
 mod common_tables;
@@ -24,7 +22,6 @@ mod error_place;
 mod explain;
 mod explicit_table;
 mod foreign;
-mod from_first;
 pub mod hint;
 mod insert;
 mod into_clause;
@@ -34,8 +31,6 @@ mod lock;
 mod maintain;
 mod parameters;
 mod parsed;
-pub(crate) mod pieces;
-mod plain_tokens;
 mod plugin;
 mod prepare;
 mod query;
@@ -47,18 +42,14 @@ mod role;
 mod rollup;
 mod row_limit;
 mod row_portions;
-pub mod scan;
 mod set;
 mod set_statement;
 mod show;
 pub mod statement;
-pub mod statement_bytes;
 mod table_list;
-pub mod text_size;
 mod tokens;
 mod transaction;
 mod types;
-mod user_variables;
 pub mod view;
 mod without_room;
 mod words;
@@ -81,7 +72,10 @@ pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use row_portions::{RowPortion, RowPortions, parsed_at_once};
 pub use statement::Statement;
 use statement::{Assignment, BinaryLogChange, IntoTarget, TransactionEnd};
+pub(crate) use tokens::pieces;
+use tokens::plain_tokens::plain_tokens;
 use tokens::{room_for_tokens, spell_out_char_set, tokens_of};
+pub use tokens::{scan, statement_bytes, text_size};
 pub use types::column_type;
 use view::ViewEnd;
 use without_room::WithoutRoom;
@@ -118,7 +112,7 @@ pub fn parse_with_parameters(
     // Texts that are compiled once: they have no hints, and nothing is made of their tokens' texts.
     let room = room_for_tokens(text)?;
     let plain = match parameters {
-        Parameters::Numbered => plain_tokens::plain_tokens(text, room),
+        Parameters::Numbered => plain_tokens(text, room),
         _ => None,
     };
     let mut tokens = match plain {

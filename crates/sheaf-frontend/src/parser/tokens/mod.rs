@@ -1,13 +1,29 @@
 //! Text to tokens, as far as memory allows.
+//!
+//! ```text
+//!   bytes   --statement_bytes-->  text   --scan-->  statements, without executable comments
+//!   text    --tokens_of-------->  tokens that sqlparser knows: what MySQL writes otherwise is spelled as it expects
+//!   text    --plain_tokens----->  the same in one pass, if nothing in it needs such care
+//! ```
+
+mod adjoining;
+mod bit_literals;
+mod from_first;
+pub(crate) mod pieces;
+pub(super) mod plain_tokens;
+pub mod scan;
+pub mod statement_bytes;
+pub mod text_size;
+mod user_variables;
 
 use sheaf_access::cancel;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
+use self::plain_tokens::keyword_of_clock;
+use self::text_size::TextSize;
+use super::LONG_TEXT_BYTES;
 use super::error_place::tokenizer_error;
-use super::plain_tokens::keyword_of_clock;
-use super::text_size::TextSize;
-use super::{LONG_TEXT_BYTES, adjoining, bit_literals, from_first, scan, user_variables};
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 

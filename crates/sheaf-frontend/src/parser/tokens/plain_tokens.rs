@@ -19,7 +19,7 @@ use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 /// The tokens of a text, without blanks; `None` if there is something in it that is not read here. `room`: so many may
 /// be expected.
-pub(super) fn plain_tokens(text: &str, room: usize) -> Option<Vec<TokenWithSpan>> {
+pub(in crate::parser) fn plain_tokens(text: &str, room: usize) -> Option<Vec<TokenWithSpan>> {
     /// A guess at the bytes of a token and the blank behind it, for the room of short texts.
     const BYTES_PER_TOKEN: usize = 4;
     const MAX_ROOM: usize = 256;
