@@ -16,18 +16,14 @@
 //! numbers, and it holds as long as the [circumstances](Circumstances) are the same.
 
 mod collector;
+mod input;
 
 use sheaf_exec::value_array::array_of;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Date32Array, DurationMicrosecondArray, Int64Array, RecordBatch,
-    RecordBatchOptions, StringViewArray, TimestampMicrosecondArray,
-};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, Field, FieldRef,
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef,
@@ -35,18 +31,21 @@ use arrow::datatypes::{
 };
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::{arrow_field, wide_of};
-use sheaf_exec::functions::types::{Coercibility, SqlType, field};
+use sheaf_exec::functions::types::{Coercibility, SqlType};
 use sheaf_frontend::value_literal::value_literal;
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
+use sheaf_frontend::walk::{walk_expression, walk_query};
 use sheaf_memory::kept_by;
 use sheaf_table::Column;
-use sheaf_types::temporal::{SECOND, split_offset};
 use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
 pub(super) use self::collector::Collector;
-use super::given::{Clock, ClockPart, Given, MAX_DIGITS};
+pub(super) use self::input::Inputs;
+use self::input::{
+    Free, INPUT, Input, Key, KeyPart, Substitution, array_of_input, input_number, is_long,
+};
+use super::given::Given;
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::change::on_duplicate::KeptExpressions;
@@ -56,7 +55,6 @@ use crate::query::rows::value_at;
 use crate::session::Session;
 use crate::session::circumstances::Circumstances;
 use crate::session::result::{Cell, ColumnMeta, Origin};
-use sheaf_frontend::query::SessionValues;
 
 /// Expressions that a session keeps, each with some kilobytes of its own. When there are more it begins anew.
 const MAX_KEPT: usize = 256;
@@ -68,13 +66,8 @@ pub(crate) const MAX_RESTING_BYTES: usize = 64 << 10;
 /// Combinations of values for which the expressions of a plan are kept.
 const MAX_INSTANCES: usize = 8;
 
-/// The longest value that is kept as a part of an expression, in bytes.
-const MAX_KEPT_VALUE_BYTES: usize = 1024;
-
 /// The kind of row that inputs are columns of. No identifier is written like this, nor like [`INPUT`].
 pub(super) const INPUTS: &str = "\0inputs";
-/// What the name of an input begins with; its number follows.
-const INPUT: &str = "\0i";
 
 /// Expressions of one plan, with names in the places of their inputs.
 #[derive(Debug)]
@@ -102,29 +95,6 @@ impl Expressions {
     }
 }
 
-/// What the expressions of a plan are given.
-#[derive(Debug)]
-pub(super) struct Inputs {
-    /// Of all plans of the process.
-    id: u64,
-    list: Vec<Input>,
-}
-
-impl Inputs {
-    fn new(list: Vec<Input>) -> Inputs {
-        static IDS: AtomicU64 = AtomicU64::new(0);
-        Inputs {
-            id: IDS.fetch_add(1, Ordering::Relaxed),
-            list,
-        }
-    }
-
-    fn key(&self, values: &[Value], part: impl Fn(&Input, &Value) -> KeyPart) -> Key {
-        let inputs = self.list.iter().zip(values);
-        inputs.map(|(input, value)| part(input, value)).collect()
-    }
-}
-
 /// One kind of row: its name, and the columns that are read.
 #[derive(Debug)]
 struct Kind {
@@ -133,178 +103,6 @@ struct Kind {
     is_unfinished: bool,
     name: String,
     columns: Vec<(usize, Column)>,
-}
-
-#[derive(Debug)]
-struct Input {
-    given: Given,
-    /// As it stands in the statement.
-    written: ast::Expr,
-    free: Free,
-    /// A text is put together of it: its length is a part of the text's.
-    is_joined: bool,
-}
-
-/// Which values of an input are columns, because nothing but their types matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Free {
-    None,
-    /// Arithmetic takes a text for what it says.
-    Numbers,
-    Texts,
-    All,
-}
-
-/// The type of an input that is a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    Int,
-    Text,
-    Date,
-    /// With the digits of its second's fraction.
-    Time(u8),
-    DateTime(u8),
-    Clock(Clock),
-}
-
-/// The digits that the fraction of a value's second is shown with.
-fn digits_of(micros: i64) -> u8 {
-    match micros % SECOND {
-        0 => 0,
-        _ => MAX_DIGITS,
-    }
-}
-
-impl Input {
-    /// `None`: its value is a part of the expression.
-    fn class(&self, value: &Value) -> Option<Class> {
-        match (&self.given, value) {
-            _ if self.free == Free::None => None,
-            (Given::Clock(clock), _) => Some(Class::Clock(*clock)),
-            // A number is a BIGINT by its digits, whatever the client has bound.
-            (_, Value::Int(_)) if self.free != Free::Texts => Some(Class::Int),
-            (_, Value::UInt(number))
-                if self.free != Free::Texts && i64::try_from(*number).is_ok() =>
-            {
-                Some(Class::Int)
-            }
-            // A moment with an offset is one as a constant only.
-            (_, Value::Text(text)) if self.free != Free::Numbers && !has_offset(text) => {
-                Some(Class::Text)
-            }
-            (_, Value::Date(_)) if self.free == Free::All => Some(Class::Date),
-            (_, Value::Time(micros)) if self.free == Free::All => {
-                Some(Class::Time(digits_of(*micros)))
-            }
-            (_, Value::DateTime(micros)) if self.free == Free::All => {
-                Some(Class::DateTime(digits_of(*micros)))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Class {
-    fn field(self, name: String, session: &Session) -> Field {
-        let field = match self {
-            Class::Int => field::bigint(),
-            Class::Text => field::collated_text(session.collation(), Coercibility::Coercible),
-            Class::Date => field::date(),
-            Class::Time(digits) => field::time(digits),
-            Class::DateTime(digits) => field::datetime(digits),
-            Class::Clock(clock) => match clock.part {
-                ClockPart::Moment => field::datetime(clock.digits),
-                ClockPart::Day => field::date(),
-                ClockPart::Time => field::time(clock.digits),
-                ClockPart::UnixSeconds => field::bigint(),
-            },
-        };
-        field.with_name(name).with_nullable(false)
-    }
-}
-
-/// A value as the array of a batch of one row. `None`: it is of another type, or the statement shall stop.
-fn array_of_input(value: &Value) -> Option<ArrayRef> {
-    if let Value::Text(text) = value
-        && !sheaf_memory::has_room_for_value(text.len())
-    {
-        return None;
-    }
-    Some(match value {
-        Value::Int(number) => Arc::new(Int64Array::from_value(*number, 1)),
-        Value::UInt(number) => Arc::new(Int64Array::from_value(i64::try_from(*number).ok()?, 1)),
-        Value::Text(text) => Arc::new(StringViewArray::from_iter_values([text])),
-        Value::DateTime(micros) => Arc::new(TimestampMicrosecondArray::from_value(*micros, 1)),
-        Value::Date(days) => Arc::new(Date32Array::from_value(*days, 1)),
-        Value::Time(micros) => Arc::new(DurationMicrosecondArray::from_value(*micros, 1)),
-        _ => return None,
-    })
-}
-
-/// The input that an expression is.
-fn input_number(expr: &ast::Expr) -> Option<usize> {
-    match expr {
-        ast::Expr::Nested(inner) => input_number(inner),
-        ast::Expr::Identifier(name) => name.value.strip_prefix(INPUT)?.parse().ok(),
-        _ => None,
-    }
-}
-
-/// Puts what a run is given in the places of inputs that are no columns.
-struct Substitution<'a> {
-    /// For each input what takes its place, if anything does.
-    written: &'a [Option<ast::Expr>],
-}
-
-impl ExpressionVisitor for Substitution<'_> {
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if let ast::Expr::Identifier(_) = expression
-            && let Some(number) = input_number(expression)
-            && let Some(Some(written)) = self.written.get(number)
-        {
-            *expression = written.clone();
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn has_offset(text: &str) -> bool {
-    split_offset(text).is_some()
-}
-
-fn is_long(value: &Value) -> bool {
-    value.string_bytes() > MAX_KEPT_VALUE_BYTES
-}
-
-/// What an expression was planned for, of one of its inputs.
-#[derive(Debug)]
-enum KeyPart {
-    Class(Class),
-    Value(Value),
-    /// A value that might have been a column.
-    Constant(Value),
-}
-
-impl KeyPart {
-    fn of(input: &Input, value: &Value) -> KeyPart {
-        match input.class(value) {
-            Some(class) => KeyPart::Class(class),
-            None => KeyPart::Value(value.clone()),
-        }
-    }
-
-    fn fits(&self, input: &Input, value: &Value) -> bool {
-        let is_same = |known: &Value| match (known, value) {
-            (Value::Double(known), Value::Double(value)) => known.to_bits() == value.to_bits(),
-            _ => known == value,
-        };
-        match (self, input.class(value)) {
-            (KeyPart::Constant(known), _) => is_same(known),
-            (KeyPart::Class(known), Some(class)) => *known == class,
-            (KeyPart::Value(known), None) => is_same(known),
-            _ => false,
-        }
-    }
 }
 
 /// The expressions of a plan, planned for some values.
@@ -324,9 +122,6 @@ pub(super) struct Instance {
     /// What planning noted of constants. Each statement is told.
     noted: Vec<(u16, String)>,
 }
-
-/// What it was planned for, of all inputs.
-type Key = SmallVec<[KeyPart; 4]>;
 
 struct Entry<I> {
     key: Key,
