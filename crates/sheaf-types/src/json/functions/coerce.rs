@@ -8,7 +8,7 @@ use crate::number::{
     Int256, MAX_DIGITS, NumberText, decimal_to_double, double_to_decimal, power_of_ten, rescale,
     text_to_double, wide_decimal_to_double,
 };
-use crate::temporal::{DAY, read_datetime, read_time, split_datetime};
+use crate::temporal::{DAY, read_datetime, read_time, split_datetime, split_offset};
 
 use crate::json::JsonError;
 use crate::json::document::{Json, View};
@@ -259,27 +259,14 @@ fn time_of_text(text: &str) -> Option<i64> {
     (!read.trailing && !read.is_cut).then(|| read.micros(6))
 }
 
-/// A date and time without an offset from UTC, as `+01:00`. MySQL ignores it here.
+/// A date and time without an offset from UTC, as `+01:00`. MySQL ignores it here, if it is one.
 fn without_offset(text: &str) -> &str {
     /// Bytes of YYYY-MM-DD hh:mm:ss.
     const DATETIME_BYTES: usize = 19;
-    let Some((datetime, offset)) = text.split_at_checked(text.len().saturating_sub(6)) else {
-        return text;
-    };
-    let is_offset = matches!(
-        offset.as_bytes(),
-        [
-            b'+' | b'-',
-            b'0' | b'1',
-            b'0'..=b'9',
-            b':',
-            b'0'..=b'5',
-            b'0'..=b'9'
-        ]
-    );
-    match is_offset && datetime.len() >= DATETIME_BYTES {
-        true => datetime,
-        false => text,
+    match split_offset(text) {
+        // Here nothing may follow an offset, spaces neither.
+        Some((moment, _)) if moment.len() >= DATETIME_BYTES && !text.ends_with(' ') => moment,
+        _ => text,
     }
 }
 
