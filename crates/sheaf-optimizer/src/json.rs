@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use sheaf_types::json::text::push_quoted;
+
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {
@@ -190,7 +192,7 @@ impl Printer<'_> {
             Json::Bool(true) => self.text.push_str("true"),
             Json::Bool(false) => self.text.push_str("false"),
             Json::Number(number) => self.text.push_str(number),
-            Json::Text(text) => quote(text, self.text),
+            Json::Text(text) => push_quoted(text, self.text),
             Json::List(items) => {
                 let items = items.iter().map(|item| (None, item));
                 self.items(['[', ']'], items, name, depth);
@@ -221,7 +223,7 @@ impl Printer<'_> {
             any = true;
             self.line(depth + 1);
             if let Some(member) = member {
-                quote(member, self.text);
+                push_quoted(member, self.text);
                 self.text.push_str(": ");
             }
             self.value(value, member, depth + 1);
@@ -243,26 +245,6 @@ impl Printer<'_> {
             self.text.extend(std::iter::repeat_n("  ", depth));
         }
     }
-}
-
-/// A JSON string (RFC 8259, section 7).
-fn quote(text: &str, output: &mut String) {
-    output.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => output.push_str("\\\""),
-            '\\' => output.push_str("\\\\"),
-            '\n' => output.push_str("\\n"),
-            '\r' => output.push_str("\\r"),
-            '\t' => output.push_str("\\t"),
-            control if u32::from(control) < 0x20 => {
-                // Writing to a String cannot fail.
-                let _ = write!(output, "\\u{:04x}", u32::from(control));
-            }
-            other => output.push(other),
-        }
-    }
-    output.push('"');
 }
 
 #[cfg(test)]

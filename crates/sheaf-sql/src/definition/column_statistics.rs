@@ -3,12 +3,11 @@
 //!
 //! MySQL's equi-height histograms have no common values apart. They are shown as buckets of their own, of one value.
 
-use std::fmt::Write;
-
 use sheaf_table::statistics::histogram::SampledValue;
 use sheaf_table::statistics::{ColumnKey, ColumnStatistics, Histogram, MAX_BUCKETS};
 use sheaf_table::{AnalyzeOptions, Table};
 use sheaf_types::error::codes;
+use sheaf_types::json::text::push_opaque;
 use sheaf_types::{ColumnType, Value, number::decimal_text, temporal};
 
 use crate::error::{Result, SqlError};
@@ -273,20 +272,8 @@ fn json_value(value: &Value) -> String {
 
 /// A string as MySQL's JSON shows what is not text of its own character set.
 fn base64_text(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    let _ = write!(text, "\"base64:type{JSON_STRING_TYPE}:");
-    for chunk in bytes.chunks(3) {
-        let mut word = [0; 3];
-        word[..chunk.len()].copy_from_slice(chunk);
-        let bits = u32::from_be_bytes([0, word[0], word[1], word[2]]);
-        for digit in 0..4 {
-            text.push(match digit <= chunk.len() {
-                true => char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]),
-                false => '=',
-            });
-        }
-    }
+    let mut text = String::from('"');
+    push_opaque(JSON_STRING_TYPE, bytes, &mut text);
     text.push('"');
     text
 }

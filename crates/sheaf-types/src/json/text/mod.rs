@@ -13,4 +13,4 @@ mod write;
 pub use problem::TextProblem;
 pub use read::{is_json, read};
 pub(crate) use write::push_scalar;
-pub use write::{push_compact, push_pretty, push_quoted, to_pretty, to_text};
+pub use write::{push_compact, push_opaque, push_pretty, push_quoted, to_pretty, to_text};

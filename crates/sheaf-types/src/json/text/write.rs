@@ -166,14 +166,17 @@ pub(crate) fn push_scalar(scalar: View<'_>, out: &mut String) {
         View::DateTime(micros) | View::Timestamp(micros) => {
             push_datetime(micros, FRACTION_DIGITS, out);
         }
-        View::Opaque { field_type, bytes } => {
-            out.push_str("base64:type");
-            push_unsigned(field_type.into(), out);
-            out.push(':');
-            push_base64(bytes, out);
-        }
+        View::Opaque { field_type, bytes } => push_opaque(field_type, bytes, out),
         View::Array(_) | View::Object(_) => {}
     }
+}
+
+/// Appends bytes that are no text of JSON, with the number of their type in MySQL's protocol: `base64:type254:Zm9v`.
+pub fn push_opaque(field_type: u8, bytes: &[u8], out: &mut String) {
+    out.push_str("base64:type");
+    push_unsigned(field_type.into(), out);
+    out.push(':');
+    push_base64(bytes, out);
 }
 
 /// Appends base64 in lines of 76 characters, as mail has them.
