@@ -379,6 +379,29 @@ pub fn access_words(row: &ExplainRow) -> String {
     }
 }
 
+/// How much of a table a read of a type is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    All,
+    Ranges,
+    /// What keys of other tables lead to.
+    Keys,
+    /// One row by its key, read before all other tables.
+    OneRow,
+}
+
+impl Reach {
+    /// Of a type of access in EXPLAIN's table.
+    fn of(type_: &str) -> Reach {
+        match type_ {
+            "ALL" | "index" => Reach::All,
+            "range" | "index_merge" => Reach::Ranges,
+            "const" | "system" => Reach::OneRow,
+            _ => Reach::Keys,
+        }
+    }
+}
+
 /// The first letter of "Index", after "Covering" if the index has all columns.
 fn covering(row: &ExplainRow) -> &'static str {
     match row.is_index_only() {

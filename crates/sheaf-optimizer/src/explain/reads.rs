@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ExplainRow;
+use super::{ExplainRow, Reach};
 
 /// See the module's comment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,15 +30,16 @@ impl Reads {
             let (Some(block), Some(type_)) = (row.id, row.type_.as_deref()) else {
                 continue;
             };
-            if matches!(type_, "const" | "system") {
+            let reach = Reach::of(type_);
+            if reach == Reach::OneRow {
                 continue;
             }
-            let count = match (begun.insert(block), type_) {
-                (true, "ALL" | "index") => &mut reads.scans,
-                (true, "range" | "index_merge") => &mut reads.ranges,
-                (false, "ALL" | "index") => &mut reads.full_joins,
-                (false, "range" | "index_merge") => &mut reads.full_range_joins,
-                _ => continue,
+            let count = match (begun.insert(block), reach) {
+                (true, Reach::All) => &mut reads.scans,
+                (true, Reach::Ranges) => &mut reads.ranges,
+                (false, Reach::All) => &mut reads.full_joins,
+                (false, Reach::Ranges) => &mut reads.full_range_joins,
+                (_, Reach::OneRow | Reach::Keys) => continue,
             };
             *count += 1;
         }
