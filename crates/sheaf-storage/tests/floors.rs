@@ -734,11 +734,6 @@ fn circles_inside_folders_only_become_fewer() {
 const DEEP_CIRCLES: &[(&str, &[&str])] = &[(
     "sheaf-exec",
     &[
-        "aggregates/group_concat/accumulators",
-        "aggregates/group_concat/collected",
-        "functions/regexp/backtrack",
-        "functions/regexp/search",
-        "functions/regexp/shared",
         "operator/window/filed",
         "operator/window/functions",
         "operator/window/peers",

@@ -12,7 +12,7 @@ use datafusion_common::{DataFusionError, Result, ScalarValue, exec_err, resource
 use datafusion_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::super::{ask_for, safe_point};
-use super::collected::{Collected, push_header, push_part};
+use super::collected::{Collected, Part, push_header, push_part};
 use super::{CutResults, NAME};
 use crate::short_key::short_key;
 
@@ -30,14 +30,6 @@ struct Arguments<'a> {
     max_bytes: usize,
     distinct_keys: &'a BinaryArray,
     order_keys: &'a BinaryArray,
-}
-
-/// A row's part of a result.
-pub(super) struct Part<'a> {
-    /// A short one.
-    pub(super) distinct_key: Option<Box<[u8]>>,
-    pub(super) order_key: &'a [u8],
-    pub(super) text: &'a [u8],
 }
 
 impl<'a> Arguments<'a> {

@@ -6,7 +6,14 @@ use datafusion_common::Result;
 
 use super::super::{ask_for, safe_point};
 use super::CutResults;
-use super::accumulators::Part;
+
+/// A row's part of a result.
+pub(super) struct Part<'a> {
+    /// A short one.
+    pub(super) distinct_key: Option<Box<[u8]>>,
+    pub(super) order_key: &'a [u8],
+    pub(super) text: &'a [u8],
+}
 
 /// The heads of an entry's two blocks of memory or three, which the allocator rounds up.
 const ENTRY_BYTES: usize = 32;

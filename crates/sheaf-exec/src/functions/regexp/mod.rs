@@ -23,7 +23,6 @@ use arrow::datatypes::Field;
 use datafusion_common::Result;
 use pattern::Pattern;
 use replacement::Replacement;
-use search::Modes;
 use sheaf_types::error::codes;
 
 use super::limits::{TextWriter, Turns};
@@ -38,6 +37,14 @@ const MAX_PATTERN_BYTES: usize = 8 << 20;
 /// takes at first.
 const MAX_KEPT_BYTES: usize = 16 << 20;
 const GROWTH: usize = 8;
+
+/// What a pattern means besides its text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Modes {
+    insensitive: bool,
+    lines: bool,
+    dot_all: bool,
+}
 
 /// A text that is found: of the collation of the text and the pattern.
 ///

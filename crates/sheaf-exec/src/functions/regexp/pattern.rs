@@ -7,8 +7,9 @@ use std::ops::Range;
 use datafusion_common::Result as PlanResult;
 use sheaf_types::error::codes;
 
+use super::Modes;
 use super::backtrack::{Backtracking, Problem, Stopped, WITHIN_LINE, parse};
-use super::search::{Groups, Linear, Modes};
+use super::search::{Groups, Linear};
 use crate::functions::EvaluationError;
 use crate::functions::limits::{Turns, stopped};
 

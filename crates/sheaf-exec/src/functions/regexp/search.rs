@@ -27,7 +27,7 @@ use regex_automata::{Anchored, Input, MatchError};
 
 use super::backtrack::ends_line;
 use super::threads::Threads;
-use super::{MAX_PATTERN_BYTES, shared};
+use super::{MAX_PATTERN_BYTES, Modes, shared};
 use crate::functions::limits::Turns;
 
 /// States of a pattern times bytes of a text that are searched in one go, at most. Each takes about a nanosecond, and
@@ -42,14 +42,6 @@ const SHORT_TEXT_BYTES: usize = 256;
 const CACHE_BYTES: usize = 4 << 20;
 /// Bytes between two looks at whether to go on.
 const STRETCH_BYTES: usize = 64;
-
-/// What a pattern means besides its text.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Modes {
-    pub insensitive: bool,
-    pub lines: bool,
-    pub dot_all: bool,
-}
 
 /// A pattern that automata know. It belongs to one call of a kernel.
 pub(super) struct Linear {

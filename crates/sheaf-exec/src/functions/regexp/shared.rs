@@ -14,8 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use regex::Regex;
 
-use super::GROWTH;
-use super::search::Modes;
+use super::{GROWTH, Modes};
 
 /// Patterns that are kept, at most.
 const MAX_PATTERNS: usize = 128;

@@ -75,7 +75,7 @@ impl Backtracking {
 mod tests {
     use sheaf_access::CancelFlag;
 
-    use super::super::search::Modes;
+    use super::super::Modes;
     use super::*;
 
     const MODES: Modes = Modes {

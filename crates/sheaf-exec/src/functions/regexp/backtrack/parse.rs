@@ -9,7 +9,7 @@ use regex_syntax::hir::ClassUnicode;
 use super::classes::{class, in_any_case, negated, of_letter, of_posix, written};
 use super::problem::Problem;
 use crate::functions::limits::Turns;
-use crate::functions::regexp::search::Modes;
+use crate::functions::regexp::Modes;
 
 /// The deepest nesting of groups and sets.
 const MAX_DEPTH: usize = 200;
