@@ -1,4 +1,15 @@
 //! CASE and its relatives: the type of a choice, and the conversion of every branch to it.
+//!
+//! CASE, IF, COALESCE, NULLIF, GREATEST and LEAST show one of several values. The values have one type, which
+//! `functions/control.rs` finds for all of them:
+//!
+//! ```text
+//!   CASE WHEN c THEN 1 ELSE 'x' END        a text: 1 becomes '1'
+//!   COALESCE(i, 2.5)                       DECIMAL: i becomes one
+//! ```
+//!
+//! Where literals decide a choice, it is a literal itself. What is compared with more than one value is computed once
+//! (`once.rs`).
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;

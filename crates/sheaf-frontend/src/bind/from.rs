@@ -1,4 +1,18 @@
 //! FROM: tables, derived tables, common table expressions, and joins of them.
+//!
+//! Each table becomes a relation, and a scope in which its columns are found by name. A join puts both together:
+//!
+//! ```text
+//!   FROM t, u LEFT JOIN v USING (id), LATERAL (SELECT t.a) d
+//!        |  |           |             |
+//!        |  |           |             a dependent join: it names a column of a table to its left
+//!        |  |           columns of v may be missing; `id` is one column of the scope
+//!        |  an inner join without a condition, as the comma is
+//!        a scan, with the hints of the table
+//! ```
+//!
+//! `DUAL` is no table: a FROM of it is one row without columns. A name in ON sees the tables of its join, and those of the
+//! queries around it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,14 @@
 //! Queries: set operations, and what orders and limits their rows.
+//!
+//! ```text
+//!   WITH ...                     names for the query and those inside of it (`common_table.rs`)
+//!   a UNION b UNION ALL c        one operation of all parts, from the left
+//!   ORDER BY 1, x + 1            keys of the columns that are shown, or computed of them
+//!   LIMIT 10 OFFSET 5            of the sorted rows
+//! ```
+//!
+//! The ORDER BY of a single SELECT is bound with it, as it may name columns that the SELECT does not show (`select.rs`).
+//! That of a set operation names only what the operation shows.
 
 use std::collections::HashSet;
 use std::sync::Arc;

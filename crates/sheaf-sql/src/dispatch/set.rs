@@ -1,4 +1,8 @@
 //! SET.
+//!
+//! All values of a statement are computed before any is assigned, so that a statement that fails changes nothing.
+//! Variables of the session are assigned one by one. Those that are global go through `GlobalAssignments`, a copy that
+//! takes the place of the engine's at the end; PERSIST writes them down for the next start as well.
 
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::Value;

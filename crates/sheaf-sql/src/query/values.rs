@@ -1,4 +1,10 @@
 //! What expressions may ask of the session, and the values of expressions outside of queries.
+//!
+//! The binder knows no session. It asks by a trait, [`SessionValues`], which the session answers here: whose account it
+//! is, what time it is, what a variable holds.
+//!
+//! Expressions stand outside of queries too, as in SET and VALUES. Literals are read as they are.
+//! Others become a SELECT without a table, many of them at a time, so that they mean what they mean in a query.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
