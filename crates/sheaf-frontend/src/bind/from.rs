@@ -11,8 +11,8 @@
 //!        a scan, with the hints of the table
 //! ```
 //!
-//! `DUAL` is no table: a FROM of it is one row without columns. A name in ON sees the tables of its join, and those of the
-//! queries around it.
+//! `DUAL` is no table: a FROM of it is one row without columns. A name in ON sees the tables of its join, and those of
+//! the queries around it.
 
 use std::sync::Arc;
 

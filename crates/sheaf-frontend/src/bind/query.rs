@@ -7,8 +7,8 @@
 //!   LIMIT 10 OFFSET 5            of the sorted rows
 //! ```
 //!
-//! The ORDER BY of a single SELECT is bound with it, as it may name columns that the SELECT does not show (`select.rs`).
-//! That of a set operation names only what the operation shows.
+//! The ORDER BY of a single SELECT is bound with it, as it may name columns that the SELECT does not show
+//! (`select.rs`). That of a set operation names only what the operation shows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
