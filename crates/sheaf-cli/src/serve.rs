@@ -1,4 +1,13 @@
 //! `sheaf serve`: the server process, from start to a clean end.
+//!
+//! ```text
+//!   start    open the database, set variables, begin replication, serve metrics, listen, start the console
+//!   SIGHUP   set the variables of the configuration file again; without a file it is an end
+//!   end      SIGTERM, SIGINT or SHUTDOWN: running statements may finish for a while, then the database is closed
+//! ```
+//!
+//! A server does not start if other machines could log in to an administrator without a password, or if no client could
+//! log in.
 
 use std::error::Error;
 use std::io::Write;

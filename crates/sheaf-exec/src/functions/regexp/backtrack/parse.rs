@@ -1,4 +1,16 @@
 //! Reads a pattern, with the errors that ICU tells of.
+//!
+//! A descent by levels, each of which calls the one below it:
+//!
+//! ```text
+//!   choice       a|b                      sequence   ab            repetition  a*  a+?  a{2,3}+
+//!   atom         a  .  [a-z]  \d  ^  (a)  (?:a)  (?=a)  (?<n>a)  \1
+//!   set          [a-z&&[^x][:alpha:]]
+//! ```
+//!
+//! The result is a tree of [`Node`]s. It also says whether automata do not know the pattern, or would read it
+//! otherwise: look-around, back-references, atomic groups and possessive repetitions need backtracking. Depth, numbers
+//! and the bytes of the tree are limited.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
