@@ -4,7 +4,7 @@ use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::tokenizer::Token;
 
 use super::lock::within;
-use super::statement::{Statement, TableName};
+use super::statement::{MaintenanceVerb, Statement, TableName};
 use super::{ParseResult, StatementParser};
 
 impl StatementParser<'_> {
@@ -13,27 +13,27 @@ impl StatementParser<'_> {
             return self.unexpected("a statement");
         };
         let verb = match verb {
-            "ANALYZE" => "analyze",
-            "CHECK" => "check",
-            "OPTIMIZE" => "optimize",
-            _ => "repair",
+            "ANALYZE" => MaintenanceVerb::Analyze,
+            "CHECK" => MaintenanceVerb::Check,
+            "OPTIMIZE" => MaintenanceVerb::Optimize,
+            _ => MaintenanceVerb::Repair,
         };
         let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
         if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
             return self.unexpected("TABLE");
         }
         let names = self.table_names()?;
-        if verb == "optimize" {
+        if verb == MaintenanceVerb::Optimize {
             let wait = self.lock_wait()?;
             return Ok(within(wait, Statement::Maintain { verb, names }));
         }
-        if verb == "analyze"
+        if verb == MaintenanceVerb::Analyze
             && let Some(change) = self.accept_one_of(&["UPDATE HISTOGRAM", "DROP HISTOGRAM"])
         {
             return self.histograms(names, change == "UPDATE HISTOGRAM");
         }
         // CHECK TABLE's and REPAIR TABLE's thoroughness.
-        if matches!(verb, "check" | "repair") {
+        if matches!(verb, MaintenanceVerb::Check | MaintenanceVerb::Repair) {
             while self
                 .accept_one_of(&[
                     "FOR UPGRADE",

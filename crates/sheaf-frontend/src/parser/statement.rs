@@ -48,6 +48,27 @@ pub struct DatabaseOptions {
     pub collation: Option<String>,
 }
 
+/// What ANALYZE TABLE and its relatives do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaintenanceVerb {
+    Analyze,
+    Check,
+    Optimize,
+    Repair,
+}
+
+impl MaintenanceVerb {
+    /// As results name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MaintenanceVerb::Analyze => "analyze",
+            MaintenanceVerb::Check => "check",
+            MaintenanceVerb::Optimize => "optimize",
+            MaintenanceVerb::Repair => "repair",
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Statement {
     Query(Box<ast::Query>),
@@ -105,9 +126,9 @@ pub enum Statement {
     },
     RenameTables(Vec<(TableName, TableName)>),
     TruncateTable(TableName),
-    /// ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE: the verb in lower case and the tables.
+    /// ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
     Maintain {
-        verb: &'static str,
+        verb: MaintenanceVerb,
         names: Vec<TableName>,
     },
     /// CHECKSUM TABLE. QUICK: only what is known without reading rows, which is nothing.

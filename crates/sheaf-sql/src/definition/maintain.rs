@@ -12,7 +12,7 @@ use sheaf_types::{Value, column_text};
 
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::parser::statement::{TableChange, TableName};
+use crate::parser::statement::{MaintenanceVerb, TableChange, TableName};
 use crate::query::rows::{Cells, Rows};
 use crate::query::run::MAX_REPLANS;
 use crate::session::Session;
@@ -26,7 +26,7 @@ const CHECK_READ_AHEAD_PAGES: usize = 64;
 impl Session {
     pub(crate) fn maintain(
         &mut self,
-        verb: &'static str,
+        verb: MaintenanceVerb,
         names: &[TableName],
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
@@ -46,12 +46,14 @@ impl Session {
             let mut add = |kind: &str, message: &str| {
                 rows.push(vec![
                     shown.clone().into(),
-                    verb.into(),
+                    verb.name().into(),
                     kind.into(),
                     message.into(),
                 ]);
             };
-            if verb == "check" && self.table_names().view(&database, &table).is_some() {
+            if verb == MaintenanceVerb::Check
+                && self.table_names().view(&database, &table).is_some()
+            {
                 let read = self.tables_of_view(&(database, table)).map(drop);
                 match read {
                     Ok(()) => add("status", "OK"),
@@ -67,10 +69,12 @@ impl Session {
                 .table(&database, &table)
                 .map_err(SqlError::from)
                 .and_then(|table| match verb {
-                    "check" => self.check_table(&table),
-                    "repair" => Ok(()),
-                    _ => {
-                        if verb == "optimize" && table.definition.has_generated_columns() {
+                    MaintenanceVerb::Check => self.check_table(&table),
+                    MaintenanceVerb::Repair => Ok(()),
+                    MaintenanceVerb::Analyze | MaintenanceVerb::Optimize => {
+                        if verb == MaintenanceVerb::Optimize
+                            && table.definition.has_generated_columns()
+                        {
                             self.rebuild(name)?;
                         }
                         let definition = &table.definition;
@@ -83,7 +87,7 @@ impl Session {
                     }
                 });
             match done {
-                Ok(()) if verb == "repair" => add(
+                Ok(()) if verb == MaintenanceVerb::Repair => add(
                     "note",
                     "The storage engine for the table doesn't support repair",
                 ),

@@ -48,6 +48,14 @@ impl Purpose {
         }
     }
 
+    /// Whether another statement takes the values of its rows: its level locks them as it locks those of changes.
+    pub(crate) fn feeds_a_statement(self) -> bool {
+        match self {
+            Purpose::Insert | Purpose::Values | Purpose::Variable => true,
+            Purpose::Read | Purpose::Kept { .. } | Purpose::Locked | Purpose::Change => false,
+        }
+    }
+
     /// Whether FOR UPDATE and FOR SHARE of the query still have to be obeyed.
     pub(crate) fn obeys_locking_clauses(self) -> bool {
         match self {

@@ -29,7 +29,7 @@ use crate::parser::replication::ReplicationStatement;
 use crate::parser::resource_group::ResourceGroupStatement;
 use crate::parser::statement::{
     Assignment, BinaryLogChange, CreateTable, Delete, ExplainTarget, IntoTarget, LoadData,
-    LockedTable, Scope, Show, Statement, TableChange, TableName, Update,
+    LockedTable, MaintenanceVerb, Scope, Show, Statement, TableChange, TableName, Update,
 };
 use crate::parser::view::ViewChange;
 use crate::session::status::Command;
@@ -406,13 +406,15 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         Statement::CreateView(create) => Properties::of_definition(
             match create.change {
                 ViewChange::Alter => None,
-                _ => Some(Command::CreateView),
+                ViewChange::Create { .. } | ViewChange::Replace => Some(Command::CreateView),
             },
             Requirement::Views(
                 std::slice::from_ref(&create.name),
                 match create.change {
                     ViewChange::Create { .. } => Privileges::CREATE_VIEW,
-                    _ => Privileges::CREATE_VIEW | Privileges::DROP,
+                    ViewChange::Replace | ViewChange::Alter => {
+                        Privileges::CREATE_VIEW | Privileges::DROP
+                    }
                 },
             ),
             UnderLockTables::DefineViews(std::slice::from_ref(&create.name)),
@@ -468,7 +470,19 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             let requirement = Requirement::Account(statement);
             match **statement {
                 AccountStatement::SetRole(_) => Properties::of_session(None, requirement),
-                _ => {
+                AccountStatement::Create { .. }
+                | AccountStatement::Alter { .. }
+                | AccountStatement::Drop { .. }
+                | AccountStatement::Rename(_)
+                | AccountStatement::SetPassword { .. }
+                | AccountStatement::Grant(_)
+                | AccountStatement::Revoke { .. }
+                | AccountStatement::RevokeAll { .. }
+                | AccountStatement::CreateRoles { .. }
+                | AccountStatement::DropRoles { .. }
+                | AccountStatement::GrantRoles { .. }
+                | AccountStatement::RevokeRoles { .. }
+                | AccountStatement::SetDefaultRole { .. } => {
                     let logged = Some(StatementKind::Other);
                     Properties::of_definition(None, requirement, Free, logged)
                 }
@@ -487,13 +501,15 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         }
         // Administration.
         Statement::Maintain { verb, names } => {
-            let needs = match *verb {
-                "check" => Privileges::SELECT,
-                _ => Privileges::SELECT | Privileges::INSERT,
+            let needs = match verb {
+                MaintenanceVerb::Check => Privileges::SELECT,
+                MaintenanceVerb::Analyze | MaintenanceVerb::Optimize | MaintenanceVerb::Repair => {
+                    Privileges::SELECT | Privileges::INSERT
+                }
             };
-            let changes = match *verb {
-                "analyze" | "optimize" => Changes::Statistics,
-                _ => Changes::Nothing,
+            let changes = match verb {
+                MaintenanceVerb::Analyze | MaintenanceVerb::Optimize => Changes::Statistics,
+                MaintenanceVerb::Check | MaintenanceVerb::Repair => Changes::Nothing,
             };
             Properties::new(
                 Command::Analyze,
@@ -552,7 +568,11 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             None,
             Requirement::OneOf(match statement {
                 ReplicationStatement::Reset { .. } => Privileges::RELOAD,
-                _ => Privileges::SUPER | Privileges::REPLICATION_SLAVE_ADMIN,
+                ReplicationStatement::ChangeSource(_)
+                | ReplicationStatement::Start(_)
+                | ReplicationStatement::Stop(_) => {
+                    Privileges::SUPER | Privileges::REPLICATION_SLAVE_ADMIN
+                }
             }),
         ),
         Statement::ResetPersist { .. } => {

@@ -132,11 +132,9 @@ impl Session {
                             .check_may_lock(&definition.database, &definition.name)?;
                     }
                 }
-                let level_locks = match purpose {
-                    Purpose::Insert | Purpose::Values | Purpose::Variable => {
-                        self.transactions.changes_lock_reads()
-                    }
-                    _ => self.transactions.reads_lock(),
+                let level_locks = match purpose.feeds_a_statement() {
+                    true => self.transactions.changes_lock_reads(),
+                    false => self.transactions.reads_lock(),
                 };
                 let read = ReadPlan::choose(ReadFacts {
                     purpose,
@@ -184,11 +182,8 @@ impl Session {
                     self.transactions
                         .lock_all_it_reads(&planned, mode, wait_for)?;
                 }
-                let caller_locks = read.view == ViewFor::Given
-                    && matches!(
-                        purpose,
-                        Purpose::Change | Purpose::Insert | Purpose::Values | Purpose::Variable
-                    );
+                let is_of_change = purpose.feeds_a_statement() || purpose == Purpose::Change;
+                let caller_locks = read.view == ViewFor::Given && is_of_change;
                 if read.locks != LockWhen::Never || caller_locks {
                     // Another plan would read what is not locked, or find its rows in another order.
                     planned.thrifty = None;
