@@ -696,7 +696,7 @@ pub fn check_literal(text: &str, ty: &SqlType, to: Collation) -> Result<()> {
     }
     let bytes = from
         .encoding()
-        .encode(text[foreign..].as_bytes())
+        .encode(&text.as_bytes()[foreign..])
         .into_owned();
     let (from, to) = (from.character_set(), to.character_set());
     Err(EvaluationError::not_convertible(&bytes, from, to).into())
