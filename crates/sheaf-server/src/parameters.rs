@@ -14,6 +14,7 @@ use mysql_common::io::ParseBuf;
 use sheaf_sql::encoding::TextEncoding;
 use sheaf_sql::{Share, SqlError};
 use sheaf_types::error::codes;
+use sheaf_types::number::MAX_WIDE_DIGITS;
 use sheaf_types::temporal::{DAY, SECOND, checked_days};
 use sheaf_types::{Value, number_literal};
 
@@ -224,15 +225,56 @@ fn value_of_bytes(type_: ColumnType, bytes: Vec<u8>) -> Value {
     }
 }
 
-/// The number that a client's DECIMAL says, as a literal with a point would; anything else stays a text, for the
-/// statement to judge.
+/// The number that a client's DECIMAL says, as a literal with a point would, exponent or not; anything else stays a
+/// text, for the statement to judge.
 fn decimal_of(text: String) -> Value {
-    match number_literal(&text) {
+    let exact = without_exponent(&text).and_then(|written| number_literal(&written));
+    match exact.or_else(|| number_literal(&text)) {
         Some(Value::Int(number)) => whole_decimal(number.into()),
         Some(Value::UInt(number)) => whole_decimal(number.into()),
         Some(number) => number,
         None => Value::Text(text),
     }
+}
+
+/// A number with an exponent, `1.5E-7`, written without one. `None`: there is none, or more digits before the point
+/// than a DECIMAL has, so that only a DOUBLE has room.
+fn without_exponent(text: &str) -> Option<String> {
+    let (number, exponent) = text.split_once(['e', 'E'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let (sign, unsigned) = match number.strip_prefix('-') {
+        Some(unsigned) => ("-", unsigned),
+        None => ("", number.strip_prefix('+').unwrap_or(number)),
+    };
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let has_digits = !whole.is_empty() || !fraction.is_empty();
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    if !has_digits || !digits.all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let digits = format!("{whole}{fraction}");
+    let point = whole.len() as i64 + i64::from(exponent);
+    let leading_zeros = digits.bytes().take_while(|digit| *digit == b'0').count();
+    if leading_zeros == digits.len() {
+        // Zero: it keeps its decimals, and needs no digits before them.
+        let decimals = fraction.len() as i64 - i64::from(exponent);
+        let decimals = decimals.clamp(0, MAX_WIDE_DIGITS.into()) as usize;
+        return Some(format!("{sign}0.{}", "0".repeat(decimals)));
+    }
+    if point - leading_zeros as i64 > MAX_WIDE_DIGITS.into() {
+        return None;
+    }
+    if point <= 0 {
+        // What is behind the digits of the widest DECIMAL is cut, so that no more zeros need be written.
+        let zeros = (-point).min(i64::from(MAX_WIDE_DIGITS) + 1) as usize;
+        return Some(format!("{sign}0.{}{digits}", "0".repeat(zeros)));
+    }
+    let point = point as usize;
+    Some(match digits.split_at_checked(point) {
+        Some((whole, "")) => format!("{sign}{whole}"),
+        Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
+        None => format!("{sign}{digits:0<point$}"),
+    })
 }
 
 fn whole_decimal(unscaled: i128) -> Value {
@@ -350,6 +392,35 @@ mod tests {
                 Value::Null,
             ]
         );
+    }
+
+    #[test]
+    fn a_decimal_with_an_exponent_is_exact() {
+        let decimal = |unscaled, scale| Value::Decimal { unscaled, scale };
+        for (text, expected) in [
+            ("1E-7", decimal(1, 7)),
+            ("-1.25e-3", decimal(-125, 5)),
+            ("0E-10", decimal(0, 10)),
+            ("0E+5", decimal(0, 0)),
+            ("1E+5", decimal(100_000, 0)),
+            ("+1.25E1", decimal(125, 1)),
+            ("1.25E2", decimal(125, 0)),
+            (
+                "12345678901234567890.5E-5",
+                decimal(123_456_789_012_345_678_905, 6),
+            ),
+            ("1E+70", Value::Double(1e70)),
+            ("E5", Value::Text("E5".into())),
+            ("1E5x", Value::Text("1E5x".into())),
+        ] {
+            assert_eq!(decimal_of(text.into()), expected, "{text}");
+        }
+        let wide = decimal_of("1E+64".into());
+        assert_eq!(wide, decimal_of(format!("1{}", "0".repeat(64))));
+        assert!(matches!(
+            decimal_of("1E-2000000000".into()),
+            Value::WideDecimal { .. }
+        ));
     }
 
     #[test]
