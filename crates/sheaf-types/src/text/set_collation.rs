@@ -13,8 +13,9 @@
 //! | [`German2`](Order::German2) | the same; but `ä` is `ae`, and `ß` is `ss` |
 //! | [`Chinese`](Order::Chinese) | by a table of single bytes, and one of pairs |
 //!
-//! Weights are numbers of characters, for one encoding of all: those of two bytes stand behind those of one, and those
-//! of three bytes between pairs with lower and with higher first bytes.
+//! Weights are numbers of characters, for one encoding of all: those of two bytes stand behind those of ASCII, and those
+//! of three bytes between pairs with lower and with higher first bytes. So do the half-width letters of sjis and cp932,
+//! single bytes from 0xA1 to 0xDF: MySQL compares such a byte with the first byte of a pair.
 //!
 //! The tables are MySQL 9.7's, as WEIGHT_STRING shows them. `set_weights.bin` has 256 bytes for each table of single
 //! bytes. `double_weights.bin` has a number of two bytes, the lower one first, for each pair of [`FIRST_BYTES`] and
@@ -27,6 +28,7 @@ use std::sync::OnceLock;
 use super::eight_bit::REPLACEMENT;
 use super::encoding::TextEncoding;
 use super::padded::general_weight;
+use super::several_bytes::HALF_WIDTH;
 use super::{PAD_BELOW, PAD_END};
 
 /// Bytes that begin a pair of `double_weights.bin`.
@@ -533,6 +535,8 @@ impl Rules {
             return self.single[usize::from(byte)];
         }
         let weight = match *self.code(character).as_slice() {
+            // No pair has these first bytes.
+            [byte] if HALF_WIDTH.contains(&byte) => BEHIND_THREE + (u32::from(byte) << 8),
             [byte] => return self.single[usize::from(byte)],
             [first, second] => {
                 match (self.double, u32::from(u16::from_be_bytes([first, second]))) {
@@ -613,6 +617,11 @@ mod tests {
             // By their sounds: a, bei, zhong.
             ("gbk_chinese_ci", "a 啊 北 中"),
             ("big5_chinese_ci", "a 一 中 國"),
+            // 8ABF, 955C, B1, DC, E150: single bytes are among the first bytes of pairs.
+            ("sjis_bin", "a 漢 表 ｱ ﾜ 瓠"),
+            ("sjis_japanese_ci", "a 漢 表 ｱ ﾜ 瓠"),
+            ("cp932_bin", "a 漢 表 ｱ ﾜ 瓠"),
+            ("cp932_japanese_ci", "a 漢 表 ｱ ﾜ 瓠"),
         ] {
             let texts: Vec<&str> = texts.split(' ').collect();
             for pair in texts.windows(2) {

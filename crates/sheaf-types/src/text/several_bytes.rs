@@ -25,7 +25,7 @@ const NAMES: [&str; 9] = [
 /// Stands in a table for no other set.
 const NO_BASE: u8 = u8::MAX;
 /// Half-width letters of sjis and cp932: their bytes, and the first of their characters.
-const HALF_WIDTH: std::ops::RangeInclusive<u8> = 0xA1..=0xDF;
+pub(super) const HALF_WIDTH: std::ops::RangeInclusive<u8> = 0xA1..=0xDF;
 const FIRST_HALF_WIDTH: u32 = 0xFF61;
 /// The first byte of characters of three bytes in the EUC sets of Japanese.
 const THREE_BYTES: u8 = 0x8F;
