@@ -55,6 +55,12 @@ impl EightBit {
         }
     }
 
+    /// The character of a byte, if it is the one that the character is written with.
+    pub fn written(self, byte: u8) -> Option<char> {
+        let character = self.character(byte)?;
+        (self.byte(character) == Some(byte)).then_some(character)
+    }
+
     /// The byte of a character.
     pub fn byte(self, character: char) -> Option<u8> {
         if character.is_ascii() {

@@ -58,16 +58,8 @@ impl TableSet {
     /// The text of bytes; `None` if not each is of a character.
     pub fn decode_exact(self, bytes: &[u8]) -> Option<String> {
         match self {
-            TableSet::EightBit(set) => TextEncoding::EightBit(set).decode(bytes),
+            TableSet::EightBit(set) => bytes.iter().map(|byte| set.character(*byte)).collect(),
             TableSet::SeveralBytes(set) => set.decode(bytes),
-        }
-    }
-
-    /// The same for a string of a statement, with its quotes.
-    pub fn decode_quoted(self, bytes: &[u8]) -> Option<String> {
-        match self {
-            TableSet::EightBit(set) => TextEncoding::EightBit(set).decode(bytes),
-            TableSet::SeveralBytes(set) => set.decode_quoted(bytes),
         }
     }
 
@@ -254,7 +246,8 @@ impl TextEncoding {
         }
     }
 
-    /// The text of bytes in this encoding; `None` if they are none.
+    /// The text of bytes in this encoding; `None` if they are none, or if the text has other bytes in it: of two codes of a
+    /// character a text has only one.
     pub fn decode(self, bytes: &[u8]) -> Option<String> {
         match self {
             TextEncoding::Utf8 => std::str::from_utf8(bytes).ok().map(str::to_string),
@@ -262,8 +255,8 @@ impl TextEncoding {
                 let is_text = bytes.is_ascii();
                 is_text.then(|| bytes.iter().copied().map(char::from).collect())
             }
-            TextEncoding::EightBit(set) => bytes.iter().map(|byte| set.character(*byte)).collect(),
-            TextEncoding::SeveralBytes(set) => set.decode(bytes),
+            TextEncoding::EightBit(set) => bytes.iter().map(|byte| set.written(*byte)).collect(),
+            TextEncoding::SeveralBytes(set) => set.decode_written(bytes),
             TextEncoding::Wide(wide) => wide.decode(bytes),
         }
     }
@@ -311,8 +304,11 @@ impl TextEncoding {
                 Err(error) => error.valid_up_to(),
             },
             TextEncoding::Ascii => bytes.iter().take_while(|byte| byte.is_ascii()).count(),
-            TextEncoding::EightBit(set) => TableSet::EightBit(set).valid_up_to(bytes),
-            TextEncoding::SeveralBytes(set) => set.valid_up_to(bytes),
+            TextEncoding::EightBit(set) => bytes
+                .iter()
+                .take_while(|byte| set.written(**byte).is_some())
+                .count(),
+            TextEncoding::SeveralBytes(set) => set.written_up_to(bytes),
             TextEncoding::Wide(wide) => {
                 if let Some(text) = wide.decode(bytes) {
                     return (text, bytes.len());
@@ -384,6 +380,12 @@ mod tests {
         // 0x98 is no character of cp1251.
         assert_eq!(encoding("cp1251").decode(b"\xE0\x98"), None);
         assert_eq!(encoding("ascii").decode(b"a\x80"), None);
+        // It is a parenthesis, as 0x29 is.
+        assert_eq!(encoding("armscii8").decode(b"\xA4"), None);
+        assert_eq!(
+            encoding("armscii8").decode_valid(b"a)\xA4b"),
+            ("a)".into(), 2)
+        );
     }
 
     #[test]

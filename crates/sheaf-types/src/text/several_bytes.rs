@@ -14,6 +14,11 @@
 //! ```
 //!
 //! A code is the bytes as a number, and numbers are LEB128 varints. Characters of four bytes are computed.
+//!
+//! Some characters have several codes, most of them in cp932 and eucjpms. A text has only one of them, which
+//! [`SeveralBytes::push`] writes; what keeps bytes refuses the others ([`SeveralBytes::decode_written`]). A code of several
+//! bytes that MySQL makes a character of ASCII, as 0x815F of sjis is a backslash, is its full-width form here, so that it
+//! stays another character than the one of one byte.
 
 use std::sync::OnceLock;
 
@@ -85,6 +90,26 @@ impl SeveralBytes {
         Some(text)
     }
 
+    /// As [`decode`](Self::decode), but `None`, too, if the text would be written with other bytes.
+    pub fn decode_written(self, bytes: &[u8]) -> Option<String> {
+        let text = self.decode(bytes)?;
+        (self.written_up_to(bytes) == bytes.len()).then_some(text)
+    }
+
+    /// How many bytes are in front of the first that are not those of which their character is written.
+    pub fn written_up_to(self, bytes: &[u8]) -> usize {
+        let (mut at, mut written) = (0, Vec::new());
+        for (character, length) in self.characters(bytes) {
+            written.clear();
+            let is_known = character.is_some_and(|character| self.push(character, &mut written));
+            if !is_known || written != bytes[at..at + length] {
+                break;
+            }
+            at += length;
+        }
+        at
+    }
+
     /// The text of bytes, for those to look at that say something about it: what is no character becomes a question
     /// mark.
     pub fn decode_lossy(self, bytes: &[u8]) -> String {
@@ -92,20 +117,6 @@ impl SeveralBytes {
         characters
             .map(|(character, _)| character.unwrap_or(char::from(REPLACEMENT)))
             .collect()
-    }
-
-    /// The text of a string of a statement, with its quotes: a backslash that is a character of several bytes is
-    /// doubled, so that it is no escape. `None` if it is none.
-    pub fn decode_quoted(self, bytes: &[u8]) -> Option<String> {
-        let mut text = String::with_capacity(bytes.len() * 3 / 2);
-        for (character, length) in self.characters(bytes) {
-            let character = character?;
-            if character == '\\' && length > 1 {
-                text.push(character);
-            }
-            text.push(character);
-        }
-        Some(text)
     }
 
     /// How many bytes are in front of the first that is of no character.
@@ -259,6 +270,11 @@ impl Table {
 
     /// What `characters` says, the other way, and what it leaves out.
     fn complete(&mut self, name: &str) {
+        for (code, character) in &mut self.characters {
+            if *code >= 0x80 && matches!(character, '!'..='~') {
+                *character = full_width(*character);
+            }
+        }
         let codes = self.characters.iter().filter(|(_, character)| {
             !character.is_ascii() && *character != char::REPLACEMENT_CHARACTER
         });
@@ -278,6 +294,11 @@ impl Table {
             self.of_four_bytes = others.collect();
         }
     }
+}
+
+/// The full-width form of a character of ASCII.
+fn full_width(character: char) -> char {
+    char::from_u32(u32::from(character) + 0xFEE0).unwrap_or(character)
 }
 
 fn read_tables(bytes: &[u8]) -> Vec<Table> {
@@ -407,11 +428,41 @@ mod tests {
     }
 
     #[test]
+    fn a_code_that_is_not_written_is_refused_where_bytes_are_kept() {
+        for (name, code) in [
+            ("cp932", &b"\x87\x90"[..]),
+            ("cp932", b"\xED\x40"),
+            ("eucjpms", b"\x8F\xA2\xF1"),
+        ] {
+            assert!(set(name).decode(code).is_some(), "{name} {code:X?}");
+            assert_eq!(set(name).decode_written(code), None, "{name} {code:X?}");
+            assert_eq!(set(name).written_up_to(&[b"a", code].concat()), 1);
+        }
+        for (name, code, text) in [
+            ("sjis", &b"\x81\x5F\\"[..], "＼\\"),
+            ("cp932", b"\x81\xE0\xB1a", "≒ｱa"),
+            ("ujis", b"\xA1\xC0\\\x8F\xA2\xB7~", "＼\\～~"),
+        ] {
+            assert_eq!(set(name).decode_written(code).as_deref(), Some(text));
+            assert_eq!(bytes(name, text), code, "{name}");
+        }
+        // Only these two sets, and what is made of a full-width letter is no second code.
+        for name in ["sjis", "ujis", "gbk", "gb2312", "big5", "euckr"] {
+            let table = set(name).table();
+            for (code, character) in &table.characters {
+                let bytes = code.to_be_bytes();
+                let unused = bytes.iter().take_while(|byte| **byte == 0).count();
+                let is_doubled = set(name).decode_written(&bytes[unused..]).is_none();
+                let is_full_width = matches!(character, '！'..='～');
+                assert!(!is_doubled || !is_full_width, "{name} {code:X}");
+            }
+        }
+    }
+
+    #[test]
     fn an_outline_has_no_ascii_in_characters() {
         let outline = set("sjis").outline(b"'\x95\\' \\'\xB1\\");
         assert_eq!(outline, b"'\x80\x80' \\'\x80\\");
-        let quoted = set("sjis").decode_quoted(b"'\x81\x5F\\n'");
-        assert_eq!(quoted.as_deref(), Some("'\\\\\\n'"));
         assert_eq!(set("gbk").valid_up_to(b"a\xD6\xD0\x80"), 3);
     }
 }

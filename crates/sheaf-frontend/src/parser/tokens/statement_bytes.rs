@@ -176,7 +176,7 @@ impl<'a> Conversion<'a> {
 
     /// The text of strings with their quotes, in which each byte is of a character.
     fn push_exact(&mut self, set: TableSet, strings: &[u8]) -> Result<()> {
-        let text = set.decode_quoted(strings);
+        let text = set.decode_exact(strings);
         let text = text.ok_or_else(|| invalid_string_of(set, strings))?;
         self.text.push_str(&text);
         Ok(())
