@@ -59,7 +59,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         .stops_at_null()
         .arithmetic(),
     // AVG: a sum and a count, which is 0 where there is no sum.
-    Function::new("$average", (2, 3), quotient_type, divide),
+    Function::new("$average", (2, 3), average_type, divide),
     Function::new(
         "$integer_divide",
         (2, 2),
@@ -200,31 +200,44 @@ fn increment_of(told: Option<i64>) -> u8 {
 
 fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
     let types = operands.types();
-    let increment = increment_of(operands.int(2));
     if class(&types[..2]) == Class::Double {
-        let decimals = common_float_decimals(&operands.fields[..2]);
-        let shown = decimals.map(|decimals| decimals.saturating_add(increment));
-        // With more digits than that, as many are shown as it takes.
-        return Ok(field::double_of(
-            shown.filter(|shown| *shown <= MAX_DECIMALS),
-        ));
+        return Ok(double_quotient(operands));
     }
-    let (kept, shown) = quotient_scale(&types[0], &types[1], increment);
+    let (kept, shown) = decimals_of_quotient(operands);
+    let (digits, dividend_scale) = types[0].decimal_digits();
+    let whole_digits = digits.saturating_add(types[1].decimal_digits().1);
+    // Guard digits are no reason for an error. What has all digits of 128 bits by its type rarely needs them.
+    let has_own_digits = digits.saturating_add(dividend_scale) < MAX_PRECISION;
+    Ok(
+        match has_own_digits && is_wide(whole_digits.saturating_add(kept)) {
+            true => field::wide_decimal(whole_digits, kept, shown),
+            false => decimal_of(operands, whole_digits, kept, shown),
+        },
+    )
+}
+
+/// That of a sum by a count. Sums have many digits by their type, whatever is summed.
+fn average_type(operands: &Operands<'_>) -> Result<Field> {
+    let types = operands.types();
+    if class(&types[..2]) == Class::Double {
+        return Ok(double_quotient(operands));
+    }
+    let (kept, shown) = decimals_of_quotient(operands);
     let (digits, _) = types[0].decimal_digits();
-    let (_, divisor_scale) = types[1].decimal_digits();
-    // Of a wide dividend with many digits before the point, one group is kept behind it.
-    let room = wide_decimal::LIMIT_DIGITS.saturating_sub(digits);
-    let room = room.max(GUARD_GROUP).max(shown);
-    let kept = match types[0].is_wide() {
-        true => kept.min(room),
-        false => kept,
-    };
-    Ok(decimal_of(
-        operands,
-        digits.saturating_add(divisor_scale),
-        kept,
-        shown,
-    ))
+    let whole_digits = digits.saturating_add(types[1].decimal_digits().1);
+    Ok(decimal_of(operands, whole_digits, kept, shown))
+}
+
+fn double_quotient(operands: &Operands<'_>) -> Field {
+    let decimals = common_float_decimals(&operands.fields[..2]);
+    let shown = decimals.map(|decimals| decimals.saturating_add(increment_of(operands.int(2))));
+    // With more digits than that, as many are shown as it takes.
+    field::double_of(shown.filter(|shown| *shown <= MAX_DECIMALS))
+}
+
+fn decimals_of_quotient(operands: &Operands<'_>) -> (u8, u8) {
+    let types = operands.types();
+    quotient_scale(&types[0], &types[1], increment_of(operands.int(2)))
 }
 
 fn integer_quotient_type(operands: &Operands<'_>) -> Result<Field> {
@@ -426,6 +439,8 @@ fn decimal_arithmetic(
     } else {
         kept
     };
+    // Of what is not shown nothing is rounded yet.
+    let is_rounded = SqlType::of(&call.args.return_field).shown_decimals() == kept;
     let compute = |left: i128, right: i128| match operation {
         Operation::Add => {
             let (left, right) = same_scale(left, right)?;
@@ -436,7 +451,7 @@ fn decimal_arithmetic(
             left.checked_sub(right)
         }
         Operation::Multiply if exact_scale == kept => left.checked_mul(right),
-        Operation::Multiply => wide_product(left, right, exact_scale - kept),
+        Operation::Multiply => wide_product(left, right, exact_scale - kept, is_rounded),
     };
     binary_decimal(call.rows(), &left, &right, &target, |left, right| {
         compute(left, right)
@@ -478,12 +493,17 @@ fn whole_parts(
     Some((quotient, left.checked_rem(right)?.to_i128()?))
 }
 
-/// A product that loses `cut` decimals, which are cut.
-fn wide_product(left: i128, right: i128, cut: u8) -> Option<i128> {
+/// A product that loses `cut` decimals, which are cut or rounded.
+fn wide_product(left: i128, right: i128, cut: u8, is_rounded: bool) -> Option<i128> {
     let product = i256::from_i128(left).checked_mul(i256::from_i128(right))?;
-    product
-        .checked_div(i256::from_i128(power_of_ten(cut)))?
-        .to_i128()
+    let unit = power_of_ten(cut);
+    let whole = product.checked_div(i256::from_i128(unit))?.to_i128()?;
+    let rest = product.checked_rem(i256::from_i128(unit))?.to_i128()?;
+    let is_half = rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2);
+    match is_rounded && is_half {
+        true => whole.checked_add(rest.signum()),
+        false => Some(whole),
+    }
 }
 
 fn binary_decimal(
