@@ -581,6 +581,9 @@ fn named_encoding(call: &Call<'_>) -> Result<TextEncoding> {
 }
 
 /// Bytes that are no text of the character set are NULL. Of a text, what the character set does not have is lost.
+///
+/// # Errors
+/// 3854 for bytes that are a text, but one that the set writes with others.
 fn text_of_set(call: &Call<'_>) -> Result<ArrayRef> {
     let encoding = named_encoding(call)?;
     if !call.is_bytes(0) {
@@ -601,6 +604,14 @@ fn text_of_set(call: &Call<'_>) -> Result<ArrayRef> {
         });
     }
     let values = call.bytes(0)?;
+    if let Some(set) = encoding.table_set() {
+        let is_other_code =
+            |bytes: &&[u8]| encoding.decode(bytes).is_none() && set.decode_exact(bytes).is_some();
+        let mut given = (0..call.rows()).filter_map(|row| values.get(row));
+        if let Some(bytes) = given.find(is_other_code) {
+            return Err(EvaluationError::not_convertible(bytes, "binary", set.name()).into());
+        }
+    }
     texts(call, |row, out| {
         let bytes = values.get(row)?;
         match std::str::from_utf8(bytes) {
