@@ -446,7 +446,7 @@ mod tests {
             assert_eq!(set(name).decode_written(code).as_deref(), Some(text));
             assert_eq!(bytes(name, text), code, "{name}");
         }
-        // Only these two sets, and what is made of a full-width letter is no second code.
+        // What is made a full-width letter is no second code of one that the set has.
         for name in ["sjis", "ujis", "gbk", "gb2312", "big5", "euckr"] {
             let table = set(name).table();
             for (code, character) in &table.characters {
