@@ -246,8 +246,8 @@ impl TextEncoding {
         }
     }
 
-    /// The text of bytes in this encoding; `None` if they are none, or if the text has other bytes in it: of two codes of a
-    /// character a text has only one.
+    /// The text of bytes in this encoding; `None` if they are none, or if the text has other bytes in it: of two codes
+    /// of a character a text has only one.
     pub fn decode(self, bytes: &[u8]) -> Option<String> {
         match self {
             TextEncoding::Utf8 => std::str::from_utf8(bytes).ok().map(str::to_string),

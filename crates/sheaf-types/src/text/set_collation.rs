@@ -13,9 +13,9 @@
 //! | [`German2`](Order::German2) | the same; but `ä` is `ae`, and `ß` is `ss` |
 //! | [`Chinese`](Order::Chinese) | by a table of single bytes, and one of pairs |
 //!
-//! Weights are numbers of characters, for one encoding of all: those of two bytes stand behind those of ASCII, and those
-//! of three bytes between pairs with lower and with higher first bytes. So do the half-width letters of sjis and cp932,
-//! single bytes from 0xA1 to 0xDF: MySQL compares such a byte with the first byte of a pair.
+//! Weights are numbers of characters, for one encoding of all: those of two bytes stand behind those of ASCII, and
+//! those of three bytes between pairs with lower and with higher first bytes. So do the half-width letters of sjis and
+//! cp932, single bytes from 0xA1 to 0xDF: MySQL compares such a byte with the first byte of a pair.
 //!
 //! The tables are MySQL 9.7's, as WEIGHT_STRING shows them. `set_weights.bin` has 256 bytes for each table of single
 //! bytes. `double_weights.bin` has a number of two bytes, the lower one first, for each pair of [`FIRST_BYTES`] and

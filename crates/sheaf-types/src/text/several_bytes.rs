@@ -16,9 +16,9 @@
 //! A code is the bytes as a number, and numbers are LEB128 varints. Characters of four bytes are computed.
 //!
 //! Some characters have several codes, most of them in cp932 and eucjpms. A text has only one of them, which
-//! [`SeveralBytes::push`] writes; what keeps bytes refuses the others ([`SeveralBytes::decode_written`]). A code of several
-//! bytes that MySQL makes a character of ASCII, as 0x815F of sjis is a backslash, is its full-width form here, so that it
-//! stays another character than the one of one byte.
+//! [`SeveralBytes::push`] writes; what keeps bytes refuses the others ([`SeveralBytes::decode_written`]). A code of
+//! several bytes that MySQL makes a character of ASCII, as 0x815F of sjis is a backslash, is its full-width form here,
+//! so that it stays another character than the one of one byte.
 
 use std::sync::OnceLock;
 
