@@ -43,20 +43,28 @@ impl EventQueue {
             Queued::Event { bytes, .. } => bytes.len(),
             Queued::Interrupted => 0,
         };
-        let mut waiting = lock(&self.waiting);
-        while waiting.bytes > 0 && waiting.bytes + bytes > limit {
-            if stops() || waiting.is_stale {
+        let is_full = |waiting: &Waiting| waiting.bytes > 0 && waiting.bytes + bytes > limit;
+        loop {
+            let mut waiting = lock(&self.waiting);
+            if waiting.is_stale {
                 return false;
             }
-            waiting = self.wait(waiting);
+            if !is_full(&waiting) {
+                waiting.bytes += bytes;
+                waiting.events.push_back(item);
+                self.changed.notify_all();
+                return true;
+            }
+            drop(waiting);
+            // It may look at this queue.
+            if stops() {
+                return false;
+            }
+            let waiting = lock(&self.waiting);
+            if !waiting.is_stale && is_full(&waiting) {
+                drop(self.wait(waiting));
+            }
         }
-        if waiting.is_stale {
-            return false;
-        }
-        waiting.bytes += bytes;
-        waiting.events.push_back(item);
-        self.changed.notify_all();
-        true
     }
 
     /// Waits for the next one. `None`: `stops` has become true.
@@ -159,6 +167,14 @@ mod tests {
         assert!(matches!(queue.pop(&|| false), Some(Queued::Event { .. })));
         assert_eq!(queue.bytes(), 0);
         assert!(queue.pop(&|| true).is_none());
+    }
+
+    #[test]
+    fn a_full_queue_asks_whether_to_stop_without_its_lock() {
+        let queue = EventQueue::default();
+        assert!(queue.push(event(10), 10, &|| false));
+        assert!(!queue.push(event(1), 10, &|| !queue.is_stale()));
+        assert_eq!(queue.bytes(), 10);
     }
 
     #[test]
