@@ -454,11 +454,11 @@ impl Applier {
         if let Some(mode) = query.sql_mode {
             set.push_str(&format!(", sql_mode = {}", mode & KNOWN_MODES));
         }
-        if let Some((increment, offset)) = query.auto_increment {
-            set.push_str(&format!(
-                ", auto_increment_increment = {increment}, auto_increment_offset = {offset}"
-            ));
-        }
+        // Where the event does not say them, they are 1, whatever the replica's global values are.
+        let (increment, offset) = query.auto_increment.unwrap_or((1, 1));
+        set.push_str(&format!(
+            ", auto_increment_increment = {increment}, auto_increment_offset = {offset}"
+        ));
         if let Some(zone) = query.time_zone {
             let zone = String::from_utf8_lossy(zone).into_owned();
             set.push_str(&format!(", time_zone = {}", quoted_string(&zone)));
