@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sheaf_table::{Catalog, CreateTable, TableDefinition, TableNames};
+use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;
@@ -38,9 +39,20 @@ impl Session {
         }
     }
 
-    /// Makes an empty temporary table. Errors of [`Self::check_temporary_name`], and as of
+    /// Makes an empty temporary table. Error 1593 for a statement of a source: temporary tables of its sessions may have
+    /// the same name, and are lost when the replica starts again. Errors of [`Self::check_temporary_name`], and as of
     /// [`TemporaryTables::create`](crate::session_parts::temporary_tables::TemporaryTables::create).
     pub(crate) fn create_temporary_table(&mut self, request: CreateTable) -> Result<()> {
+        if self.transactions.applies_source {
+            return Err(SqlError::new(
+                codes::REPLICA_FATAL_ERROR,
+                format!(
+                    "Fatal error: the temporary table {}.{} of the source is not supported yet; set binlog_format = ROW \
+                     on the source",
+                    request.database, request.name
+                ),
+            ));
+        }
         self.check_temporary_name(&request.database)?;
         self.temporary.create(self.engine.catalog(), request)
     }
