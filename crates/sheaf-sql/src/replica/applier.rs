@@ -27,6 +27,8 @@ use crate::session::{IgnoredResult, Session, SessionInfo};
 const MAX_TABLES: usize = 10_000;
 /// The number of no table: MySQL ends a statement with it.
 const NO_TABLE: u64 = 0xFF_FFFF;
+/// Refused events that end the group which they are in: a whole transaction, and what ends the first part of an XA one.
+const GROUP_ENDS: [&str; 2] = ["TRANSACTION_PAYLOAD", "XA_PREPARE"];
 /// How often a transaction is tried again that others were in the way of (replica_transaction_retries).
 const MAX_RETRIES: u32 = 10;
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
@@ -110,6 +112,8 @@ struct Group {
     is_skipped: bool,
     /// sql_replica_skip_counter leaves it out.
     is_counted: bool,
+    /// A statement of MariaDB ends it, and neither COMMIT nor XID.
+    is_one_statement: bool,
 }
 
 struct Applier {
@@ -209,6 +213,7 @@ impl Applier {
                 is_one_statement, ..
             } => {
                 self.begin_group(&event, None)?;
+                self.group.is_one_statement = is_one_statement;
                 if !is_one_statement {
                     self.open()?;
                 }
@@ -230,6 +235,10 @@ impl Applier {
             Received::Refused(name) => {
                 if !self.group.is_skipped {
                     return Err(fatal(&format!("events {name} are not supported yet")));
+                }
+                let is_statement = self.group.is_one_statement && name == "QUERY_COMPRESSED";
+                if is_statement || GROUP_ENDS.contains(&name.as_str()) {
+                    return self.keep_position(self.next_position(end));
                 }
             }
         }
@@ -270,6 +279,11 @@ impl Applier {
             self.interrupt();
         }
         let replica = self.engine.replica();
+        let is_done = event.server_id() == self.own_server_id
+            || gtid.is_some_and(|gtid| {
+                self.position.gtids.contains(gtid) || self.engine.has_logged(gtid)
+            });
+        // What is left out anyway is not one of those to leave out.
         let is_counted = replica.state.change(|known| {
             let name = gtid.map_or("ANONYMOUS".to_string(), |gtid| gtid.to_string());
             known
@@ -277,17 +291,14 @@ impl Applier {
                 .begin(name, u64::from(event.time()) * 1_000_000);
             known.applying_time = event.time();
             known.sql_state = "Applying batch of row changes";
-            known.skip > 0
+            !is_done && known.skip > 0
         });
-        let is_done = match gtid {
-            Some(gtid) => self.position.gtids.contains(gtid) || self.engine.has_logged(gtid)?,
-            None => false,
-        };
         self.group = Group {
             gtid,
             is_open: false,
-            is_skipped: is_done || is_counted || event.server_id() == self.own_server_id,
+            is_skipped: is_done || is_counted,
             is_counted,
+            is_one_statement: false,
         };
         Ok(())
     }
@@ -370,7 +381,21 @@ impl Applier {
                 }
                 return self.commit(end);
             }
-            "XA" => return Err(fatal("XA transactions are not supported yet")),
+            "XA" if !self.group.is_skipped => {
+                return Err(fatal("XA transactions are not supported yet"));
+            }
+            "XA" => {
+                // Between XA START and XA_PREPARE nothing ends the group.
+                let verb = text.split_whitespace().nth(1).unwrap_or_default();
+                if ["START", "BEGIN", "END"]
+                    .iter()
+                    .any(|within| verb.eq_ignore_ascii_case(within))
+                {
+                    self.open()?;
+                    return Ok(Step::Within);
+                }
+                return self.keep_position(self.next_position(end));
+            }
             _ => {}
         }
         // MySQL says that rows follow; MariaDB has a definition in a transaction only if they do.

@@ -71,6 +71,7 @@ impl Session {
             known.sql_error = ThreadError::default();
             known.source_server_id = 0;
             known.source_uuid.clear();
+            known.skip = 0;
         });
         Ok(())
     }
@@ -135,7 +136,8 @@ impl Engine {
             let skip = self.take_replica_skip_counter();
             replica.state.change(|known| {
                 known.sql_error = ThreadError::default();
-                known.skip += skip;
+                // What an earlier start was to leave out, and has not, is over.
+                known.skip = skip;
             });
             spawn(self, &replica.applier, "replica_sql", applier::apply)?;
         }
