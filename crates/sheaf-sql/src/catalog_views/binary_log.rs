@@ -205,12 +205,13 @@ impl Session {
             }
             BinaryLogChange::PurgeTo(_) | BinaryLogChange::Reset => None,
         };
-        if let Some(binlog) = self.engine.binlog() {
+        if matches!(change, BinaryLogChange::Reset) {
+            self.engine.reset_executed()?;
+        } else if let Some(binlog) = self.engine.binlog() {
             match (change, before) {
                 (BinaryLogChange::PurgeTo(name), _) => binlog.purge_to(name)?,
                 (BinaryLogChange::PurgeBefore(_), Some(before)) => binlog.purge_older(before)?,
-                (BinaryLogChange::PurgeBefore(_), None) => {}
-                (BinaryLogChange::Reset, _) => binlog.reset()?,
+                (BinaryLogChange::PurgeBefore(_), None) | (BinaryLogChange::Reset, _) => {}
             }
         }
         self.ok(sink, 0, String::new())

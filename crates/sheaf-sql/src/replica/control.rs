@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sheaf_binlog::gtid::GtidSet;
 use sheaf_frontend::parser::replication::{ReplicaThreads, ReplicationStatement, SourceChange};
 use sheaf_types::error::codes;
 
@@ -210,6 +211,29 @@ impl Engine {
                 ..Known::default()
             };
         });
+        Ok(())
+    }
+
+    /// RESET BINARY LOGS AND GTIDS: the binary log begins anew, and what was executed of other servers is forgotten.
+    ///
+    /// # Errors
+    /// 3081 while a thread of the replica runs; those of the binary log and of the catalog.
+    pub(crate) fn reset_executed(&self) -> Result<()> {
+        let replica = self.replica();
+        let _control = lock(&replica.control);
+        let kept = replica.state.get().kept;
+        if kept.is_some() {
+            self.check_replica_stopped()?;
+        }
+        if let Some(binlog) = self.binlog() {
+            binlog.reset()?;
+        }
+        let Some(mut kept) = kept.filter(|kept| !kept.position.gtids.is_empty()) else {
+            return Ok(());
+        };
+        kept.position.gtids = GtidSet::default();
+        self.catalog().keep_replication(Some(&kept.to_kept()))?;
+        replica.state.change(|known| known.kept = Some(kept));
         Ok(())
     }
 
