@@ -29,7 +29,10 @@ pub(super) fn in_own_character_sets(text: &str) -> Cow<'_, str> {
         let is_behind_cast = casts.have_just_ended;
         let before = place.checked_sub(1).map_or("", word);
         casts.pass(word(place), before);
-        let names_set = is(place, "CHARSET")
+        let is_column = ["CHANGE", "COLUMN"]
+            .iter()
+            .any(|word| before.eq_ignore_ascii_case(word));
+        let names_set = is(place, "CHARSET") && !is_column
             || is(place, "SET")
                 && ["CHARACTER", "CHAR"]
                     .iter()
@@ -38,6 +41,10 @@ pub(super) fn in_own_character_sets(text: &str) -> Cow<'_, str> {
             break;
         };
         let name = word(place + 1).trim_matches(['\'', '"', '`']);
+        // A comma is between names of columns.
+        if text[words[place].end..range.start].contains(',') {
+            continue;
+        }
         if is(place, "ENGINE")
             && name.eq_ignore_ascii_case("Sheaf")
             && matches!(text[words[place].end..range.start].trim(), "" | "=")
@@ -174,6 +181,8 @@ mod tests {
             "CREATE TABLE t (a TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, b CHAR(1) CHARACTER SET binary)",
             "CREATE TABLE t (a CHAR(9) CHARACTER SET latin1, b INT) CHARSET=utf8 COLLATE=utf8_bin",
             "CREATE TABLE t (a TEXT DEFAULT ('charset latin1'), `charset` INT) -- charset latin1",
+            "ALTER TABLE t CHANGE charset tis620 INT, CHANGE COLUMN charset gb18030 INT",
+            "CREATE TABLE t (charset INT, tis620 INT, KEY (charset, tis620))",
             "CREATE TABLE t (a INT COMMENT 'it''s \\' charset latin1', latin1 INT)",
             "CREATE TABLE t (a TEXT AS (CAST(b AS CHAR CHARACTER SET latin1)))",
             "",
