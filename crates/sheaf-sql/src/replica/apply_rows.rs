@@ -198,8 +198,24 @@ impl Changing<'_> {
             generated.fill(&mut computed, 1, warnings)?;
             take_computed(&mut row, computed, &is_given, columns);
         }
+        self.check_nulls(&row)?;
         self.tables.insert(transaction, self.position, &row)?;
         Ok(())
+    }
+
+    /// Error 1048: the replica's column cannot be NULL, and the source's can.
+    fn check_nulls(&self, row: &[Value]) -> Result<()> {
+        let mut columns = self.table.definition.columns.iter().zip(row);
+        let wrong = columns.find(|(column, value)| {
+            !column.hidden && !column.nullable && matches!(value, Value::Null)
+        });
+        match wrong {
+            None => Ok(()),
+            Some((column, _)) => Err(SqlError::new(
+                codes::BAD_NULL_ERROR,
+                format!("Column '{}' cannot be null", column.name),
+            )),
+        }
     }
 
     /// Changes or deletes a row that was found.
@@ -240,6 +256,7 @@ impl Changing<'_> {
             take_computed(&mut row, computed, &is_given, &definition.columns);
         }
         if row != old {
+            self.check_nulls(&row)?;
             self.tables
                 .replace(transaction, self.position, &key, &old, &row)?;
         }
@@ -255,7 +272,10 @@ impl Changing<'_> {
             .collect();
         if !definition.has_hidden_row_id() {
             let mut parts = definition.primary.parts.iter();
-            if parts.all(|part| before.get(part.column).is_some_and(Option::is_some)) {
+            // A row with NULL there is not in this table.
+            let is_known =
+                |value: &Option<Value>| value.as_ref().is_some_and(|value| *value != Value::Null);
+            if parts.all(|part| before.get(part.column).is_some_and(is_known)) {
                 let key = self.table.encode_primary_key(&values);
                 let old = self.lock(transaction, &key)?;
                 return Ok(old.map(|old| (key, old)));
