@@ -13,6 +13,7 @@ mod status {
     pub(super) const CHARSET: u8 = 4;
     pub(super) const TIME_ZONE: u8 = 5;
     pub(super) const CATALOG: u8 = 6;
+    pub(super) const LC_TIME_NAMES: u8 = 7;
     pub(super) const TABLE_MAP_FOR_UPDATE: u8 = 9;
     pub(super) const UPDATED_DATABASES: u8 = 12;
     pub(super) const MICROSECONDS: u8 = 13;
@@ -54,6 +55,8 @@ pub struct QueryContext {
     pub server: u16,
     /// Where the statement depends on it.
     pub time_zone: Option<String>,
+    /// lc_time_names by its number; 0: en_US.
+    pub lc_time_names: u16,
     /// A bit for each table of an UPDATE that it changes, by their places in the statement; 0 of others.
     pub updated_tables: u64,
     /// Of the statement's time, where it depends on it.
@@ -88,6 +91,7 @@ impl Default for QueryContext {
             connection: utf8mb4,
             server: utf8mb4,
             time_zone: None,
+            lc_time_names: 0,
             updated_tables: 0,
             microseconds: None,
             default_collation_for_utf8mb4: utf8mb4,
@@ -125,6 +129,13 @@ impl QueryContext {
         out.extend_from_slice(&self.server.to_le_bytes());
         if let Some(zone) = &self.time_zone {
             put_text(out, status::TIME_ZONE, zone.as_bytes());
+        }
+        if self.lc_time_names != 0 {
+            put(
+                out,
+                status::LC_TIME_NAMES,
+                &self.lc_time_names.to_le_bytes(),
+            );
         }
         if self.updated_tables != 0 {
             put(

@@ -271,6 +271,9 @@ mod status {
     pub(super) const INVOKER: u8 = 11;
     pub(super) const UPDATED_DATABASES: u8 = 12;
     pub(super) const MICROSECONDS: u8 = 13;
+    pub(super) const EXPLICIT_DEFAULTS_FOR_TIMESTAMP: u8 = 16;
+    pub(super) const DDL_XID: u8 = 17;
+    pub(super) const DEFAULT_COLLATION_FOR_UTF8MB4: u8 = 18;
     pub(super) const MARIADB_MICROSECONDS: u8 = 128;
 }
 
@@ -300,6 +303,10 @@ pub struct ReceivedQuery<'e> {
     /// Collations by their numbers: one of character_set_client, collation_connection, collation_server.
     pub collations: Option<[u16; 3]>,
     pub time_zone: Option<&'e [u8]>,
+    /// lc_time_names by its number; 0: en_US.
+    pub lc_time_names: u16,
+    /// The collation of utf8mb4 where a statement names none.
+    pub default_collation_for_utf8mb4: Option<u16>,
     /// Microseconds of the time of the event.
     pub microseconds: u32,
 }
@@ -352,8 +359,18 @@ impl<'e> ReceivedQuery<'e> {
                 status::CATALOG => {
                     cursor.short_string()?;
                 }
-                status::LC_TIME_NAMES | status::CHARSET_DATABASE => {
+                status::LC_TIME_NAMES => self.lc_time_names = cursor.u16()?,
+                status::CHARSET_DATABASE => {
                     cursor.u16()?;
+                }
+                status::EXPLICIT_DEFAULTS_FOR_TIMESTAMP => {
+                    cursor.byte()?;
+                }
+                status::DDL_XID => {
+                    cursor.u64()?;
+                }
+                status::DEFAULT_COLLATION_FOR_UTF8MB4 => {
+                    self.default_collation_for_utf8mb4 = Some(cursor.u16()?);
                 }
                 status::TABLE_MAP_FOR_UPDATE => {
                     cursor.u64()?;
@@ -399,6 +416,10 @@ mod tests {
             foreign_key_checks: false,
             auto_increment: (10, 3),
             time_zone: Some("+02:00".into()),
+            lc_time_names: 4,
+            explicit_defaults_for_timestamp: Some(true),
+            ddl_xid: Some(8),
+            default_collation_for_utf8mb4: 45,
             updated_databases: Some(vec!["shop".into(), "other".into()]),
             microseconds: Some(123_456),
             ..QueryContext::default()
@@ -426,6 +447,8 @@ mod tests {
         assert_eq!(query.auto_increment, Some((10, 3)));
         assert_eq!(query.time_zone, Some(&b"+02:00"[..]));
         assert_eq!(query.microseconds, 123_456);
+        assert_eq!(query.lc_time_names, 4);
+        assert_eq!(query.default_collation_for_utf8mb4, Some(45));
     }
 
     #[test]

@@ -179,6 +179,7 @@ impl<'f> Fields<'f> {
                 let length = self.number(1) as usize;
                 context.time_zone = Some(self.text(length).to_string());
             }
+            7 => context.lc_time_names = self.number(2) as u16,
             // The catalog.
             6 => {
                 let length = self.number(1) as usize;

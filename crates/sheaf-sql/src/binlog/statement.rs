@@ -11,8 +11,9 @@ use sheaf_types::text::quoting::quoted_name;
 
 use super::text_words::words_of;
 
-/// First byte: the version of what follows. The first one did not have all of the session.
-const VERSION: u8 = 2;
+/// First byte: the version of what follows. Earlier ones did not have all of the session.
+const VERSION: u8 = 3;
+const WITHOUT_LC_TIME_NAMES: u8 = 2;
 const FIRST_VERSION: u8 = 1;
 
 /// Bits of the session.
@@ -38,6 +39,8 @@ pub(crate) struct LoggedStatement {
     pub(crate) autocommit: bool,
     /// auto_increment_increment and auto_increment_offset.
     pub(crate) auto_increment: [u16; 2],
+    /// By its number.
+    pub(crate) lc_time_names: u16,
     /// collation_connection and collation_server, by MySQL's numbers. The text is UTF-8.
     pub(crate) collations: [u16; 2],
     pub(crate) time_zone: String,
@@ -84,7 +87,8 @@ impl LoggedStatement {
             }
         }
         out.push(bits);
-        for number in self.collations.into_iter().chain(self.auto_increment) {
+        let numbers = self.collations.into_iter().chain(self.auto_increment);
+        for number in numbers.chain([self.lc_time_names]) {
             out.extend_from_slice(&number.to_le_bytes());
         }
         for text in [&self.database, &self.time_zone, &self.text] {
@@ -98,7 +102,7 @@ impl LoggedStatement {
     pub(crate) fn read(bytes: &[u8]) -> Option<LoggedStatement> {
         let mut rest = bytes;
         let [version, kind] = take(&mut rest)?;
-        if !matches!(version, FIRST_VERSION | VERSION) {
+        if !matches!(version, FIRST_VERSION..=VERSION) {
             return None;
         }
         let time_us = u64::from_le_bytes(take(&mut rest)?);
@@ -113,6 +117,10 @@ impl LoggedStatement {
                 [1, 1]
             }
             _ => [number()?, number()?],
+        };
+        let lc_time_names = match version {
+            FIRST_VERSION | WITHOUT_LC_TIME_NAMES => 0,
+            _ => number()?,
         };
         let mut text = || {
             let length = u32::from_le_bytes(take(&mut rest)?) as usize;
@@ -131,6 +139,7 @@ impl LoggedStatement {
             unique_checks: bits & session::UNIQUE_CHECKS != 0,
             autocommit: bits & session::AUTOCOMMIT != 0,
             auto_increment,
+            lc_time_names,
             collations,
             time_zone,
             kind: StatementKind::of_number(kind)?,
@@ -149,6 +158,7 @@ impl LoggedStatement {
             unique_checks: self.unique_checks,
             autocommit: self.autocommit,
             auto_increment: (increment, offset),
+            lc_time_names: self.lc_time_names,
             connection,
             server,
             time_zone: Some(self.time_zone.clone()),
@@ -231,6 +241,7 @@ mod tests {
             unique_checks: false,
             autocommit: true,
             auto_increment: [3, 2],
+            lc_time_names: 4,
             collations: [46, 33],
             time_zone: "SYSTEM".into(),
             kind: StatementKind::Table,

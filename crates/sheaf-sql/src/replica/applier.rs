@@ -462,6 +462,14 @@ impl Applier {
         query: &ReceivedQuery<'_>,
         text: &str,
     ) -> Result<()> {
+        let utf8mb4 = query.default_collation_for_utf8mb4;
+        if utf8mb4.is_some_and(|id| id != sheaf_types::Collation::default().id())
+            && text.to_ascii_lowercase().contains("utf8mb4")
+        {
+            return Err(fatal(
+                "a statement with another default_collation_for_utf8mb4 than utf8mb4_0900_ai_ci is not supported yet",
+            ));
+        }
         let database = String::from_utf8_lossy(query.database).into_owned();
         let session = &mut self.session;
         // CREATE DATABASE names a database that is not there yet.
@@ -484,6 +492,7 @@ impl Applier {
         set.push_str(&format!(
             ", auto_increment_increment = {increment}, auto_increment_offset = {offset}"
         ));
+        set.push_str(&format!(", lc_time_names = {}", query.lc_time_names));
         if let Some(zone) = query.time_zone {
             let zone = String::from_utf8_lossy(zone).into_owned();
             set.push_str(&format!(", time_zone = {}", quoted_string(&zone)));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sheaf_binlog::row::columns::RowImage;
+use sheaf_exec::functions::date_names::LOCALES;
 
 use super::{SERVER_VERSION, VariableValue, Variables, collation};
 use crate::binlog::BinlogSettings;
@@ -95,6 +96,10 @@ impl Variables {
             autocommit: self.autocommit(),
             auto_increment: ["auto_increment_increment", "auto_increment_offset"]
                 .map(|name| u16::try_from(self.integer(name)).unwrap_or(u16::MAX)),
+            lc_time_names: LOCALES
+                .iter()
+                .position(|locale| *locale == self.text("lc_time_names"))
+                .map_or(0, |number| number as u16),
             collations: [id("collation_connection"), id("collation_server")],
             time_zone: self.text("time_zone").to_string(),
             kind,
