@@ -24,6 +24,8 @@ pub struct AlterOptions {
     pub keeps_zero: bool,
     /// What a column that becomes AUTO_INCREMENT is given.
     pub series: AutoIncrementSeries,
+    /// A new AUTO_INCREMENT column begins where MySQL begins that adds it in place: one increment later.
+    pub numbers_in_place: bool,
     /// What CURRENT_TIMESTAMP stands for: as the default of a new column, and for NULL in a TIMESTAMP that is to take
     /// none.
     pub now_micros: i64,
@@ -51,6 +53,7 @@ impl Default for AlterOptions {
             mode: Mode::STRICT,
             keeps_zero: false,
             series: AutoIncrementSeries::default(),
+            numbers_in_place: false,
             now_micros: 0,
             row_fill: None,
             check_foreign_keys: true,

@@ -81,6 +81,19 @@ impl Catalog {
             let next = table.next_auto_increment()?.unwrap_or(0);
             state.auto_increment.restore(next);
         }
+        let numbered = altered.definition.auto_increment_column();
+        if options.numbers_in_place
+            && !options.series.has_all()
+            && numbered.is_some_and(|column| altered.sources[column].is_none())
+        {
+            let start = match altered.sets_auto_increment {
+                true => altered.definition.auto_increment_start,
+                false => 0,
+            };
+            state
+                .auto_increment
+                .restore(options.series.first_in_place(start));
+        }
         let state = Arc::new(state);
         // A value is converted as the session sees it.
         let zone = options.mode.time_zone;

@@ -78,6 +78,16 @@ impl AutoIncrementSeries {
             .unwrap_or(u64::MAX)
     }
 
+    /// What InnoDB gives the first row when it adds a column in place (`innobase_next_autoinc`). `start`: the value of
+    /// AUTO_INCREMENT, 0 if the statement says none.
+    pub(crate) fn first_in_place(self, start: u64) -> u64 {
+        let steps = start.abs_diff(self.offset) / self.increment + 1;
+        steps
+            .checked_mul(self.increment)
+            .and_then(|ahead| ahead.checked_add(self.offset))
+            .unwrap_or(u64::MAX)
+    }
+
     /// The smallest value behind `last`; `u64::MAX`: there is none.
     fn after(self, last: u64) -> u64 {
         self.at_or_after(last.saturating_add(1))
@@ -448,6 +458,22 @@ mod tests {
         assert_eq!(counter.unsaved(), Some(11));
         counter.forget();
         assert_eq!((counter.known(), counter.begin_at(3)), (None, 3));
+    }
+
+    #[test]
+    fn a_column_that_is_added_in_place_begins_as_in_mysql() {
+        for (increment, offset, start, first) in [
+            (7, 3, 0, 10),
+            (7, 1, 0, 8),
+            (10, 3, 0, 13),
+            (5, 5, 0, 15),
+            (10, 10, 0, 30),
+            (7, 3, 2, 10),
+            (7, 3, 100, 101),
+        ] {
+            let series = AutoIncrementSeries::new(increment, offset);
+            assert_eq!(series.first_in_place(start), first);
+        }
     }
 
     #[test]
