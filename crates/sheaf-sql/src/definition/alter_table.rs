@@ -103,7 +103,9 @@ impl Session {
             mode: self.insert_mode(false),
             keeps_zero: self.variables.keeps_zero(),
             series: self.variables.auto_increment_series(),
-            numbers_in_place: work == AlterWork::Rebuild
+            // A Sheaf that does not number so says ALGORITHM=COPY in its binary log.
+            numbers_in_place: self.transactions.applies_source
+                && work == AlterWork::Rebuild
                 && !changes.ast.iter().any(copies_in_mysql),
             now_micros: self.local_now_micros(),
             check_foreign_keys: self.variables.foreign_key_checks(),

@@ -24,7 +24,7 @@ pub struct AlterOptions {
     pub keeps_zero: bool,
     /// What a column that becomes AUTO_INCREMENT is given.
     pub series: AutoIncrementSeries,
-    /// A new AUTO_INCREMENT column begins where MySQL begins that adds it in place: one increment later.
+    /// A source of this replica added the column in place: its first number is InnoDB's, one increment later.
     pub numbers_in_place: bool,
     /// What CURRENT_TIMESTAMP stands for: as the default of a new column, and for NULL in a TIMESTAMP that is to take
     /// none.
