@@ -487,3 +487,58 @@ fn statements_about_the_replica_say_what_is_wrong_with_them() {
     terminate(&server);
     server.wait().expect("the process is ours");
 }
+
+#[test]
+fn what_an_event_says_of_its_session_holds_for_it_alone() {
+    let mut pair = Pair::new();
+    run(
+        &mut pair.replica,
+        &[
+            "SET GLOBAL auto_increment_increment = 10",
+            "SET GLOBAL auto_increment_offset = 4",
+        ],
+    );
+    pair.follow(", SOURCE_AUTO_POSITION = 1");
+    run(
+        &mut connect(pair.source_port),
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.b (x INT)",
+            "INSERT INTO shop.b VALUES (1), (2), (3)",
+            "CREATE TABLE shop.c LIKE shop.b",
+            "INSERT INTO shop.c SELECT * FROM shop.b",
+            "SET auto_increment_increment = 7, auto_increment_offset = 3, lc_time_names = 'de_DE'",
+            "ALTER TABLE shop.c ADD id INT AUTO_INCREMENT PRIMARY KEY",
+            "ALTER TABLE shop.c ADD m VARCHAR(40) DEFAULT (DATE_FORMAT('2020-03-01', '%M'))",
+        ],
+    );
+    run(
+        &mut pair.source,
+        &[
+            "ALTER TABLE shop.b ADD id INT AUTO_INCREMENT PRIMARY KEY",
+            "ALTER TABLE shop.b ADD m VARCHAR(40) DEFAULT (DATE_FORMAT('2020-03-01', '%M'))",
+        ],
+    );
+    pair.catch_up();
+    let numbers = "SELECT GROUP_CONCAT(id ORDER BY id), MIN(m) FROM";
+    assert_eq!(
+        query_text(&mut pair.replica, &format!("{numbers} shop.b")),
+        ["1,2,3 March"]
+    );
+    pair.check_same(&[&format!("{numbers} shop.b"), &format!("{numbers} shop.c")]);
+}
+
+#[test]
+fn a_replica_forgets_what_was_executed_when_it_is_told_to() {
+    let mut pair = Pair::new();
+    pair.follow(", SOURCE_AUTO_POSITION = 1");
+    run(&mut pair.source, &["CREATE DATABASE shop"]);
+    pair.catch_up();
+    let reset = "RESET BINARY LOGS AND GTIDS";
+    assert_eq!(code(&mut pair.replica, reset), 3081);
+    run(&mut pair.replica, &["STOP REPLICA", reset]);
+    let executed = "SELECT @@gtid_executed = ''";
+    assert_eq!(query_text(&mut pair.replica, executed), ["1"]);
+    pair.crash_replica();
+    assert_eq!(query_text(&mut pair.replica, executed), ["1"]);
+}
