@@ -17,6 +17,7 @@ use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
 use sheaf_types::temporal::read_datetime;
+use sheaf_types::text::encoding::TextEncoding;
 
 use super::compare::{case_value, comparison, of_one_collation, texts_beside_each_other};
 use super::once::{are_deep, are_many, computed_once, hidden, is_small};
@@ -100,10 +101,15 @@ pub(super) fn with_metadata(expr: Expr, field: &Field) -> Expr {
 }
 
 /// The value of a subquery, whose field is this one. A plan that computes it once forgets how many of its digits are
-/// shown, and that it is bits.
+/// shown, those of a fraction of a second included, that it is bits, and which character set its bytes are of.
 pub fn with_shown_digits(expr: Expr, field: &Field) -> Expr {
-    let has_digits = field.metadata().contains_key(DECIMALS_KEY);
-    match has_digits || float_decimals(field).is_some() || bit_length(field).is_some() {
+    let of_type = SqlType::of(field);
+    let has_digits = field.metadata().contains_key(DECIMALS_KEY) || of_type.fsp() > 0;
+    let is_of_set = of_type
+        .collation()
+        .is_some_and(|collation| collation.encoding() != TextEncoding::Utf8);
+    let is_shown_so = has_digits || float_decimals(field).is_some() || bit_length(field).is_some();
+    match is_shown_so || is_of_set {
         true => typed(expr, field),
         false => expr,
     }
