@@ -153,6 +153,12 @@ fn between_bounds(
             _ => x,
         };
     }
+    // A text between a TIME and a date is a point in time for both.
+    let is_time = |ty: &SqlType| matches!(ty, SqlType::Time { .. });
+    let are_temporal = low_type.is_temporal() && high_type.is_temporal();
+    if x_type.is_string() && are_temporal && is_time(low_type) != is_time(high_type) {
+        x = convert(x, &Domain::DateTime, schema, rule)?;
+    }
     let bound = |op: Operator, x: Expr, bound: Expr| {
         compare(op, x, bound, (schema, rule), PartOf::OneOfSeveral)
     };
