@@ -6,7 +6,7 @@ use sheaf_types::Collation;
 
 use super::operand::Operand;
 use crate::functions::types::{
-    Coercibility, SqlType, common_collation, field,
+    Coercibility, SqlType, common_collation, field, is_explicit,
     is_literal_of_bytes as is_literal_of_bytes_field,
 };
 use crate::functions::{EvaluationError, call};
@@ -135,19 +135,19 @@ pub(in crate::typing) fn of_one_collation<'a>(
             types.push(ty);
         }
     }
-    let (common, coercibility) = match common_collation(&types, operation) {
-        Ok(common) => common,
+    if has_bytes && !types.iter().any(is_explicit) {
+        return Ok(fold(call("$cast_binary", vec![value]), schema));
+    }
+    let common = match common_collation(&types, operation) {
+        Ok((common, _)) => common,
         // The error counts all of them.
         Err(_) => {
             let others = all.map(|other| type_of(other, schema));
             let mut every = vec![types.swap_remove(0)];
             every.extend(others.collect::<Result<Vec<_>>>()?);
-            common_collation(&every, operation)?
+            common_collation(&every, operation)?.0
         }
     };
-    if has_bytes && coercibility != Coercibility::Explicit {
-        return Ok(fold(call("$cast_binary", vec![value]), schema));
-    }
     for other in types[1..].iter().chain(&of_own) {
         let pair = [types[0].clone(), other.clone()];
         // Two that have none between them have that of all.
