@@ -24,13 +24,20 @@ pub(in crate::typing) fn number_of_year(value: Expr, schema: &DFSchema) -> Resul
 /// a date is the number of its digits, which no year is.
 ///
 /// Members are years, 7 being 2007, only if each of them is a constant of a type that a year is written as. Where
-/// another is among several, the year is a number like any other, and 7 is 7.
+/// another is among several, the year is a number like any other, and 7 is 7. So is a YEAR among several members.
 pub(in crate::typing) fn beside_year(
     x: Expr,
     members: Vec<Expr>,
     schema: &DFSchema,
 ) -> Result<(Expr, Vec<Expr>)> {
     if type_of(&x, schema)? != SqlType::Year {
+        let members = match members.len() {
+            ..=1 => members,
+            _ => {
+                let numbers = members.into_iter().map(|it| number_of_year(it, schema));
+                numbers.collect::<Result<_>>()?
+            }
+        };
         return Ok((x, members));
     }
     let types = members.iter().map(|member| type_of(member, schema));
