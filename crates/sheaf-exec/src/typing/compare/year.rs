@@ -31,13 +31,12 @@ pub(in crate::typing) fn beside_year(
     schema: &DFSchema,
 ) -> Result<(Expr, Vec<Expr>)> {
     if type_of(&x, schema)? != SqlType::Year {
-        let members = match members.len() {
-            ..=1 => members,
-            _ => {
-                let numbers = members.into_iter().map(|it| number_of_year(it, schema));
-                numbers.collect::<Result<_>>()?
-            }
+        let is_several = members.len() > 1;
+        let number = |member: Expr| match is_several && literal(&member).is_none() {
+            true => number_of_year(member, schema),
+            false => Ok(member),
         };
+        let members = members.into_iter().map(number).collect::<Result<_>>()?;
         return Ok((x, members));
     }
     let types = members.iter().map(|member| type_of(member, schema));
