@@ -16,9 +16,8 @@ use datafusion_common::{Column, Result, ScalarValue, exec_err};
 use datafusion_expr::expr::{InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
 use sheaf_types::Collation;
-use sheaf_types::text::like::Pattern;
 
-use crate::functions::like::escape_character;
+use crate::functions::like::{compiled, escape_character};
 use crate::functions::result_array::{Made, long_byte_strings};
 use crate::functions::types::field;
 use crate::functions::{Call, Function, SqlType, as_function, call};
@@ -239,7 +238,8 @@ pub fn as_like_prefix<'a>(
     let pattern = literal_of(pattern)?;
     let collation = column_collation(column)?;
     let escape = escape_character(escape.try_as_str()??).ok()?;
-    let (prefix, _) = Pattern::new(pattern.try_as_str()??, escape, collation).prefix();
+    let pattern = compiled(pattern.try_as_str()??, escape, collation).ok()?;
+    let (prefix, _) = pattern.prefix();
     (!prefix.is_empty()).then_some(LikePrefix {
         column,
         collation,

@@ -7,8 +7,10 @@ use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::Field;
 use datafusion_common::Result;
+use sheaf_types::Collation;
 use sheaf_types::text::like::Pattern;
 
+use super::limits::ask_for;
 use super::types::{SqlType, check_literal, field, matching_collation};
 use super::{Call, EvaluationError, Function, Operands};
 
@@ -41,6 +43,19 @@ fn like_type(operands: &Operands<'_>) -> Result<Field> {
     Ok(field::boolean())
 }
 
+/// A pattern, which takes several times as much as its text.
+///
+/// # Errors
+/// There is no room for it.
+pub(super) fn compiled(
+    pattern: &str,
+    escape: Option<char>,
+    collation: Collation,
+) -> Result<Pattern> {
+    ask_for(Pattern::memory_of(pattern.len()))?;
+    Ok(Pattern::new(pattern, escape, collation))
+}
+
 fn like(call: &Call<'_>) -> Result<ArrayRef> {
     let (left, right) = (&call.args.arg_fields[0], &call.args.arg_fields[1]);
     let collation = matching_collation(left, right, "like")?;
@@ -54,7 +69,7 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
         let Some(pattern) = patterns.get(0).filter(|_| escapes.get(0).is_some()) else {
             return Ok(Arc::new(BooleanArray::new_null(call.rows())));
         };
-        let pattern = Pattern::new(pattern, escape(0)?, collation);
+        let pattern = compiled(pattern, escape(0)?, collation)?;
         // NULL rows are masked by the validity of the texts.
         let matched = BooleanBuffer::collect_bool(call.rows(), |row| {
             values.array.is_valid(row) && matches(&pattern, values.array.value(row))
@@ -75,8 +90,10 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
         let escape = escape(row)?;
         let before = known.take();
         let before = before.filter(|(same, of, _)| *same == written && *of == escape);
-        let new = || (written, escape, Pattern::new(written, escape, collation));
-        let (_, _, pattern) = known.insert(before.unwrap_or_else(new));
+        let (_, _, pattern) = known.insert(match before {
+            Some(before) => before,
+            None => (written, escape, compiled(written, escape, collation)?),
+        });
         result.append_value(matches(pattern, text));
     }
     Ok(Arc::new(result.finish()))

@@ -17,29 +17,67 @@ enum Element {
 #[derive(Debug)]
 pub struct Pattern {
     collation: Collation,
-    /// What stands between the `%`.
-    pieces: Vec<Vec<Element>>,
-    /// The pieces as lower-case (or exact) ASCII bytes, if they are that: the fast path.
-    ascii: Option<Vec<Vec<u8>>>,
+    /// What stands between the `%`, one piece behind the other.
+    elements: Vec<Element>,
+    /// Where the pieces end, in elements; never empty.
+    ends: Vec<usize>,
+    /// The elements as lower-case (or exact) ASCII bytes, if they are that: the fast path.
+    ascii: Option<Vec<u8>>,
+}
+
+/// What a pattern takes for each byte of its text, at most: an element and the byte of it, or the end of a piece.
+const BYTES_OF_BYTE: usize = 16;
+
+/// The pieces of a pattern: parts of its elements by their ends.
+struct Pieces<'p, T> {
+    elements: &'p [T],
+    ends: &'p [usize],
+}
+
+impl<'p, T> Pieces<'p, T> {
+    fn get(&self, at: usize) -> &'p [T] {
+        let start = match at {
+            0 => 0,
+            at => self.ends[at - 1],
+        };
+        &self.elements[start..self.ends[at]]
+    }
+
+    fn first(&self) -> &'p [T] {
+        self.get(0)
+    }
+
+    /// What stands behind the first `%`: the pieces between others, and the last one. `None`: there is no `%`.
+    fn rest(&self) -> Option<(impl Iterator<Item = &'p [T]>, &'p [T])> {
+        let last = self.ends.len() - 1;
+        (last > 0).then(|| ((1..last).map(|at| self.get(at)), self.get(last)))
+    }
 }
 
 impl Pattern {
+    /// What a pattern of so many bytes takes, at most: to be asked for before it is made, where it may be long.
+    pub fn memory_of(pattern_bytes: usize) -> usize {
+        pattern_bytes.saturating_mul(BYTES_OF_BYTE)
+    }
+
     pub fn new(pattern: &str, escape: Option<char>, collation: Collation) -> Pattern {
-        let mut pieces = vec![Vec::new()];
+        let mut elements = Vec::with_capacity(pattern.len());
+        let mut ends =
+            Vec::with_capacity(1 + memchr::memchr_iter(b'%', pattern.as_bytes()).count());
         let mut characters = pattern.chars();
         while let Some(character) = characters.next() {
-            let piece = pieces.last_mut().expect("there is always a last piece");
             if Some(character) == escape {
-                piece.push(Element::Literal(characters.next().unwrap_or(character)));
+                elements.push(Element::Literal(characters.next().unwrap_or(character)));
             } else if character == '%' {
-                pieces.push(Vec::new());
+                // Two `%` in a row are one: an empty piece matches everywhere.
+                ends.push(elements.len());
             } else if character == '_' {
-                piece.push(Element::AnyCharacter);
+                elements.push(Element::AnyCharacter);
             } else {
-                piece.push(Element::Literal(character));
+                elements.push(Element::Literal(character));
             }
         }
-        // Two `%` in a row are one: an empty piece matches everywhere.
+        ends.push(elements.len());
         let fold = |byte: u8| {
             if collation.ignores_case() {
                 byte.to_ascii_lowercase()
@@ -47,25 +85,25 @@ impl Pattern {
                 byte
             }
         };
-        let ascii = pieces
-            .iter()
-            .map(|piece| {
-                piece
-                    .iter()
-                    .map(|element| match element {
-                        Element::Literal(character) if character.is_ascii() => {
-                            Some(fold(*character as u8))
-                        }
-                        _ => None,
-                    })
-                    .collect::<Option<Vec<u8>>>()
-            })
-            .collect::<Option<Vec<_>>>()
-            .filter(|_| collation.has_plain_ascii());
+        let byte_of = |element: &Element| match element {
+            Element::Literal(character) if character.is_ascii() => Some(fold(*character as u8)),
+            _ => None,
+        };
+        let is_ascii = collation.has_plain_ascii()
+            && elements.iter().all(|element| byte_of(element).is_some());
+        let ascii = is_ascii.then(|| elements.iter().filter_map(byte_of).collect());
         Pattern {
             collation,
-            pieces,
+            elements,
+            ends,
             ascii,
+        }
+    }
+
+    fn pieces(&self) -> Pieces<'_, Element> {
+        Pieces {
+            elements: &self.elements,
+            ends: &self.ends,
         }
     }
 
@@ -81,7 +119,7 @@ impl Pattern {
 
     /// The text before the first wildcard, and whether a single `%` is all that follows it.
     pub fn prefix(&self) -> (String, bool) {
-        let first = &self.pieces[0];
+        let first = self.pieces().first();
         let text: String = first
             .iter()
             .map_while(|element| match element {
@@ -90,14 +128,14 @@ impl Pattern {
             })
             .collect();
         let only_prefix = text.chars().count() == first.len()
-            && self.pieces.len() > 1
-            && self.pieces[1..].iter().all(Vec::is_empty);
+            && self.ends.len() > 1
+            && first.len() == self.elements.len();
         (text, only_prefix)
     }
 
     /// True if the pattern has no wildcard.
     pub fn is_literal(&self) -> bool {
-        self.pieces.len() == 1 && !self.pieces[0].contains(&Element::AnyCharacter)
+        self.ends.len() == 1 && !self.elements.contains(&Element::AnyCharacter)
     }
 
     pub fn matches(&self, text: &str) -> bool {
@@ -107,7 +145,11 @@ impl Pattern {
     /// The same for long texts: `is_over` is asked now and then, and `None` is what it has ended.
     pub fn matches_until(&self, text: &str, is_over: &dyn Fn() -> bool) -> Option<bool> {
         let mut effort = Effort { steps: 0, is_over };
-        match &self.ascii {
+        let ascii = self.ascii.as_ref().map(|elements| Pieces {
+            elements,
+            ends: &self.ends,
+        });
+        match &ascii {
             // Pieces of bytes find what they look for in any UTF-8 when bytes are compared exactly.
             Some(pieces) if self.collation.is_exact() => {
                 match_bytes(text.as_bytes(), pieces, |a, b| a == b, &mut effort)
@@ -124,6 +166,9 @@ impl Pattern {
     }
 
     fn match_characters(&self, text: &str, effort: &mut Effort<'_>) -> Option<bool> {
+        if !sheaf_memory::has_room_for_value(text.len().saturating_mul(size_of::<char>())) {
+            return None;
+        }
         let text: Vec<char> = text.chars().collect();
         // How many elements fit, at most all.
         let fitting = |text: &[char], piece: &[Element]| {
@@ -136,11 +181,12 @@ impl Pattern {
             };
             pairs.take_while(fits).count()
         };
-        let (first, rest) = self.pieces.split_first().expect("a pattern has a piece");
+        let pieces = self.pieces();
+        let first = pieces.first();
         if fitting(&text, first) < first.len() {
             return Some(false);
         }
-        let Some((last, middle)) = rest.split_last() else {
+        let Some((middle, last)) = pieces.rest() else {
             return Some(text.len() == first.len());
         };
         let mut text = &text[first.len()..];
@@ -204,7 +250,7 @@ fn same_character(a: char, b: char, collation: Collation) -> bool {
 
 fn match_bytes(
     text: &[u8],
-    pieces: &[Vec<u8>],
+    pieces: &Pieces<'_, u8>,
     same: impl Fn(u8, u8) -> bool + Copy,
     effort: &mut Effort<'_>,
 ) -> Option<bool> {
@@ -213,11 +259,11 @@ fn match_bytes(
             .zip(piece)
             .all(|(byte, expected)| same(*byte, *expected))
     };
-    let (first, rest) = pieces.split_first().expect("a pattern has a piece");
+    let first = pieces.first();
     if text.len() < first.len() || !fits(text, first) {
         return Some(false);
     }
-    let Some((last, middle)) = rest.split_last() else {
+    let Some((middle, last)) = pieces.rest() else {
         return Some(text.len() == first.len());
     };
     let mut text = &text[first.len()..];
@@ -304,6 +350,17 @@ mod tests {
                 exact,
                 "{text} LIKE BINARY {pattern}"
             );
+        }
+    }
+
+    #[test]
+    fn a_pattern_takes_no_more_than_it_says() {
+        for text in ["%a", "%", "a", "_", "\\a", "ä%"] {
+            let text = text.repeat(1000);
+            let pattern = Pattern::new(&text, Some('\\'), Collation::Utf8mb4_bin);
+            let elements = size_of_val(pattern.elements.as_slice()) + pattern.elements.len();
+            let taken = elements.max(4 * pattern.elements.capacity()) + 8 * pattern.ends.capacity();
+            assert!(taken <= Pattern::memory_of(text.len()), "{taken}");
         }
     }
 

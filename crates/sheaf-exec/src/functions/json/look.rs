@@ -181,6 +181,10 @@ fn searched(call: &Call<'_>) -> Result<ArrayRef> {
             Some((first, None)) => first,
             None => None,
         };
+        // The statement is told to stop then, which is looked at behind each kernel.
+        if !sheaf_memory::has_room_for_value(Pattern::memory_of(pattern.len())) {
+            return Ok(None);
+        }
         let pattern = Pattern::new(pattern, escape.or(Some('\\')), Collation::Utf8mb4_bin);
         search(value, mode, &paths, &|text| pattern.matches(text))
     };

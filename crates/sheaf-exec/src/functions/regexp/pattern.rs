@@ -143,7 +143,40 @@ impl Pattern {
     }
 }
 
+/// What the trees of a pattern take for a byte of its text, at most, in bytes; for a `.`; and for a class of many
+/// letters, such as `\w` and `\p{L}`.
+const TREE_OF_BYTE: usize = 512;
+const TREE_OF_DOT: usize = 2 << 10;
+const TREE_OF_CLASS: usize = 16 << 10;
+/// What they may take. Nobody looks whether to stop until they are made, and that takes a moment.
+const MOST_OF_TREES: usize = 192 << 20;
+
+/// What a pattern takes while it is compiled, at most, besides the automaton: a library makes trees of all of its text
+/// before it counts what comes out.
+fn memory_of_trees(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let next = bytes.iter().skip(1).chain([&b' ']);
+    let of_bytes = bytes
+        .iter()
+        .zip(next)
+        .map(|(byte, next)| match (byte, next) {
+            (b'\\', b'w' | b'W' | b'd' | b'D' | b's' | b'S' | b'p' | b'P') | (b'[', b':') => {
+                TREE_OF_CLASS
+            }
+            (b'.', _) => TREE_OF_DOT,
+            _ => TREE_OF_BYTE,
+        });
+    of_bytes.sum()
+}
+
 fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Problem> {
+    let trees = memory_of_trees(text);
+    if trees > MOST_OF_TREES {
+        return Err(Problem::TooBig);
+    }
+    if !sheaf_memory::has_room_for_value(trees) {
+        return Err(Problem::Told);
+    }
     let syntax = parse(text, modes, turns)?;
     if !syntax.needs_backtracking {
         match Linear::new(
@@ -211,6 +244,35 @@ mod tests {
     use regex::Regex;
 
     use super::*;
+
+    #[test]
+    fn long_patterns_are_too_big() {
+        let cancel = sheaf_access::CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        let modes = Modes {
+            insensitive: true,
+            lines: false,
+            dot_all: false,
+        };
+        let long = [
+            format!("({}b)", "a|".repeat(400_000)),
+            "[ab]".repeat(300_000),
+            ".".repeat(100_000),
+            format!("[{}]", "a-bc-d".repeat(300_000)),
+            format!("(?x){}", "a #b\n".repeat(300_000)),
+            r"\w".repeat(20_000),
+        ];
+        for pattern in long {
+            let problem = search_for(&pattern, modes, &turns).err();
+            assert!(
+                matches!(problem, Some(Problem::TooBig)),
+                "{}",
+                &pattern[..20]
+            );
+        }
+        let pattern = "ab".repeat(10_000);
+        assert!(Pattern::new(&pattern, modes, &turns).is_ok());
+    }
 
     #[test]
     fn lines_end_as_in_icu() {
