@@ -173,6 +173,14 @@ static CONDITION: LazyLock<[FieldRef; 2]> = LazyLock::new(|| {
     [false, true].map(|nullable| Arc::new(Field::new("condition", DataType::Boolean, nullable)))
 });
 
+/// Nothing is copied if there is none yet.
+fn add_all(conditions: &mut Vec<Scalar>, others: Vec<Scalar>) {
+    match conditions.is_empty() {
+        true => *conditions = others,
+        false => conditions.extend(others),
+    }
+}
+
 fn condition(nullable: bool) -> FieldRef {
     Arc::clone(&CONDITION[usize::from(nullable)])
 }
@@ -255,39 +263,48 @@ impl Scalar {
 
     /// All of the conditions; the only one of them by itself.
     pub fn and(conditions: impl IntoIterator<Item = Scalar>) -> Scalar {
-        let mut all = Vec::new();
-        for condition in conditions {
-            match condition.kind {
-                ScalarKind::And(inner) => all.extend(inner),
-                _ => all.push(condition),
-            }
-        }
-        match all.len() {
-            0 => Scalar::constant(true),
-            1 => all.remove(0),
-            _ => {
-                let nullable = all.iter().any(Scalar::is_nullable);
-                Scalar::new(ScalarKind::And(all), condition(nullable))
-            }
-        }
+        Scalar::connected(conditions, true)
     }
 
     /// One of the conditions; the only one of them by itself.
     pub fn or(conditions: impl IntoIterator<Item = Scalar>) -> Scalar {
+        Scalar::connected(conditions, false)
+    }
+
+    /// AND or OR. A chain grows by one condition at a time, so nothing is computed again of those that it has.
+    fn connected(conditions: impl IntoIterator<Item = Scalar>, is_and: bool) -> Scalar {
         let mut all = Vec::new();
+        let (mut nullable, mut notes) = (false, false);
+        let mut size = Size { nodes: 1, cases: 0 };
         for condition in conditions {
+            nullable |= condition.is_nullable();
+            notes |= condition.notes;
+            size.cases = size.cases.max(condition.size.cases);
+            size.nodes = size.nodes.saturating_add(condition.size.nodes);
             match condition.kind {
-                ScalarKind::Or(inner) => all.extend(inner),
+                ScalarKind::And(inner) if is_and => {
+                    size.nodes -= 1;
+                    add_all(&mut all, inner);
+                }
+                ScalarKind::Or(inner) if !is_and => {
+                    size.nodes -= 1;
+                    add_all(&mut all, inner);
+                }
                 _ => all.push(condition),
             }
         }
         match all.len() {
-            0 => Scalar::constant(false),
+            0 => Scalar::constant(is_and),
             1 => all.remove(0),
-            _ => {
-                let nullable = all.iter().any(Scalar::is_nullable);
-                Scalar::new(ScalarKind::Or(all), condition(nullable))
-            }
+            _ => Scalar {
+                kind: match is_and {
+                    true => ScalarKind::And(all),
+                    false => ScalarKind::Or(all),
+                },
+                field: condition(nullable),
+                notes,
+                size,
+            },
         }
     }
 

@@ -33,13 +33,15 @@ use datafusion_expr::{
     AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, SortExpr, WindowFrame,
     WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
+use sheaf_access::cancel;
 use sheaf_exec::functions::collation::{collation_key, extreme_collation};
 use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
 use sheaf_exec::functions::user_variables::is_of_variables;
 use sheaf_exec::functions::{EACH_ROW, as_function, scalar_function};
+use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::typing::stand_ins_in_bodies;
 use sheaf_exec::typing::{
-    Purpose, Texts, WatchedRows, as_column_of, field_of_aggregate, group_key, key_of,
+    MAX_ORDERED, Purpose, Texts, WatchedRows, as_column_of, field_of_aggregate, group_key, key_of,
     number_of_column, refused_texts, resolve_node, watched_condition,
 };
 
@@ -209,12 +211,20 @@ impl Typing<'_> {
     }
 
     /// The rule has something to say of AND and OR only where a row may come to one side and not to the other, and of a
-    /// side in front of a constant.
+    /// side in front of a constant. Of a long chain it says nothing more: each operand would be shown all before it.
     fn connective(&self, operator: Operator, left: Scalar, right: Scalar) -> Result<Scalar> {
         let is_of_rows = |scalar: &Scalar| {
             matches!(scalar.kind, ScalarKind::Column(_) | ScalarKind::Call { .. })
         };
-        if !right.notes && right.contains(&is_of_rows) {
+        let is_long = |side: &Scalar| match (&side.kind, operator) {
+            (ScalarKind::And(all), Operator::And) | (ScalarKind::Or(all), Operator::Or) => {
+                all.len() >= MAX_ORDERED
+            }
+            _ => false,
+        };
+        let has_conditions = right.notes && !is_long(&left) && !is_long(&right);
+        if !has_conditions && right.contains(&is_of_rows) {
+            cancel::check_statement().map_err(access_error)?;
             return Ok(match operator {
                 Operator::And => Scalar::and([left, right]),
                 _ => Scalar::or([left, right]),

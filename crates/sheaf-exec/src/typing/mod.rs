@@ -69,6 +69,7 @@ pub use fold::constant_value;
 pub(crate) use fold::literal;
 pub use once::{has_many_branches, nodes_of_call, stand_ins_in_bodies};
 pub use plan::{group_by_key, group_key, refused_texts, schema_of_operands};
+pub use reached::MAX_ORDERED;
 pub use rule::{Purpose, Texts};
 pub use subquery::{outer_columns_of, without_or_null};
 

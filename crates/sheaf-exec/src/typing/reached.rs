@@ -15,8 +15,8 @@
 //!
 //! A condition repeats other operands. In the copy nothing is noted, and nothing has conditions: what is copied stays
 //! as large as the text is. Operands that are larger than [`MAX_CONDITION_NODES`] stop nothing. Each of many operands
-//! would get copies of all before it, so of more than [`MAX_ORDERED`] all are computed. MySQL does that with long lists
-//! of constants, too.
+//! would get copies of all before it, so of more than [`MAX_ORDERED`] all are computed, and those of a chain of AND or
+//! OR that stand behind so many. MySQL does that with long lists of constants, too.
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result, ScalarValue};
@@ -31,7 +31,7 @@ use crate::functions::{call, row};
 /// The size of a condition.
 const MAX_CONDITION_NODES: usize = 256;
 /// Operands that one has to come to after the other.
-pub(super) const MAX_ORDERED: usize = 32;
+pub const MAX_ORDERED: usize = 32;
 
 /// Whether the function computes all of its operands: with whole numbers and with floating point, arithmetic does; with
 /// exact fractions it stops at a NULL. A quotient of whole numbers is such a fraction.

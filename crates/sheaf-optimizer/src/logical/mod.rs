@@ -58,7 +58,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion_common::Result;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_expr::logical_plan::InvariantLevel;
-use datafusion_expr::{Expr, JoinType, LogicalPlan, UserDefinedLogicalNode};
+use datafusion_expr::{Expr, JoinType, LogicalPlan, Operator, UserDefinedLogicalNode};
 use datafusion_optimizer::OptimizerContext;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
@@ -142,8 +142,11 @@ static LAST_RULES: LazyLock<Vec<Rule>> =
 static PROJECTION_RULES: LazyLock<Vec<Rule>> =
     LazyLock::new(|| vec![Rule::on(|_| true, OptimizeProjections::new())]);
 
+/// Operands of a chain that are simplified one beside the other.
+const MAX_DEEP_CHAIN: usize = 500;
+
 /// Whether it has expressions that are more than columns, or groups, whose functions rules look at as a whole.
-/// Those with long literals, or a long CASE, are left alone.
+/// Those with long literals, a long CASE or a deep chain are left alone.
 fn computes(node: &LogicalPlan) -> bool {
     let mut computes = matches!(node, LogicalPlan::Aggregate(_));
     let mut has_long = false;
@@ -151,13 +154,30 @@ fn computes(node: &LogicalPlan) -> bool {
     let _ = node.apply_expressions(|expr| {
         let is_column = matches!(expr, Expr::Column(_));
         computes |= !is_column;
-        has_long = has_long || !is_column && (has_long_literal(expr) || has_many_branches(expr));
+        has_long = has_long
+            || !is_column
+                && (is_deep_chain(expr) || has_long_literal(expr) || has_many_branches(expr));
         Ok(match has_long {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
         })
     });
     computes && !has_long
+}
+
+/// A chain of AND or OR in which each operand stands beside all before it: the rule that simplifies looks for each of
+/// them among these. So rules write the parts of a filter that they have taken apart. A long chain that is written as a
+/// tree has been simplified before.
+fn is_deep_chain(mut expr: &Expr) -> bool {
+    for _ in 0..MAX_DEEP_CHAIN {
+        match expr {
+            Expr::BinaryExpr(chain) if matches!(chain.op, Operator::And | Operator::Or) => {
+                expr = &chain.left;
+            }
+            _ => return false,
+        }
+    }
+    true
 }
 
 fn is_filter(node: &LogicalPlan) -> bool {
