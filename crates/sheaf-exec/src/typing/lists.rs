@@ -22,8 +22,12 @@ use super::once::computed_once;
 use super::{Rule, field_of, literal, operands, reached, type_of};
 use crate::functions::collation::{collation_key, sort_key};
 use crate::functions::in_values::{self, MAX_OPERANDS, MIN_PACKED, in_values, is_packable};
+use crate::functions::limits::ask_for;
 use crate::functions::types::{SqlType, common_collation};
 use crate::operator::scan_exec::access_error;
+
+/// So often planning and execution copy the constants of a list, at most at the same time.
+const COPIES_OF_LIST: usize = 4;
 
 /// `x IN (list)`: plain where each member is a literal of x's domain.
 pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
@@ -61,6 +65,9 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
         1 => PartOf::OnlyMember,
         _ => PartOf::OneOfSeveral,
     };
+    let constants = members.iter().filter_map(literal);
+    let bytes: usize = constants.map(ScalarValue::size).sum();
+    ask_for(bytes.saturating_mul(COPIES_OF_LIST))?;
     let mut subject = Subject::of(&x, schema, rule)?;
     let mut values = Vec::new();
     let mut lists: Vec<(Expr, Vec<Expr>)> = Vec::new();
