@@ -4,6 +4,7 @@
 mod crowds;
 mod long_values;
 mod operators;
+mod patterns;
 mod statements;
 
 use std::fs;
