@@ -157,7 +157,7 @@ mod tests {
         let replica = Replica::read(&body(["h1", "", ""])).expect("it is whole");
         let first = replicas.register(1, replica.clone());
         let second = replicas.register(2, replica.clone());
-        assert_eq!(replicas.list(), [replica.clone()]);
+        assert_eq!(replicas.list(), std::slice::from_ref(&replica));
         // The place is the second one's by now.
         drop(first);
         assert_eq!(replicas.list(), [replica]);

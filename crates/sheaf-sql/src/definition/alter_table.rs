@@ -523,7 +523,7 @@ fn check_same_elsewhere(changes: &[TableChange]) -> Result<()> {
     let differs = |change: &TableChange| match change {
         TableChange::AddColumn { column, .. } => {
             let default = column.default.as_ref();
-            default.is_some_and(|default| differs_elsewhere(default))
+            default.is_some_and(differs_elsewhere)
         }
         _ => false,
     };

@@ -306,6 +306,9 @@ struct Counts {
     is_given_up: bool,
 }
 
+/// What becomes of each row.
+type TakeRow<'t> = dyn FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>> + 't;
+
 impl RowReader<'_> {
     /// Gives each row that passes the tests to `take`, in the order of the index, until it has enough. `take` gets the
     /// encoded clustered key too. Nothing is latched while it runs.
@@ -339,8 +342,7 @@ impl RowReader<'_> {
             flow
         };
         // All measured searches share one instance of the code.
-        let mut measured: &mut dyn FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>> =
-            &mut measured;
+        let mut measured: &mut TakeRow<'_> = &mut measured;
         let outcome = self.search(most, access, direction, &mut measured);
         search.end();
         outcome
