@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use sheaf::{Database, Error, Options, Result};
 use sheaf_types::error::codes;
 
-/// By the path of the directory, with the process that has opened it.
 static OPEN: Mutex<Option<OpenDatabases>> = Mutex::new(None);
 
-/// Of each directory the process that has opened it, and the database.
+/// By the path of the directory, with the process that has opened it.
 type OpenDatabases = HashMap<PathBuf, (u32, Weak<Database>)>;
 
 /// A use of an open database. The last one closes it.
