@@ -10,8 +10,8 @@
 //!
 //! Each of them may be asked for less. LOCK=DEFAULT, or no word, lets others do as much as they can. With
 //! LOCK=EXCLUSIVE they do not even read. ALGORITHM=DEFAULT is the first that is possible; a statement that asks for a
-//! copy gets the same with less work. Others can do the same with the parents of new foreign keys. ALGORITHM=INPLACE and
-//! COPY write the rows anew for columns that come or go. The last of several words counts.
+//! copy gets the same with less work. Others can do the same with the parents of new foreign keys. ALGORITHM=INPLACE
+//! and COPY write the rows anew for columns that come or go. The last of several words counts.
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement", "Performance and Space Requirements" and "Concurrency Control".
 

@@ -39,9 +39,9 @@ impl Session {
         }
     }
 
-    /// Makes an empty temporary table. Error 1593 for a statement of a source: temporary tables of its sessions may have
-    /// the same name, and are lost when the replica starts again. Errors of [`Self::check_temporary_name`], and as of
-    /// [`TemporaryTables::create`](crate::session_parts::temporary_tables::TemporaryTables::create).
+    /// Makes an empty temporary table. Error 1593 for a statement of a source: temporary tables of its sessions may
+    /// have the same name, and are lost when the replica starts again. Errors of [`Self::check_temporary_name`], and as
+    /// of [`TemporaryTables::create`](crate::session_parts::temporary_tables::TemporaryTables::create).
     pub(crate) fn create_temporary_table(&mut self, request: CreateTable) -> Result<()> {
         if self.transactions.applies_source {
             return Err(SqlError::new(

@@ -4,7 +4,8 @@
 //! change places in a unique index, so it is judged when all of them have been brought.
 //!
 //! A new CHECK goes the same way, without a tree: the rows of the snapshot are tested, and then each that changes. A
-//! [foreign key](crate::build::references_beside) does so, too; it is judged when all rows of a round have been brought.
+//! [foreign key](crate::build::references_beside) does so, too; it is judged when all rows of a round have been
+//! brought.
 
 use std::sync::Arc;
 
