@@ -440,8 +440,8 @@ impl Connection {
             ReadError::TooLarge { .. } => (SqlError::net_packet_too_large(), Flow::Continue),
             ReadError::NoMemory { command } => (
                 SqlError::out_of_memory(
-                    "other long statements have all memory for statements (long_statement_memory); try again, raise \
-                     --memory or query_memory_wait_timeout",
+                    "other long statements have all memory for statements (long_statement_memory), or this one is too \
+                     long for it; try again, raise --memory or query_memory_wait_timeout",
                 ),
                 // Other commands may be about something that the server keeps, and would not be as the client thinks.
                 match command {

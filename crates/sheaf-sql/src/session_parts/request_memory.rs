@@ -19,6 +19,12 @@ const SHORT_REQUEST_BYTES: usize = 16 << 10;
 /// expression, and in the result. Syntax trees that are many times as large are measured when they grow.
 const COPIES: usize = 4;
 
+/// The longest request that is read, in bytes, whatever `max_allowed_packet` says: its copies are three quarters of the
+/// memory of which requests may have an eighth.
+fn longest(limit_bytes: usize) -> usize {
+    limit_bytes.saturating_add(limit_bytes / 2)
+}
+
 /// What one connection takes its shares of.
 pub struct RequestMemory {
     budget: Arc<Budget>,
@@ -50,11 +56,14 @@ impl RequestMemory {
     }
 
     /// Takes what a request of so many bytes needs. It waits, up to `query_memory_wait_timeout`, where others have it.
-    /// False: they still have it, or the session is to end. A request that comes in several frames asks for each, with
-    /// the bytes of all so far.
+    /// False: they still have it, it is too long for the memory, or the session is to end. A request that comes in
+    /// several frames asks for each, with the bytes of all so far.
     pub fn take(&mut self, request_bytes: usize) -> bool {
         if request_bytes <= SHORT_REQUEST_BYTES {
             return true;
+        }
+        if request_bytes > longest(self.budget.limit_bytes()) {
+            return false;
         }
         let wanted = request_bytes
             .saturating_mul(COPIES)

@@ -2,7 +2,7 @@
 
 use mysql::prelude::Queryable;
 
-use crate::command_line::terminate;
+use crate::command_line::{connect, terminate};
 use crate::harness::error_of;
 use crate::memory::{answer_of, empty, within_memory};
 
@@ -85,6 +85,31 @@ fn long_chains_of_a_strict_change_stay_within_memory() {
         ] {
             connection.query_drop(&sql).expect("it has an answer");
             assert_eq!(connection.affected_rows(), 0);
+        }
+    });
+    terminate(&child);
+}
+
+/// `max_allowed_packet` may be larger than the memory allows.
+#[test]
+fn requests_longer_than_the_memory_allows_are_refused() {
+    let (_directory, child, port, mut connection) = empty();
+    for sql in [
+        "SET GLOBAL max_allowed_packet = 1073741824",
+        "CREATE TABLE d.l (a LONGBLOB)",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let mut connection = connect(port);
+    let long = "ab".repeat(8 << 20);
+    within_memory(child.id(), || {
+        for sql in [
+            format!("INSERT INTO d.l VALUES ('{long}')"),
+            format!("INSERT INTO d.l VALUES (x'{long}')"),
+            format!("SELECT LENGTH('{long}{long}')"),
+        ] {
+            assert_eq!(error_of(connection.query_drop(&sql)).0, 1041);
+            assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
         }
     });
     terminate(&child);
