@@ -9,7 +9,7 @@
 //! | [`labels`] | values of ENUM and SET: numbers that read as texts |
 //! | [`value`] | one value of a column, or a literal on its way to one |
 //! | [`number`] | numbers from text, and as text |
-//! | [`number_literal`] | numbers as statements write them |
+//! | [`mod@number_literal`] | numbers as statements write them |
 //! | [`temporal`] | dates and times: the calendar, from text, and as text |
 //! | [`json`] | JSON values: documents, paths, their order and functions of them |
 //! | [`xml`] | XML: documents, and what an XPath finds in them |

@@ -160,7 +160,7 @@ impl StatementParser<'_> {
         Ok(ReplicationStatement::Stop(threads))
     }
 
-    /// RESET REPLICA [ALL] [FOR CHANNEL name], behind REPLICA.
+    /// `RESET REPLICA [ALL] [FOR CHANNEL name]`, behind REPLICA.
     pub(super) fn reset_replica(&mut self) -> ParseResult<ReplicationStatement> {
         let all = self.accept("ALL");
         self.channel()?;

@@ -32,7 +32,7 @@
 //! | [`inequality`] | a range of one relation for each row of others |
 //! | [`join_graph`] | which relations a query joins, and by which conditions |
 //! | [`literal`] | a constant, brought into a column's own type |
-//! | [`replace_columns`] | other expressions in the place of columns |
+//! | [`mod@replace_columns`] | other expressions in the place of columns |
 //! | [`semantics`] | how MySQL's semantics look in a typed plan |
 
 pub(crate) mod apply;
