@@ -523,7 +523,7 @@ fn what_an_event_says_of_its_session_holds_for_it_alone() {
     let numbers = "SELECT GROUP_CONCAT(id ORDER BY id), MIN(m) FROM";
     assert_eq!(
         query_text(&mut pair.replica, &format!("{numbers} shop.b")),
-        ["1,2,3 March"]
+        ["1,2,3\tMarch"]
     );
     pair.check_same(&[&format!("{numbers} shop.b"), &format!("{numbers} shop.c")]);
 }

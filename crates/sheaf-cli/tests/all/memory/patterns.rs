@@ -1,5 +1,6 @@
 //! Patterns and constants that take many times their text: they are refused before they take it.
 
+use mysql::Error;
 use mysql::prelude::Queryable;
 
 use crate::command_line::{connect, terminate};
@@ -71,20 +72,30 @@ fn long_chains_of_a_strict_change_stay_within_memory() {
     ] {
         connection.query_drop(sql).expect(sql);
     }
-    let chain = |term: &str, word: &str| {
-        let terms = (0..3000).map(|n| format!("{term}{}", 1000 + n));
+    let chain = |length: usize, term: &str, word: &str| {
+        let terms = (0..length).map(|n| format!("{term}{}", 1000 + n));
         terms.collect::<Vec<_>>().join(word)
     };
+    let ors = |length| {
+        format!(
+            "UPDATE d.y SET a = 1 WHERE {}",
+            chain(length, "s + 0 = ", " OR ")
+        )
+    };
+    let ands = format!(
+        "DELETE FROM d.y WHERE {} AND id < 0",
+        chain(3000, "s <> ", " AND ")
+    );
     within_memory(child.id(), || {
-        for sql in [
-            format!("UPDATE d.y SET a = 1 WHERE {}", chain("s + 0 = ", " OR ")),
-            format!(
-                "DELETE FROM d.y WHERE {} AND id < 0",
-                chain("s <> ", " AND ")
-            ),
-        ] {
+        for sql in [ors(500), ands] {
             connection.query_drop(&sql).expect("it has an answer");
             assert_eq!(connection.affected_rows(), 0);
+        }
+        // There is an answer in more memory than this.
+        match connection.query_drop(ors(3000)) {
+            Ok(()) => assert_eq!(connection.affected_rows(), 0),
+            Err(Error::MySqlError(error)) => assert_eq!(error.code, 1041, "{error}"),
+            Err(error) => panic!("{error}"),
         }
     });
     terminate(&child);
