@@ -472,7 +472,6 @@ const UPWARD: &[(&str, &[&str])] = &[
     (
         "sheaf-sql",
         &[
-            "direct/explain -> dispatch/explain",
             "engine -> replica",
             "engine/replication -> replica",
             "engine/replication -> replica/link",
@@ -548,8 +547,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
     (
         "sheaf-sql",
         &[
-            "accounts/client",
-            "accounts/requirements",
             "direct/access",
             "direct/aggregate",
             "direct/derived",

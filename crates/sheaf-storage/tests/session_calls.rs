@@ -22,6 +22,11 @@ const UPWARD: &[&str] = &[
     "query/run/plan calls read_lock_mode of select/locking_read",
     "query/run/plan calls tables_locked_inside of select/locking_read",
     "query/values calls read_for_change of locking/change_read",
+    // What a replica's source has done runs as requests do.
+    "replica/applier calls execute of request",
+    "replica/applier calls run of request",
+    "replica/applier calls run_own of request",
+    "replica/applier calls session_of_replica of start",
 ];
 
 fn tests() -> PathBuf {

@@ -13,10 +13,8 @@
 //! Binder, direct plans, lists of rows, defaults and parameters read numbers by this function, so that no two of them
 //! store different values of one literal.
 
-use super::decimal::MAX_DIGITS;
-use super::wide::{Int256, MAX_WIDE_DIGITS};
 use crate::Value;
-use crate::number::MAX_DIGITS;
+use crate::number::{Int256, MAX_DIGITS, MAX_WIDE_DIGITS};
 
 /// The value of a number literal, perhaps behind a sign. `None`: this is no number, or one that no DOUBLE holds.
 pub fn number_literal(written: &str) -> Option<Value> {
@@ -169,7 +167,7 @@ mod tests {
             number_literal(&format!("-{nines}")),
             decimal(1 - 10i128.pow(38), 0)
         );
-        let shown = |written: &str| match literal(written).unwrap() {
+        let shown = |written: &str| match number_literal(written).unwrap() {
             wide @ Value::WideDecimal { .. } => wide.to_string(),
             other => panic!("{written} is {other:?}"),
         };
@@ -188,7 +186,7 @@ mod tests {
         }
         // 65 digits and one, and the point.
         assert_eq!(shown(&format!("{long}{}", "1".repeat(90))).len(), 67);
-        assert_eq!(literal(&"9".repeat(66)), Some(Value::Double(1e66)));
+        assert_eq!(number_literal(&"9".repeat(66)), Some(Value::Double(1e66)));
         assert_eq!(shown(&"8".repeat(82)), "9".repeat(65));
         assert_eq!(
             shown(&format!("-{}", "8".repeat(400))),
@@ -198,9 +196,9 @@ mod tests {
 
     #[test]
     fn exponents_make_doubles() {
-        assert_eq!(literal("1e3"), Some(Value::Double(1e3)));
-        assert_eq!(literal("-1.5E-2"), Some(Value::Double(-0.015)));
-        assert_eq!(literal("1e309"), None);
+        assert_eq!(number_literal("1e3"), Some(Value::Double(1e3)));
+        assert_eq!(number_literal("-1.5E-2"), Some(Value::Double(-0.015)));
+        assert_eq!(number_literal("1e309"), None);
     }
 
     #[test]

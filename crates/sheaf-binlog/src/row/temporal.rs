@@ -172,7 +172,7 @@ fn time_of(whole: i64, micros: i64) -> Option<i64> {
         return None;
     }
     let time = (hours * 3600 + minutes * 60 + seconds) * SECOND + micros;
-    (time <= MAX_TIME + SECOND - 1).then_some(time)
+    (time < MAX_TIME + SECOND).then_some(time)
 }
 
 /// The inverse of [`datetime_parts`].

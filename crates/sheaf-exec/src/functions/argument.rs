@@ -23,7 +23,7 @@ use super::call_name::name_in_sql;
 use super::conversion::{
     bytes_of_characters, characters_of_bytes, number_parts, to_boolean, to_byte_views, to_bytes,
     to_bytes_of_set, to_date, to_datetime, to_decimal, to_double, to_int, to_text, to_time,
-    to_unsigned, unsigned_zeros,
+    to_unsigned, to_wide_decimal, unsigned_zeros,
 };
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::random_numbers::SeededNumbers;

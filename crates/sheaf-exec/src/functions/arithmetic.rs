@@ -237,7 +237,14 @@ fn double_quotient(operands: &Operands<'_>) -> Field {
 
 fn decimals_of_quotient(operands: &Operands<'_>) -> (u8, u8) {
     let types = operands.types();
-    quotient_scale(&types[0], &types[1], increment_of(operands.int(2)))
+    let (kept, shown) = quotient_scale(&types[0], &types[1], increment_of(operands.int(2)));
+    if !types[0].is_wide() {
+        return (kept, shown);
+    }
+    // Of a wide dividend with many digits before the point, one group is kept behind it.
+    let (digits, _) = types[0].decimal_digits();
+    let room = wide_decimal::LIMIT_DIGITS.saturating_sub(digits);
+    (kept.min(room.max(GUARD_GROUP).max(shown)), shown)
 }
 
 fn integer_quotient_type(operands: &Operands<'_>) -> Result<Field> {

@@ -41,7 +41,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         cast_unsigned,
     ),
     // Value, precision, scale.
-    Function::strict("$cast_decimal", (3, 3), decimal_type, cast_decimal),
+    Function::strict("$cast_decimal", (3, 3), decimal_type, cast_decimal).decimals(0, 1),
     // The same of what is not cut: error 1690 where there is no room for the decimals.
     Function::strict("$widen_decimal", (3, 3), decimal_type, |call| {
         wide_decimal::widen(call)

@@ -23,6 +23,7 @@ pub use sheaf_access::TYPE_KEY;
 use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sheaf_types::number::{FloatDigits, MAX_WIDE_DIGITS, is_wide};
+use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::{Collation, ColumnType};
 
 use super::error::EvaluationError;

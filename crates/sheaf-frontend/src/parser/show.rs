@@ -167,6 +167,12 @@ impl StatementParser<'_> {
         {
             return Ok(Show::BinaryLogStatus);
         }
+        if let Some(words) = self.accept_one_of(&["REPLICA STATUS", "SLAVE STATUS"]) {
+            self.channel()?;
+            return Ok(Show::ReplicaStatus {
+                old_names: words == "SLAVE STATUS",
+            });
+        }
         if self.accept("REPLICAS") {
             return Ok(Show::Replicas);
         }

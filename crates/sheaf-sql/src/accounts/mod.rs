@@ -24,7 +24,6 @@
 //! | [`columns`] | privileges on single columns |
 //! | [`grant_tables`] | tables of `mysql` about accounts |
 //! | [`logged`] | statements as the binary log has them |
-//! | [`matching`] | which account a client is |
 //! | [`named`] | the accounts that a statement names |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
 //! | [`requirements`] | which privileges a statement needs |
@@ -36,7 +35,6 @@
 mod columns;
 mod grant_tables;
 mod logged;
-mod matching;
 mod named;
 pub mod password;
 mod requirements;

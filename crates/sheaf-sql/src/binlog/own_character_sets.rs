@@ -56,9 +56,6 @@ pub(super) fn in_own_character_sets(text: &str) -> Cow<'_, str> {
             && casts.are_over()
             && let Ok(set) = character_set(name)
         {
-            if matches!(set, "utf8mb4" | "binary") {
-                continue;
-            }
             // `BINARY` may stand on both sides.
             let first = match is(place, "CHARSET") {
                 true => place,
@@ -73,6 +70,13 @@ pub(super) fn in_own_character_sets(text: &str) -> Cow<'_, str> {
                 false => default_collation(set).to_string(),
             };
             let behind = place + 2 + usize::from(is_binary_behind);
+            let named = match is(behind, "COLLATE") {
+                true => word(behind + 1).trim_matches(['\'', '"', '`']),
+                false => own.as_str(),
+            };
+            if Collation::parse_with_aliases(named).is_some() {
+                continue;
+            }
             let mut new = "utf8mb4".to_string();
             if !is(behind, "COLLATE") {
                 new = format!("{new} COLLATE {}", Collation::nearest(&own).name());
@@ -155,7 +159,7 @@ mod tests {
                 "CREATE TABLE t (engine INT, sheaf INT, KEY (engine, sheaf)) ENGINE = InnoDB DEFAULT CHARSET=utf8mb4",
             ),
             (
-                "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET 'utf8mb3' */",
+                "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET 'tis620' */",
                 "ALTER DATABASE d /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */",
             ),
             (

@@ -45,7 +45,7 @@ impl Session {
         let (runs_io, runs_sql) = replica.threads_running();
         let kept = known.kept.clone().unwrap_or_default();
         let (options, position) = (kept.options, kept.position);
-        let executed = self.engine.executed_gtids()?.to_string();
+        let executed = self.engine.executed_gtids().to_string();
         let text = |name, text: String| (name, TEXT, Cell::from(text));
         let number = |name, number: u64| (name, NUMBER, Cell::from(number));
         let nothing = |name| (name, TEXT, Cell::from(""));

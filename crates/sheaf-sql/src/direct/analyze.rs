@@ -13,15 +13,15 @@ use crate::session::Session;
 use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 
 /// A measured run.
-pub(super) struct MeasuredRun {
+pub(crate) struct MeasuredRun {
     /// The plan from its beginning to its last row.
-    pub(super) whole: Measured,
-    pub(super) accesses: WorkOfAccesses,
+    pub(crate) whole: Measured,
+    pub(crate) accesses: WorkOfAccesses,
 }
 
 impl DirectPlan {
     /// Whether the rows that it reads are locked for the statement.
-    pub(super) fn locks_rows(&self) -> bool {
+    pub(crate) fn locks_rows(&self) -> bool {
         match &self.action {
             Action::Read(read, _) => read.locking.is_some(),
             Action::LockFound(_) => true,
@@ -32,7 +32,7 @@ impl DirectPlan {
 
 impl Session {
     /// Runs a plan without parameters. `None`: nothing has happened, and the vectorised path runs the statement.
-    pub(super) fn measure_direct(&mut self, plan: &DirectPlan) -> Result<Option<MeasuredRun>> {
+    pub(crate) fn measure_direct(&mut self, plan: &DirectPlan) -> Result<Option<MeasuredRun>> {
         let mut rows = CountedRows(Clock::begin());
         let measuring = Measuring::begin();
         let is_done = self.run_direct(plan, (&[], Spelled::AsWritten), &mut rows)?;

@@ -41,15 +41,15 @@ use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
 /// What EXPLAIN shows of a plan.
-pub(super) struct Described {
-    pub(super) explanation: Explanation,
+pub(crate) struct Described {
+    pub(crate) explanation: Explanation,
     /// The accesses that read the table of a line. Where it has several, a run takes the best for each row.
-    pub(super) accesses: Vec<(NodeId, AccessId)>,
+    pub(crate) accesses: Vec<(NodeId, AccessId)>,
 }
 
 impl Session {
     /// `None`: it would not run, or it reads nothing.
-    pub(super) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Described>> {
+    pub(crate) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Described>> {
         let read = match &plan.action {
             Action::ChangeFound(change) => &change.query,
             Action::LockFound(lock) => lock.described(),

@@ -2,18 +2,14 @@
 //!
 //! A direct plan has no estimates but those of its keys. Hints lead the optimizer to the same indexes, in the same
 //! order and without what direct plans do not do (multi-range reads, jumps, hash joins, bounded regret). EXPLAIN takes
-//! that plan's estimates where it reads the same. EXPLAIN ANALYZE runs the direct plan and adds what its accesses did
-//! to their lines. If the plan leaves the statement to operators, these are run and measured, as without EXPLAIN.
+//! that plan's estimates where it reads the same.
 
-use sheaf_optimizer::{Explanation, NOT_IN_DIRECT_PLANS, NodeId, PlanNode};
+use sheaf_optimizer::NOT_IN_DIRECT_PLANS;
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 
 use super::access::Access;
-use super::analyze::MeasuredRun;
-use super::description::Described;
 use super::join::{Join, JoinedWay};
-use super::measured::{AccessId, Work};
 use super::read::Way;
 use super::{Action, DirectPlan};
 use crate::error::Result;

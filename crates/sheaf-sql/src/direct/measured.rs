@@ -21,7 +21,7 @@ use sheaf_storage::{ThreadPageWork, Tree};
 
 /// The number of an access, and of its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct AccessId(u64);
+pub(crate) struct AccessId(u64);
 
 impl AccessId {
     /// A number that no other access of the process has.
@@ -33,8 +33,8 @@ impl AccessId {
 
 /// What the searches along an access have done.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Work {
-    pub(super) measured: Measured,
+pub(crate) struct Work {
+    pub(crate) measured: Measured,
     pages: u64,
     pages_read: u64,
     rows_examined: u64,
@@ -42,7 +42,7 @@ pub(super) struct Work {
 
 impl Work {
     /// Of two accesses that take turns.
-    pub(super) fn and(self, other: Work) -> Work {
+    pub(crate) fn and(self, other: Work) -> Work {
         let (own, others) = (self.measured, other.measured);
         Work {
             measured: Measured {
@@ -58,7 +58,7 @@ impl Work {
     }
 
     /// What was counted, by the names that operators have for it; only what is not 0.
-    pub(super) fn counters(self) -> Vec<(String, u64)> {
+    pub(crate) fn counters(self) -> Vec<(String, u64)> {
         let counters = [
             ("pages", self.pages),
             ("pages_read", self.pages_read),
@@ -72,7 +72,7 @@ impl Work {
 }
 
 /// What each access has done.
-pub(super) type WorkOfAccesses = BTreeMap<AccessId, Work>;
+pub(crate) type WorkOfAccesses = BTreeMap<AccessId, Work>;
 
 thread_local! {
     static IS_ON: Cell<bool> = const { Cell::new(false) };

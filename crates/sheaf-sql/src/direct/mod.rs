@@ -69,7 +69,7 @@
 //! | [`limits`] | how large a statement is, at most |
 //! | [`measured`] | what the accesses of a plan do while it runs |
 //! | [`analyze`] | EXPLAIN ANALYZE: a measured run |
-//! | [`explain`] | EXPLAIN of a plan, with estimates of operators that read the same |
+//! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
@@ -109,7 +109,6 @@ mod order;
 mod over_rows;
 mod parts;
 mod plain_call;
-mod prepared;
 mod qualified;
 mod quantified;
 mod read;
@@ -147,9 +146,12 @@ use limits::{
     LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of,
 };
 
+pub(crate) use analyze::MeasuredRun;
+pub(crate) use description::Described;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 pub(crate) use known_plan::Known;
+pub(crate) use measured::{AccessId, Work};
 use needs::needs_of;
 use parts::PartsOfPlan;
 use read::may_divide;

@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 use sheaf_table::{Column, ValueRef};
 use sheaf_types::assignment::{Mode, assign_text};
 use sheaf_types::number::{
-    self, Floor, Int256, checked_power_of_ten, is_double_text, text_floor, wide_floor_of,
+    Floor, Int256, checked_power_of_ten, is_double_text, text_floor, wide_floor_of,
 };
 use sheaf_types::temporal::{DAY, split_datetime};
 use sheaf_types::text::text_of;

@@ -3,10 +3,11 @@
 //! [elsewhere](crate::definition::explain_alteration).
 
 use sheaf_optimizer::json::{Json, Layout};
-use sheaf_optimizer::{ExplainRow, Explanation};
+use sheaf_optimizer::{ExplainRow, Explanation, NodeId, PlanNode};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::direct::{AccessId, Described, DirectPlan, MeasuredRun, Work};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
 use crate::parser::{Parsed, ParsedStatement};
@@ -14,12 +15,13 @@ use crate::query::rows::{Cell, Cells, Rows};
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::statement::properties::properties_of;
 
 /// The first line of what EXPLAIN ANALYZE says of a statement that locks rows, and would run directly.
 const IN_PLACE_OF_DIRECT: &str = "Operators in place of a direct plan, without its locks";
 
 /// What a statement does with the rows that its query finds.
-pub(crate) struct Change {
+struct Change {
     /// MySQL's `select_type` for the tables that are changed.
     kind: &'static str,
     /// Their names in the statement.
@@ -55,7 +57,7 @@ enum Analyzed {
 }
 
 /// The query of a statement, and what is done with what it finds.
-pub(crate) type QueryAndChange = (Option<PlannedQuery>, Option<Change>);
+type QueryAndChange = (Option<PlannedQuery>, Option<Change>);
 
 impl Session {
     pub(crate) fn explain(
@@ -195,10 +197,7 @@ impl Session {
     }
 
     /// The query as EXPLAIN plans it, and what the statement does with its rows.
-    pub(crate) fn plan_to_explain_as_is(
-        &mut self,
-        statement: ParsedStatement<'_>,
-    ) -> Result<QueryAndChange> {
+    fn plan_to_explain_as_is(&mut self, statement: ParsedStatement<'_>) -> Result<QueryAndChange> {
         let Parsed {
             ast: statement,
             text,
@@ -315,7 +314,7 @@ fn is_explainable(statement: &str) -> bool {
 }
 
 /// What is shown of a query; nothing if the statement has none.
-pub(crate) fn explanation(query: Option<PlannedQuery>) -> Explanation {
+fn explanation(query: Option<PlannedQuery>) -> Explanation {
     query.map_or_else(Explanation::default, |query| query.physical.explanation())
 }
 
@@ -350,7 +349,7 @@ fn shown(explanation: &Explanation, format: ExplainFormat) -> Rows {
 }
 
 /// With what the statement does with the rows.
-pub(crate) fn changed(explanation: Explanation, change: Option<Change>) -> Explanation {
+fn changed(explanation: Explanation, change: Option<Change>) -> Explanation {
     let Some(Change { kind, tables }) = change else {
         return explanation;
     };

@@ -39,10 +39,9 @@ impl Engine {
 
     /// Brings `gtid_executed` and `gtid_purged` up to date.
     pub(crate) fn show_gtids(&self) {
-        let Some(binlog) = self.binlog() else {
-            return;
-        };
-        let (executed, purged) = binlog.gtids();
+        let purged = self.binlog().map(|binlog| binlog.gtids().1);
+        let purged = purged.unwrap_or_default().to_string();
+        let executed = self.executed_gtids().to_string();
         self.change_globals(|globals| {
             variables::show_gtids(globals, executed, purged);
         });

@@ -45,9 +45,8 @@ use sheaf_optimizer::CostConstants;
 use sheaf_storage::Storage;
 use sheaf_table::{AccountName, Catalog, Privileges, UserLocks};
 
-use crate::accounts::{DigestCache, global_at_start};
 use crate::binlog::{Binlogger, Replicas, server_uuid};
-use crate::direct::SharedPlans;
+use crate::engine::digest_cache::DigestCache;
 use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::options::{
     DIGEST_BYTES, DIGEST_SHARE, MAX_PACKET_BYTES, MIN_PACKET_BYTES, PACKET_SHARE, catalog_limits,
@@ -60,11 +59,12 @@ use crate::error::{Result, SqlError};
 use crate::events::digest_table::DigestTable;
 use crate::events::slow_log::SlowLog;
 use crate::replica::Replica;
-use crate::resource_groups::ActiveGroups;
-use crate::session::handle::SessionHandle;
-use crate::session::statement_timer::StatementTimer;
-use crate::session::status::{Command, CommandCounters, ServerGauges};
-use crate::session::{Session, SessionInfo};
+use crate::rights::global_at_start;
+use crate::session_parts::handle::SessionHandle;
+use crate::session_parts::info::SessionInfo;
+use crate::session_parts::statement_timer::StatementTimer;
+use crate::session_parts::status::{Command, CommandCounters, ServerGauges};
+use crate::session_parts::workers::ActiveGroups;
 use crate::variables::persisted::{self, PersistedVariables};
 use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
 
@@ -117,6 +117,7 @@ pub struct Engine {
     pub(crate) slow_log: SlowLog,
     /// Empty if there is none.
     binlog: OnceLock<Arc<Binlogger>>,
+    replica: Replica,
     pub(crate) replicas: Arc<Replicas>,
     /// Of users that have connected.
     pub(crate) digests: DigestCache,
@@ -164,6 +165,7 @@ impl Engine {
             digest_table: DigestTable::new(globals.digests_size(), globals.max_digest_length()),
             slow_log: SlowLog::default(),
             binlog: OnceLock::new(),
+            replica: Replica::default(),
             replicas: Arc::default(),
             globals: RwLock::new(globals),
             persisted: Mutex::new(persisted::read_file(path)?),
@@ -304,32 +306,11 @@ impl Engine {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a session. Error 1040 when `max_connections` are open, 1203 and 1226 when the account has its share of
-    /// them, 1053 when the engine is closing, 1049 when there is no such database.
-    pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
-        let account = info.account.clone();
-        let session = self.session_without_place(info)?;
-        self.give_place(&session.handle, account.as_ref())?;
-        Ok(session)
-    }
-
-    /// Starts the session of a client that has not identified itself yet. It gets a place of `max_connections` when it
-    /// [has](Session::change_user). Error 1040 when too many are about to do so.
-    pub fn session_of_stranger(self: &Arc<Self>, host: &str) -> Result<Session> {
-        self.session_without_place(SessionInfo {
-            user: "unauthenticated user".into(),
-            host: host.into(),
-            account: Some(AccountName::new("", "")),
-            ..SessionInfo::default()
-        })
-    }
-
-    /// The session of the replica's applier, which is no client.
-    pub(crate) fn session_of_replica(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
-        self.session_without_place(info)
-    }
-
-    fn session_without_place(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+    /// A handle of a session that begins. Dropping the session takes it out of the list again.
+    ///
+    /// # Errors
+    /// 1053 when the engine is closing, 1040 when there are too many sessions.
+    pub(crate) fn begin_session(&self, info: &SessionInfo) -> Result<Arc<SessionHandle>> {
         if self.is_shutting_down() {
             return Err(SqlError::server_shutdown());
         }

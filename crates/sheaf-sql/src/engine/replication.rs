@@ -4,7 +4,6 @@ use sheaf_binlog::gtid::{Gtid, GtidSet};
 
 use super::Engine;
 use crate::binlog::server_uuid;
-use crate::error::Result;
 use crate::replica::Replica;
 use crate::replica::link::OpenLink;
 use crate::variables::VariableValue;
@@ -24,32 +23,21 @@ impl Engine {
     }
 
     /// The transactions that were executed here, of this server and of others.
-    ///
-    /// # Errors
-    /// The binary log is not up to date.
-    pub(crate) fn executed_gtids(&self) -> Result<GtidSet> {
-        let mut executed = match self.binlog() {
-            Some(binlog) => binlog.gtids()?.0,
-            None => GtidSet::new(),
-        };
+    pub(crate) fn executed_gtids(&self) -> GtidSet {
+        let of_own_log = self.binlog().map(|binlog| binlog.gtids().0);
+        let mut executed = of_own_log.unwrap_or_default();
         if let Some(kept) = self.replica.state.get().kept {
             executed.union(&kept.position.gtids);
         }
-        Ok(executed)
+        executed
     }
 
     /// Whether a transaction is this server's own.
-    ///
-    /// # Errors
-    /// The binary log is not up to date.
-    pub(crate) fn has_logged(&self, gtid: Gtid) -> Result<bool> {
-        if gtid.server() != server_uuid(self.storage.history()) {
-            return Ok(false);
-        }
-        match self.binlog() {
-            Some(binlog) => Ok(binlog.gtids()?.0.contains(gtid)),
-            None => Ok(false),
-        }
+    pub(crate) fn has_logged(&self, gtid: Gtid) -> bool {
+        gtid.server() == server_uuid(self.storage.history())
+            && self
+                .binlog()
+                .is_some_and(|binlog| binlog.gtids().0.contains(gtid))
     }
 
     /// What sql_replica_skip_counter says, which is said once.

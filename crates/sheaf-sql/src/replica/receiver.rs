@@ -100,9 +100,7 @@ fn receive_once(
         .ok_or_else(|| fatal("there is no way to other servers"))?;
     let budget = engine.long_statements();
     let max_event_bytes = globals.replica_max_event_bytes().min(budget.limit_bytes());
-    let executed = engine
-        .executed_gtids()
-        .map_err(|error| fatal(&error.message))?;
+    let executed = engine.executed_gtids();
     let request = LinkRequest {
         host: kept.options.host.clone(),
         port: kept.options.port,

@@ -28,10 +28,10 @@ pub(crate) struct Client {
     pub(crate) info: SessionInfo,
     pub(crate) rights: Rights,
     /// The roles that the session uses, as far as its account has them.
-    pub(super) active_roles: BTreeSet<AccountName>,
+    pub(crate) active_roles: BTreeSet<AccountName>,
     /// The tables and views of which the running statement changes rows, if no query in it names them. They need no
     /// SELECT; their columns do, and so does what a view reads.
-    pub(super) changed_alone: Vec<(String, String)>,
+    pub(crate) changed_alone: Vec<(String, String)>,
 }
 
 impl Client {

@@ -13,14 +13,14 @@
 //! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`](crate::session_parts::outcome) |
 //! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`](crate::session_parts::prepared) |
 //! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
-//! | `digests` | what is counted of statements by their digests | [`statement_events`], `events/` |
-//! | `table_expressions` | what is planned of generated columns and CHECKs | [`table_expressions`] |
-//! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`] |
-//! | `traces` | what is kept of the optimizer's traces | [`traces`] |
-//! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`] |
-//! | `temporary` | temporary tables | [`temporary_tables`] |
-//! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
-//! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
+//! | `digests` | what is counted of statements by their digests | `request/statement_events.rs`, `events/` |
+//! | `table_expressions` | what is planned of generated columns and CHECKs | [`table_expressions`](crate::session_parts::table_expressions) |
+//! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`](crate::session_parts::unrelated_tables) |
+//! | `traces` | what is kept of the optimizer's traces | [`traces`](crate::session_parts::traces) |
+//! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`](crate::session_parts::workers) |
+//! | `temporary` | temporary tables | [`temporary_tables`](crate::session_parts::temporary_tables) |
+//! | `transactions` | the open one, the next, what is left of the last | `session_parts/transactions.rs` |
+//! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `session_parts/table_locks.rs` |
 //! | `registration` | the client's place among the followers of the binary log | `binlog/replicas.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
 //! | `virtual_tables` | what makes the rows of information_schema and its like | [`VirtualTables`] |
@@ -57,7 +57,6 @@ use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_memory::Share;
 use sheaf_types::error::codes;
 
-use crate::accounts::Client;
 use crate::binlog::Registration;
 use crate::dialect::{SheafDialect, SpacesOfFunctions};
 use crate::encoding::TextEncoding;
@@ -152,6 +151,7 @@ pub struct Session {
     pub(crate) transactions: Transactions,
     pub(crate) table_locks: TableLocks,
     pub(crate) user_locks: SessionLocks,
+    pub(crate) virtual_tables: &'static dyn VirtualTables,
     /// Empty unless the client is a follower of the binary log that has said so.
     pub(crate) registration: Option<Registration>,
     /// See [`Session::is_released`].

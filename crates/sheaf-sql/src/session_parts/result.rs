@@ -12,6 +12,7 @@ use sheaf_exec::functions::types::shown_type;
 use sheaf_table::TableDefinition;
 use sheaf_types::labels::longest_text;
 use sheaf_types::number::{FloatDigits, Wide};
+use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::error::{Result, SqlError};

@@ -116,9 +116,16 @@ pub(crate) struct Transactions {
     /// See `Session::leave_commits`.
     pub(crate) leaves_commits: bool,
     pub(crate) unfinished_commit: Option<UnfinishedCommit>,
+    /// What is changed are the changes of a replica's source, which `read_only` lets through.
+    pub(crate) applies_source: bool,
 }
 
 impl Transactions {
+    /// The session is that of a replica's applier.
+    pub(crate) fn applies_source(&mut self) {
+        self.applies_source = true;
+    }
+
     /// The statement goes on without the transaction that was opened for it, and without its locks.
     pub(crate) fn leave_implicit(&mut self) -> Result<()> {
         if std::mem::take(&mut self.is_of_statement)
@@ -277,6 +284,13 @@ impl Transactions {
         self.open
             .as_ref()
             .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
+    }
+
+    /// Whether plain reads of the open transaction see what its first one saw, and lock nothing.
+    pub(crate) fn reads_repeat(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|open| open.isolation == Isolation::RepeatableRead)
     }
 
     /// Whether what changes read of other tables is locked: what they store follows from it.

@@ -76,6 +76,11 @@ impl Engine {
         })
     }
 
+    /// The session of the replica's applier, which is no client.
+    pub(crate) fn session_of_replica(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+        self.session_without_place(info)
+    }
+
     fn session_without_place(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
         let handle = self.begin_session(&info)?;
         let mut session = Session::new(Arc::clone(self), handle, info, &CatalogViews)?;

@@ -178,7 +178,7 @@ pub(crate) fn keeps_bytes(
     next.secondary.iter().all(keeps_keys)
 }
 
-/// The parts of an index's entries, without the lengths that only EXPLAIN and the limit of keys look at.
+/// The parts of an index's entries, without the lengths that MySQL counts.
 fn written_parts(definition: &TableDefinition, index: &Index) -> Vec<KeyPart> {
     let mut parts = KeyLayout::secondary(definition, index).parts;
     for part in &mut parts {

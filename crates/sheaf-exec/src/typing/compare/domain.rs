@@ -13,7 +13,7 @@ use crate::functions::control::microseconds;
 use crate::functions::conversion::WIDEST;
 use crate::functions::truncated::{MomentKind, NumberKind};
 use crate::functions::types::{
-    MAX_PRECISION, SqlType, common_collation, is_cut_short, is_explicit,
+    MAX_PRECISION, SqlType, check_literal, common_collation, is_cut_short, is_explicit,
 };
 use crate::typing::{Rule, cast, field_of, fold, literal};
 

@@ -3,7 +3,7 @@
 use datafusion_common::ScalarValue;
 use sheaf_access::i256_of;
 use sheaf_types::number::{Int256, MAX_DIGITS, MAX_WIDE_DIGITS};
-use sheaf_types::{Value, number};
+use sheaf_types::{Value, number_literal};
 use sqlparser::ast::{Expr, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use crate::packed_list::Member;

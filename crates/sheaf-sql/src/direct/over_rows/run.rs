@@ -14,7 +14,7 @@ use sqlparser::ast;
 
 use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, with_rows};
 use super::{MAX_SUBQUERY_ROWS, MAX_SUBQUERY_RUNS, MAX_VALUE_BYTES, OverRows, QueryInstance, Work};
-use crate::direct::expression::{INPUTS, PlanInputs};
+use crate::direct::expression::{ExpressionCache, INPUTS, PlanInputs};
 use crate::direct::join_walk::OpenTables;
 use crate::direct::joined_result::{Found, Window};
 use crate::direct::read::{MAX_LIMITED_ROWS, row_count};

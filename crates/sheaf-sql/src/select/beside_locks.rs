@@ -19,7 +19,7 @@ use sheaf_storage::ReadView;
 use sqlparser::ast;
 
 use crate::error::Result;
-use crate::isolation::locking_read::{named_by, rows_of};
+use crate::select::locking_read::{named_by, rows_of};
 use crate::session::Session;
 use crate::session::running::BesideLocks;
 
