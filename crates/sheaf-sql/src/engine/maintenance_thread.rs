@@ -1,4 +1,4 @@
-//! The thread of [maintenance](crate::engine::maintenance), and how it is told to end.
+//! The thread of maintenance (`start/maintenance.rs`), and how it is told to end.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};

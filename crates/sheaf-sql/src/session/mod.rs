@@ -27,7 +27,7 @@
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`](crate::session_parts::running), [`searched`](crate::session_parts::searched) |
 //!
 //! Beside them: [`request_text`] is how the bytes of a request become text,
-//! [`result`](crate::session_parts::result) what a statement returns, [`set`] SET, `diagnostics` GET DIAGNOSTICS,
+//! [`result`](crate::session_parts::result) what a statement returns, `set` SET, `diagnostics` GET DIAGNOSTICS,
 //! [`status`](crate::session_parts::status) what SHOW STATUS lists (docs/status.md is written from
 //! [`status_meanings`](crate::session_parts::status_meanings)),
 //! [`statement_timer`](crate::session_parts::statement_timer) the clock of `max_execution_time`, `admission` the places

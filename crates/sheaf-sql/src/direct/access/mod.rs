@@ -15,7 +15,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`conditions`] | conjuncts that compare columns with operands |
+//! | [`mod@conditions`] | conjuncts that compare columns with operands |
 //! | [`choose`] | the uses of indexes for these, and the best of them |
 //! | [`bind`] | keys and tests, now that operands are known |
 //! | [`description`] | what EXPLAIN says of an access |
