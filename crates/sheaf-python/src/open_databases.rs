@@ -48,7 +48,7 @@ impl Drop for SharedDatabase {
             mem::forget(database);
             return;
         }
-        // Who opens the directory now waits until it is closed.
+        // Another thread that opens the directory now waits until it is closed.
         let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         drop(database);
         drop(open);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   greeting <-- source          login, proof of the password --> OK
-//!   who are you, SET @...  -->   COM_REGISTER_SLAVE -->   COM_BINLOG_DUMP or COM_BINLOG_DUMP_GTID -->
+//!   SELECT ..., SET @...    -->   COM_REGISTER_SLAVE -->   COM_BINLOG_DUMP or COM_BINLOG_DUMP_GTID -->
 //!   | 0 | event |  | 0 | event |  ...  <-- source
 //! ```
 //!

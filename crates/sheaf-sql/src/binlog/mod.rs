@@ -28,7 +28,7 @@
 //! | [`text_words`] | words of a text that is changed a little |
 //! | [`files`] | the files and their list |
 //! | [`dump`] | what a follower is sent |
-//! | [`replicas`] | the followers that have said who they are |
+//! | [`replicas`] | the followers that are registered |
 //! | [`state`] | what a start has to know beside the files |
 //! | [`settings`] | what variables say |
 //! | [`running`] | the binlogger while it works: files are written, begun and removed |

@@ -5,26 +5,27 @@
 //!
 //! | part | what it holds | where |
 //! |---|---|---|
-//! | `handle` | what other threads may know of a session, and do to it | [`handle`](crate::session_parts::handle) |
+//! | `handle` | what other threads may know of a session, and do to it | `session_parts/handle.rs` |
 //! | `client` | the account of the client, and what it may do | `rights/client.rs` |
-//! | `variables`, `user_variables` | `@@name`, `@name` | `variables/`, [`user_variables`](crate::session_parts::user_variables) |
-//! | `warnings` | what SHOW WARNINGS lists | [`warnings`](crate::session_parts::warnings) |
-//! | `findings` | what is found wrong with values while expressions are evaluated | [`findings`](crate::session_parts::findings) |
-//! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`](crate::session_parts::outcome) |
-//! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`](crate::session_parts::prepared) |
+//! | `variables`, `user_variables` | `@@name`, `@name` | `variables/`, `session_parts/user_variables.rs` |
+//! | `warnings` | what SHOW WARNINGS lists | `session_parts/warnings.rs` |
+//! | `findings` | what is found wrong with values while expressions are evaluated | `session_parts/findings.rs` |
+//! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | `session_parts/outcome.rs` |
+//! | `prepared` | prepared statements, of the protocol and of SQL | `session_parts/prepared.rs` |
 //! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
 //! | `digests` | what is counted of statements by their digests | `request/statement_events.rs`, `events/` |
-//! | `table_expressions` | what is planned of generated columns and CHECKs | [`table_expressions`](crate::session_parts::table_expressions) |
-//! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`](crate::session_parts::unrelated_tables) |
-//! | `traces` | what is kept of the optimizer's traces | [`traces`](crate::session_parts::traces) |
-//! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`](crate::session_parts::workers) |
-//! | `temporary` | temporary tables | [`temporary_tables`](crate::session_parts::temporary_tables) |
+//! | `table_expressions` | what is planned of generated columns and CHECKs | `session_parts/table_expressions.rs` |
+//! | `unrelated_tables` | tables that were found to have no foreign keys | `session_parts/unrelated_tables.rs` |
+//! | `traces` | what is kept of the optimizer's traces | `session_parts/traces.rs` |
+//! | `workers` | threads of a resource group, query memory, a share for [planning] | `session_parts/workers.rs` |
+//! | `temporary` | temporary tables | `session_parts/temporary_tables.rs` |
 //! | `transactions` | the open one, the next, what is left of the last | `session_parts/transactions.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `session_parts/table_locks.rs` |
 //! | `registration` | the client's place among the followers of the binary log | `binlog/replicas.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
 //! | `virtual_tables` | what makes the rows of information_schema and its like | [`VirtualTables`] |
-//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`](crate::session_parts::running), [`searched`](crate::session_parts::searched) |
+//! | `request` | what is forgotten when the running request ends | `session_parts/running.rs` |
+//! | `statement` | the same of a statement | `session_parts/running.rs`, `session_parts/searched.rs` |
 //!
 //! Beside them: [`request_text`] is how the bytes of a request become text,
 //! [`result`](crate::session_parts::result) what a statement returns, `set` SET, `diagnostics` GET DIAGNOSTICS,

@@ -2,8 +2,11 @@
 //!
 //! | there is | |
 //! |---|---|
-//! | axes | ancestor, ancestor-or-self, attribute, child, descendant, descendant-or-self, parent, self; others are child |
-//! | functions | boolean, ceiling, concat, contains, count, false, floor, last, not, number, position, round, string-length, substring, sum, true |
+//! | axes up | ancestor, ancestor-or-self, parent |
+//! | axes down | attribute, child, descendant, descendant-or-self, self; others are child |
+//! | functions of numbers | ceiling, count, floor, number, round, sum |
+//! | functions of texts | concat, contains, string-length, substring |
+//! | other functions | boolean, false, last, not, position, true |
 //! | operators | `or and = != < <= > >= + - * div mod \|` |
 
 use std::ops::Range;
