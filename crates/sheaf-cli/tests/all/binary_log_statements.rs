@@ -343,6 +343,20 @@ fn rows_without_a_key_have_all_of_their_long_values() {
     assert_eq!(runs_of(&file, b'a'), 2);
     // As it was inserted, before and after the first update, and before the second.
     assert_eq!(runs_of(&file, b'b'), 4);
+    // What was committed before an assignment is written as the variable was then.
+    for x in 0..8 {
+        run(
+            own,
+            &[
+                "SET GLOBAL binlog_row_image = 'FULL'",
+                &format!("UPDATE plain SET x = {}", 10 + x),
+                "SET GLOBAL binlog_row_image = 'MINIMAL'",
+                &format!("UPDATE plain SET x = {}", 20 + x),
+            ],
+        );
+    }
+    assert!(!events(own).is_empty());
+    assert_eq!(runs_of(&file, b'b'), 4 + 8 * 3);
     assert!(runs_of(&file, b'c') >= 2);
     // A key finds the row.
     assert_eq!(runs_of(&file, b'd'), 1);

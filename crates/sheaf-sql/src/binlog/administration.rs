@@ -8,8 +8,8 @@ use sheaf_binlog::reader::EventReader;
 use sheaf_binlog::shown::{info_of, name_of};
 use sheaf_types::error::codes;
 
+use super::Binlogger;
 use super::files::{FileNumber, Files, failed};
-use super::{Binlogger, lock};
 use crate::error::{Result, SqlError};
 
 /// An event as SHOW BINLOG EVENTS prints it.
@@ -124,7 +124,7 @@ impl Binlogger {
     /// # Errors
     /// Those of files.
     pub(crate) fn flush(&self) -> Result<()> {
-        let settings = *lock(&self.settings);
+        let settings = self.settings();
         self.with(|running| running.rotate(settings))
     }
 
@@ -157,7 +157,7 @@ impl Binlogger {
     /// # Errors
     /// Those of files.
     pub(crate) fn reset(&self) -> Result<()> {
-        let settings = *lock(&self.settings);
+        let settings = self.settings();
         self.with(|running| running.reset(settings))
     }
 }

@@ -71,7 +71,7 @@ impl Binlogger {
         start: DumpStart,
         heartbeat: Option<Duration>,
     ) -> Result<BinlogDump> {
-        let server_id = super::lock(&self.settings).server_id;
+        let server_id = self.settings().server_id;
         let (file, path, position, has) = self.with(|running| {
             let (file, position, has) = match start {
                 DumpStart::Place { file, position } => {

@@ -63,6 +63,7 @@ pub use dump::{BinlogDump, DumpStart};
 pub(crate) use replicas::{Registration, Replicas};
 pub use replicas::{Replica, WrongReplica};
 pub(crate) use settings::BinlogSettings;
+use settings::SettingsOverTime;
 pub use sheaf_binlog::gtid::GtidSet;
 pub(crate) use text_words::words_of;
 
@@ -76,7 +77,7 @@ pub(crate) struct Binlogger {
     storage: Arc<Storage>,
     directory: PathBuf,
     server: Uuid,
-    settings: Mutex<BinlogSettings>,
+    settings: Mutex<SettingsOverTime>,
     work: Mutex<Work>,
     /// The newest file, and where its last whole transaction ends. Followers wait for it to change.
     written: Mutex<(FileNumber, u64)>,
@@ -117,7 +118,7 @@ impl Binlogger {
             storage: Arc::clone(storage),
             directory: directory.to_path_buf(),
             server,
-            settings: Mutex::new(settings),
+            settings: Mutex::new(SettingsOverTime::new(settings)),
             work: Mutex::new(Work::Running(Box::new(running))),
             written: Mutex::new(place),
             has_written: Condvar::new(),
@@ -144,7 +145,12 @@ impl Binlogger {
     }
 
     pub(crate) fn configure(&self, settings: BinlogSettings) {
-        *lock(&self.settings) = settings;
+        let last = self.storage.newest_commit_number();
+        lock(&self.settings).assign(settings, last);
+    }
+
+    fn settings(&self) -> BinlogSettings {
+        lock(&self.settings).newest()
     }
 
     /// Writes all that is durable by now to the files.
@@ -157,12 +163,12 @@ impl Binlogger {
 
     /// Does something with files that have all that is durable by now.
     fn with<T>(&self, work: impl FnOnce(&mut Running) -> Result<T>) -> Result<T> {
-        let settings = *lock(&self.settings);
         let mut state = lock(&self.work);
         if let Work::Failed(failure) = &*state {
             if failure.since.elapsed() < RETRY_INTERVAL {
                 return Err(failure.reason.clone());
             }
+            let settings = self.settings();
             match Running::open(&self.storage, &self.directory, self.server, settings) {
                 Ok(running) => {
                     tracing::info!("the binary log is written again");
@@ -174,7 +180,7 @@ impl Binlogger {
         let Work::Running(running) = &mut *state else {
             return Err(SqlError::server_shutdown());
         };
-        match running.catch_up(settings) {
+        match running.catch_up(&self.settings) {
             // What is asked for may be refused, which is no failure of the files.
             Ok(()) => {
                 let done = work(running);
@@ -249,7 +255,7 @@ impl Binlogger {
         }
         let work = std::mem::replace(&mut *lock(&self.work), Work::Closed);
         if let Work::Running(running) = work
-            && let Err(error) = running.close(*lock(&self.settings))
+            && let Err(error) = running.close(self.settings())
         {
             tracing::error!(%error, "the binary log was not closed");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sheaf_binlog::event::{EventHeader, GtidLog, Rotate, Stop};
@@ -13,7 +13,7 @@ use sheaf_storage::{ChangeFeed, Followed, FollowedTransaction, Storage};
 
 use super::files::{FileNumber, Files, close_file, failed};
 use super::projection::{Projection, ProjectionOptions, seconds};
-use super::settings::BinlogSettings;
+use super::settings::{BinlogSettings, SettingsOverTime};
 use super::state::State;
 use crate::error::{Result, SqlError};
 
@@ -148,13 +148,19 @@ impl Running {
     ///
     /// # Errors
     /// Those of files and of the log. The files may end in the middle of a transaction then.
-    pub(super) fn catch_up(&mut self, settings: BinlogSettings) -> Result<()> {
+    pub(super) fn catch_up(&mut self, settings: &Mutex<SettingsOverTime>) -> Result<()> {
         while let Some(followed) = self.feed.deliver()? {
             match followed {
                 Followed::Remark(remark) => self.projection.learn(remark, self.feed.position())?,
                 // It was met before.
                 Followed::Transaction(transaction) if transaction.number <= self.number => {}
-                Followed::Transaction(transaction) => self.write(&transaction, settings)?,
+                Followed::Transaction(transaction) => {
+                    let settings = settings
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .of(transaction.number);
+                    self.write(&transaction, settings)?;
+                }
             }
         }
         Ok(())
