@@ -285,7 +285,7 @@ impl Conversion {
                 return Err(TableError::InvalidUseOfNull);
             }
             // A TIMESTAMP that takes no NULL has always had the time of the statement for it.
-            if matches!(new.ty, ColumnType::Timestamp { .. }) {
+            if new.ty.follows_time_zone() {
                 return Ok(current_timestamp(&new.ty, self.now_micros));
             }
             let zero = zero_value(&new.ty);
@@ -351,7 +351,7 @@ impl Conversion {
 
 /// True if both are the same type of short strings, but for their lengths.
 fn is_shorter(old: &ColumnType, new: &ColumnType) -> bool {
-    std::mem::discriminant(old) == std::mem::discriminant(new)
+    old.is_same_kind(new)
         && old.max_bytes().is_some()
         && !old.is_long()
         && old.collation() == new.collation()
@@ -362,12 +362,12 @@ fn new_value(column: &Column, options: &AlterOptions) -> Source {
     if let Some(value) = default_of(column, options.now_micros) {
         return Source::Constant(value);
     }
-    let (kind, zero) = match column.ty {
-        ColumnType::Date => ("date", "0000-00-00"),
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            ("datetime", "0000-00-00 00:00:00")
-        }
-        _ => return Source::Constant(zero_value(&column.ty)),
+    let Some(kind) = column.ty.temporal_kind().filter(|_| column.ty.has_date()) else {
+        return Source::Constant(zero_value(&column.ty));
+    };
+    let zero = match column.ty.clock_digits() {
+        None => "0000-00-00",
+        Some(_) => "0000-00-00 00:00:00",
     };
     if options.mode.strict && !options.mode.zero_date {
         return Source::Nothing(ColumnProblem::IncorrectTemporal {

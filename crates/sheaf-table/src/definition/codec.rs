@@ -541,10 +541,10 @@ impl<'a> Reader<'a> {
 /// Whether columns have types that programs did not know before format 6.
 pub(crate) fn has_later_types(columns: &[Column]) -> bool {
     let is_later = |column: &Column| {
-        matches!(
-            column.ty,
-            ColumnType::Bit { .. } | ColumnType::Set { .. } | ColumnType::Json
-        ) || column.ty.float_digits().is_some()
+        column.ty.bit_length().is_some()
+            || column.ty.set_labels().is_some()
+            || column.ty.is_json()
+            || column.ty.float_digits().is_some()
             || column.ty.zerofill().is_some()
     };
     columns.iter().any(is_later)

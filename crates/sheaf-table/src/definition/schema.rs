@@ -84,7 +84,7 @@ pub struct Column {
 impl Column {
     /// The column as a session of this time zone sees it.
     pub fn in_time_zone(mut self, zone: TimeZone) -> Column {
-        if matches!(self.ty, ColumnType::Timestamp { .. }) {
+        if self.ty.follows_time_zone() {
             if let Some(DefaultValue::Value(Value::Timestamp(micros))) = &mut self.default {
                 *micros = zone.local(self.time_zone.utc(*micros));
             }
@@ -310,7 +310,7 @@ impl TableDefinition {
 
     /// The zone in which values of its TIMESTAMP columns are given; `None`: it has none of these.
     pub fn time_zone(&self) -> Option<TimeZone> {
-        let is_timestamp = |column: &&Column| matches!(column.ty, ColumnType::Timestamp { .. });
+        let is_timestamp = |column: &&Column| column.ty.follows_time_zone();
         Some(self.columns.iter().find(is_timestamp)?.time_zone)
     }
 
@@ -323,7 +323,7 @@ impl TableDefinition {
 
     /// A VIRTUAL column that shows something else in each time zone. Its values are stored, and are those of UTC.
     pub fn virtual_column_of_time_zone(&self) -> Option<&Column> {
-        let is_timestamp = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
+        let is_timestamp = |column: &Column| column.ty.follows_time_zone();
         let timestamps = || (0..self.columns.len()).filter(|at| is_timestamp(&self.columns[*at]));
         let differs = |(at, column): &(usize, &Column)| {
             column.is_virtual()

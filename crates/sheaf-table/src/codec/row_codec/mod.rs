@@ -19,7 +19,7 @@
 mod run;
 mod segments;
 
-use sheaf_types::column_type::Sign;
+use sheaf_types::column_type::Stored;
 use sheaf_types::number::{MAX_DIGITS, WIDE_BYTES, Wide};
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::text_of;
@@ -138,47 +138,33 @@ enum Physical {
 impl Physical {
     /// `None`: of variable length.
     fn of(column: &Column) -> Option<Physical> {
-        let ty = &column.ty;
-        Some(match ty {
-            ColumnType::Bool | ColumnType::TinyInt { sign: Sign::Signed } => Physical::I8,
-            ColumnType::TinyInt { .. } => Physical::U8,
-            ColumnType::SmallInt { sign: Sign::Signed } => Physical::I16,
-            ColumnType::SmallInt { .. } => Physical::U16,
-            ColumnType::MediumInt { sign: Sign::Signed }
-            | ColumnType::Int { sign: Sign::Signed } => Physical::I32,
-            ColumnType::MediumInt { .. } | ColumnType::Int { .. } => Physical::U32,
-            ColumnType::BigInt { sign: Sign::Signed } => Physical::I64,
-            ColumnType::BigInt { .. } => Physical::U64,
-            ColumnType::Bit { .. } | ColumnType::Set { .. } => match ty.stored_bits()? {
-                8 => Physical::U8,
-                16 => Physical::U16,
-                32 => Physical::U32,
-                _ => Physical::U64,
-            },
-            ColumnType::Decimal {
+        Some(match column.ty.stored() {
+            Stored::Signed(_) if column.ty.follows_time_zone() => {
+                Physical::Moment(column.time_zone)
+            }
+            Stored::Signed(8) => Physical::I8,
+            Stored::Signed(16) => Physical::I16,
+            Stored::Signed(..=32) => Physical::I32,
+            Stored::Signed(_) => Physical::I64,
+            Stored::Unsigned(8) => Physical::U8,
+            Stored::Unsigned(16) => Physical::U16,
+            Stored::Unsigned(..=32) => Physical::U32,
+            Stored::Unsigned(_) => Physical::U64,
+            Stored::Small => Physical::Small,
+            Stored::Decimal {
                 precision: 0..=9, ..
             } => Physical::Decimal32,
-            ColumnType::Decimal {
+            Stored::Decimal {
                 precision: 10..=18, ..
             } => Physical::Decimal64,
-            ColumnType::Decimal {
+            Stored::Decimal {
                 precision: ..=MAX_DIGITS,
                 ..
             } => Physical::Decimal128,
-            ColumnType::Decimal { .. } => Physical::WideDecimal,
-            ColumnType::Float { .. } => Physical::F32,
-            ColumnType::Double { .. } => Physical::F64,
-            ColumnType::Date => Physical::I32,
-            ColumnType::Time { .. } | ColumnType::DateTime { .. } => Physical::I64,
-            ColumnType::Timestamp { .. } => Physical::Moment(column.time_zone),
-            ColumnType::Year | ColumnType::Enum { .. } => Physical::Small,
-            ColumnType::Char { .. }
-            | ColumnType::VarChar { .. }
-            | ColumnType::Text { .. }
-            | ColumnType::Binary { .. }
-            | ColumnType::VarBinary { .. }
-            | ColumnType::Blob { .. }
-            | ColumnType::Json => return None,
+            Stored::Decimal { .. } => Physical::WideDecimal,
+            Stored::Float => Physical::F32,
+            Stored::Double => Physical::F64,
+            Stored::String => return None,
         })
     }
 
