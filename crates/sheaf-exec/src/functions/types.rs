@@ -20,7 +20,6 @@ use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::{DataFusionError, Result};
 pub use sheaf_access::TYPE_KEY;
-use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sheaf_types::number::{FloatDigits, MAX_WIDE_DIGITS, is_wide};
 use sheaf_types::text::encoding::TextEncoding;
@@ -140,10 +139,7 @@ const SHORT_BYTES: u64 = u16::MAX as u64;
 /// be too long themselves.
 pub fn may_be_long(field: &Field) -> bool {
     match declared_type(field) {
-        Some(ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes }) => {
-            max_bytes > SHORT_BYTES
-        }
-        Some(_) => false,
+        Some(ty) => ty.long_bytes().is_some_and(|most| most > SHORT_BYTES),
         None => {
             field.is_nullable()
                 && matches!(field.data_type(), DataType::Utf8View | DataType::Binary)
@@ -160,7 +156,9 @@ impl SqlType {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
                 SqlType::Integer { unsigned: false }
             }
-            DataType::UInt16 if declared_type(field) == Some(ColumnType::Year) => SqlType::Year,
+            DataType::UInt16 if declared_type(field).is_some_and(|ty| ty.is_year()) => {
+                SqlType::Year
+            }
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
                 SqlType::Integer { unsigned: true }
             }
@@ -188,9 +186,9 @@ impl SqlType {
                 fsp: fraction_digits(field),
             },
             _ => match declared_type(field) {
-                Some(ColumnType::Enum { collation, .. } | ColumnType::Set { collation, .. }) => {
-                    SqlType::Enum { collation }
-                }
+                Some(ty) if ty.has_labels() => SqlType::Enum {
+                    collation: ty.collation().unwrap_or_default(),
+                },
                 declared => {
                     let coercibility = field.metadata().get(COERCIBILITY_KEY);
                     let collation = declared.and_then(|ty| ty.collation());
@@ -328,10 +326,7 @@ pub fn bit_length(field: &Field) -> Option<u8> {
     else {
         return None;
     };
-    match declared_type(field)? {
-        ColumnType::Bit { length } => Some(length),
-        _ => None,
-    }
+    declared_type(field)?.bit_length()
 }
 
 /// The width to which texts of a number are filled up with zeros: that of a column with ZEROFILL.
@@ -350,14 +345,8 @@ pub fn shown_type(field: &Field) -> Option<ColumnType> {
     let scale = float_decimals(field)?;
     let digits = FloatDigits::new(COMPUTED_FLOAT_PRECISION.max(scale), scale);
     Some(match field.data_type() {
-        DataType::Float32 => ColumnType::Float {
-            digits,
-            sign: Sign::Signed,
-        },
-        _ => ColumnType::Double {
-            digits,
-            sign: Sign::Signed,
-        },
+        DataType::Float32 => ColumnType::float(digits),
+        _ => ColumnType::double(digits),
     })
 }
 
@@ -379,12 +368,7 @@ pub fn common_float_decimals<'f>(fields: impl IntoIterator<Item = &'f FieldRef>)
 }
 
 fn fraction_digits(field: &Field) -> u8 {
-    match declared_type(field) {
-        Some(
-            ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } | ColumnType::Time { fsp },
-        ) => fsp,
-        _ => 0,
-    }
+    declared_type(field).map_or(0, |ty| ty.fraction_digits())
 }
 
 /// Fields of results. Names are the caller's business: DataFusion renames them to the expression.
@@ -465,7 +449,7 @@ pub mod field {
     pub fn datetime(fsp: u8) -> Field {
         declared(
             DataType::Timestamp(TimeUnit::Microsecond, None),
-            &ColumnType::DateTime { fsp },
+            &ColumnType::datetime(fsp),
         )
     }
 
@@ -533,10 +517,7 @@ pub mod field {
         }
         let mut field = declared(
             DataType::Utf8View,
-            &ColumnType::VarChar {
-                length: ANY_LENGTH,
-                collation,
-            },
+            &ColumnType::varchar(ANY_LENGTH, collation),
         );
         let told = match coercibility {
             Coercibility::Explicit => Some(EXPLICIT),
