@@ -19,7 +19,6 @@ use sheaf_table::{
     HypotheticalIndex, Index, IndexPart, PartBounds, RowSample, SampleLimits, Table,
     TableDefinition,
 };
-use sheaf_types::ColumnType;
 
 use super::study::{Studied, Study};
 use super::{
@@ -465,9 +464,9 @@ impl Candidacy<'_> {
     /// Whether an index may have a column at all.
     fn may_index(&self, column: usize) -> bool {
         let columns = &self.definition().columns;
-        columns.get(column).is_some_and(|column| {
-            !column.hidden && !column.is_virtual() && column.ty != ColumnType::Json
-        })
+        columns
+            .get(column)
+            .is_some_and(|column| !column.hidden && !column.is_virtual() && !column.ty.is_json())
     }
 
     fn needs_prefix(&self, column: usize) -> bool {
@@ -483,14 +482,8 @@ impl Candidacy<'_> {
 
     /// A prefix that is as long as the column is none.
     fn resolved(&self, column: usize, prefix: Option<u32>) -> Option<u32> {
-        let length = match &self.definition().columns[column].ty {
-            ColumnType::Char { length, .. }
-            | ColumnType::VarChar { length, .. }
-            | ColumnType::Binary { length }
-            | ColumnType::VarBinary { length } => *length,
-            _ => u32::MAX,
-        };
-        prefix.filter(|prefix| *prefix < length)
+        let length = self.definition().columns[column].ty.declared_length();
+        prefix.filter(|prefix| *prefix < length.unwrap_or(u32::MAX))
     }
 
     /// The parts of an index on these columns. `has_prefixes`: texts that could be whole have prefixes where these
@@ -582,16 +575,7 @@ impl Candidacy<'_> {
 
     fn found_prefix(&mut self, column: usize, needs: &[TableNeed]) -> Result<Option<u32>> {
         let ty = self.definition().columns[column].ty.clone();
-        let is_string = matches!(
-            ty,
-            ColumnType::Char { .. }
-                | ColumnType::VarChar { .. }
-                | ColumnType::Text { .. }
-                | ColumnType::Binary { .. }
-                | ColumnType::VarBinary { .. }
-                | ColumnType::Blob { .. }
-        );
-        if !is_string {
+        if !ty.is_character() && !ty.is_binary() {
             return Ok(None);
         }
         let branches = || {

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 
 use sheaf_table::Table;
-use sheaf_types::{ColumnType, Value, assignment::Mode};
+use sheaf_types::{Value, assignment::Mode};
 
 use crate::change::assigned::is_default;
 use crate::change::field_reader::{FieldReader, Record};
@@ -173,14 +173,7 @@ impl Session {
         let is_bytes: Vec<bool> = columns
             .columns
             .iter()
-            .map(|column| {
-                matches!(
-                    column.ty,
-                    ColumnType::Binary { .. }
-                        | ColumnType::VarBinary { .. }
-                        | ColumnType::Blob { .. }
-                )
-            })
+            .map(|column| column.ty.is_binary())
             .collect();
         let mut reader = FieldReader::new(input, load.format.clone());
         reader.skip_lines(load.ignore_lines)?;

@@ -233,8 +233,7 @@ impl Duplicates {
 
 /// Whether a value of one type is assigned to another as it is stored.
 fn is_taken_over(from: &ColumnType, to: &ColumnType) -> bool {
-    from == to
-        && (from.is_integer() || from.is_character() || matches!(from, ColumnType::Decimal { .. }))
+    from == to && (from.is_integer() || from.is_character() || from.decimal_digits().is_some())
 }
 
 /// One place in VALUES.

@@ -170,10 +170,14 @@ pub(super) enum Place {
 
 /// Whether a column of this type can be compared directly with some operands.
 pub(super) fn is_comparable(ty: &ColumnType) -> bool {
-    match ty {
-        ColumnType::Decimal { .. } | ColumnType::Date | ColumnType::DateTime { .. } => true,
-        ty if ty.is_character() => ty.collation() != Some(Collation::Binary),
-        ty => ty.integer_range().is_some() || ty.is_binary(),
+    match ty.is_character() {
+        true => ty.collation() != Some(Collation::Binary),
+        false => {
+            ty.integer_range().is_some()
+                || ty.is_binary()
+                || ty.decimal_digits().is_some()
+                || ty.has_date() && !ty.follows_time_zone()
+        }
     }
 }
 
@@ -198,19 +202,13 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             _ => Place::At(Value::Int(number as i64)),
         });
     }
+    if let Some((precision, scale)) = ty.decimal_digits() {
+        return match ty.is_wide_decimal() {
+            true => wide_place(precision, scale, value),
+            false => decimal_place(precision, scale, value),
+        };
+    }
     match (ty, value) {
-        (
-            ColumnType::Decimal {
-                precision, scale, ..
-            },
-            _,
-        ) if ty.is_wide_decimal() => wide_place(*precision, *scale, value),
-        (
-            ColumnType::Decimal {
-                precision, scale, ..
-            },
-            _,
-        ) => decimal_place(*precision, *scale, value),
         (ColumnType::Date, Value::Date(_)) => Some(Place::At(value.clone())),
         (ColumnType::Date, Value::DateTime(micros)) => match split_datetime(*micros) {
             (days, 0) => Some(Place::At(Value::Date(days))),
@@ -228,7 +226,7 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
         }
         // With all its digits, whatever the column keeps.
         (ColumnType::DateTime { .. }, Value::Text(text)) => {
-            moment(&ColumnType::DateTime { fsp: 6 }, text).map(Place::At)
+            moment(&ColumnType::datetime(6), text).map(Place::At)
         }
         // What the column's character set does not have is an error of the typing rule.
         (ty, Value::Text(text)) if ty.is_character() && is_comparable(ty) => {

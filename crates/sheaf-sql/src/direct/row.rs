@@ -13,6 +13,7 @@ use sheaf_storage::{
     Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree, prefix_successor,
 };
 use sheaf_table::{LaterSegments, RowView, Table, ValueRef};
+use sheaf_types::column_type::Stored;
 use sheaf_types::labels::text_of_number;
 use sheaf_types::{ColumnType, Value};
 
@@ -63,22 +64,22 @@ enum Kind {
 
 impl Item {
     pub(super) fn new(column: usize, ty: &ColumnType) -> Item {
-        let kind = match ty {
-            ColumnType::Decimal { scale, .. } if ty.is_wide_decimal() => {
-                Kind::WideDecimal(*scale as i8)
-            }
-            ColumnType::Decimal { scale, .. } => Kind::Decimal(*scale as i8),
-            ColumnType::Float { .. } => Kind::Float,
-            ColumnType::Double { .. } => Kind::Double,
-            ColumnType::Date => Kind::Date,
-            ColumnType::Time { .. } => Kind::Time,
-            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Kind::DateTime,
-            ColumnType::Enum { labels, .. } => Kind::Labels(Arc::clone(labels)),
-            ColumnType::Set { .. } => Kind::Set(ty.clone()),
-            ColumnType::Json => Kind::Json,
-            ty if ty.is_character() || ty.is_binary() => Kind::Bytes,
-            ty if ty.is_unsigned() => Kind::Unsigned,
-            _ => Kind::Signed,
+        let kind = match ty.stored() {
+            Stored::Decimal { scale, .. } if ty.is_wide_decimal() => Kind::WideDecimal(scale as i8),
+            Stored::Decimal { scale, .. } => Kind::Decimal(scale as i8),
+            Stored::Float => Kind::Float,
+            Stored::Double => Kind::Double,
+            Stored::String if ty.is_json() => Kind::Json,
+            Stored::String => Kind::Bytes,
+            Stored::Signed(_) if ty.is_moment() => Kind::DateTime,
+            Stored::Signed(_) if ty.has_date() => Kind::Date,
+            Stored::Signed(_) if ty.is_temporal() => Kind::Time,
+            Stored::Signed(_) => Kind::Signed,
+            Stored::Unsigned(_) | Stored::Small => match ty.enum_labels() {
+                Some(labels) => Kind::Labels(Arc::clone(labels)),
+                None if ty.has_labels() => Kind::Set(ty.clone()),
+                None => Kind::Unsigned,
+            },
         };
         Item { column, kind }
     }

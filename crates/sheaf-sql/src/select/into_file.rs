@@ -71,10 +71,7 @@ impl RowsFile {
 
     fn write_row(&mut self, batch: &RecordBatch, row: usize) -> io::Result<Result<()>> {
         // What a client is shown.
-        let shown = ColumnType::Text {
-            max_bytes: u64::from(u32::MAX),
-            collation: Collation::default(),
-        };
+        let shown = ColumnType::longtext(Collation::default());
         if let Form::Fields(writer) = &self.form {
             self.out.write_all(&writer.format.lines_starting_by)?;
         }

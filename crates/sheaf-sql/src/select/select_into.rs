@@ -67,10 +67,7 @@ pub(crate) fn values_of_variables(
     (batch, position): (&RecordBatch, usize),
     origins: &[Origin],
 ) -> Result<Vec<Value>> {
-    let text = ColumnType::VarChar {
-        length: MAX_VARCHAR_LENGTH,
-        collation: Collation::default(),
-    };
+    let text = ColumnType::varchar(MAX_VARCHAR_LENGTH, Collation::default());
     let columns = batch.columns().iter().zip(origins);
     let values = columns.map(|(column, origin)| {
         let value = value_at(column.as_ref(), position)?;

@@ -564,13 +564,7 @@ impl<'a> PartsOf<'a> {
     fn type_of(&self, (position, of_all): (usize, &Field)) -> Option<ColumnType> {
         let mut types = self.types.iter().map(|types| types.get(position));
         let (first, data_type) = types.next()??;
-        let is_rounded = matches!(
-            first,
-            ColumnType::Double {
-                digits: Some(_),
-                ..
-            }
-        );
+        let is_rounded = !first.is_single() && first.float_digits().is_some();
         if self.types.len() > 1 && is_rounded {
             return None;
         }
@@ -596,13 +590,10 @@ impl<'a> PartsOf<'a> {
 /// The type of a column that holds what a query's column holds; `None` of types whose values change on their way
 /// through a batch.
 fn type_of(field: &Field) -> Option<ColumnType> {
-    let unknown = ColumnType::Text {
-        max_bytes: u32::MAX.into(),
-        collation: Collation::Binary,
-    };
+    let unknown = ColumnType::longtext(Collation::Binary);
     let is_stored = field.metadata().contains_key(sheaf_access::TYPE_KEY);
     Some(match column_type_of(field) {
-        ColumnType::Year => return None,
+        ty if ty.is_year() => return None,
         // Its labels.
         ty if ty.has_labels() => unknown,
         // By what it is compared is not known here.

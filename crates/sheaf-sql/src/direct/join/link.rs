@@ -2,7 +2,6 @@
 //! of others.
 
 use sheaf_table::Column;
-use sheaf_types::ColumnType;
 use sqlparser::ast;
 
 use crate::direct::access::Relation;
@@ -144,10 +143,7 @@ fn other_side(
 /// Whether MySQL compares two columns as either of them is ordered.
 pub(in crate::direct) fn are_comparable(one: &Column, other: &Column) -> bool {
     let (one, other) = (&one.ty, &other.ty);
-    if matches!(
-        one,
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-    ) {
+    if one.is_moment() {
         return one == other;
     }
     let is_same = one == other || one.is_character() && one.collation() == other.collation();

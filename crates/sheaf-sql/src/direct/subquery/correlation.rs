@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries, walk_query};
-use sheaf_types::ColumnType;
 use sqlparser::ast;
 
 use super::Subqueries;
@@ -166,7 +165,7 @@ impl Subqueries<'_> {
                 false => ty.is_integer() && ty.zerofill().is_none(),
             }
         };
-        if is_text(&own.ty) && is_computed_text(compared, &of_row, &is_of_kind) {
+        if own.ty.is_short_text() && is_computed_text(compared, &of_row, &is_of_kind) {
             taken.compute(compared, &of_row);
         }
     }
@@ -178,10 +177,6 @@ fn tables_of(from: &[ast::TableWithJoins]) -> impl Iterator<Item = &ast::TableFa
         let joined = part.joins.iter().map(|join| &join.relation);
         std::iter::once(&part.relation).chain(joined)
     })
-}
-
-fn is_text(ty: &ColumnType) -> bool {
-    matches!(ty, ColumnType::Char { .. } | ColumnType::VarChar { .. })
 }
 
 /// What a subquery takes from each row of the query around it.
