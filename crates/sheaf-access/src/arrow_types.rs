@@ -92,9 +92,7 @@ pub fn type_of_arrow(data_type: &DataType) -> ColumnType {
         }
         DataType::Date32 | DataType::Date64 => ColumnType::Date,
         DataType::Timestamp(..) => ColumnType::datetime(MAX_FRACTION_DIGITS),
-        DataType::Duration(_) => ColumnType::Time {
-            fsp: MAX_FRACTION_DIGITS,
-        },
+        DataType::Duration(_) => ColumnType::time(MAX_FRACTION_DIGITS),
         DataType::BinaryView => ColumnType::Json,
         DataType::Binary => ColumnType::Blob {
             max_bytes: u32::MAX.into(),

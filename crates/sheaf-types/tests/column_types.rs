@@ -1,5 +1,8 @@
 //! What each column type is among others: a line for each, so that a new type says here what callers will hear of it.
 
+use std::fs;
+use std::path::Path;
+
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::Stored;
 
@@ -151,4 +154,80 @@ fn types_are_made_of_others() {
     }
     assert!(parsed("decimal(3,1)").is_same_kind(&parsed("decimal(9,2) unsigned")));
     assert!(!parsed("float").is_same_kind(&parsed("double")));
+}
+
+/// A type that many files name takes long to add and to get right: others ask for properties.
+const MOST_FILES: usize = 10;
+
+const VARIANTS: [&str; 24] = [
+    "Bool",
+    "TinyInt",
+    "SmallInt",
+    "MediumInt",
+    "Int",
+    "BigInt",
+    "Bit",
+    "Decimal",
+    "Float",
+    "Double",
+    "Char",
+    "VarChar",
+    "Text",
+    "Binary",
+    "VarBinary",
+    "Blob",
+    "Date",
+    "Time",
+    "DateTime",
+    "Timestamp",
+    "Year",
+    "Enum",
+    "Json",
+    "Set",
+];
+
+/// Sources of all crates, without tests.
+fn sources(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if name == "tests" || name.ends_with("_tests") {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a source");
+            let tests = text.find("#[cfg(test)]\nmod ").unwrap_or(text.len());
+            found.push(text[..tests].to_string());
+        }
+    }
+}
+
+/// Whether a source names a variant of `ColumnType`, and not one of a longer name.
+fn names(source: &str, variant: &str) -> bool {
+    let is_of_word = |character: char| character.is_alphanumeric() || character == '_';
+    let path = format!("ColumnType::{variant}");
+    source.match_indices(&path).any(|(at, _)| {
+        let (before, behind) = (&source[..at], &source[at + path.len()..]);
+        !before.ends_with(is_of_word) && !behind.starts_with(is_of_word)
+    })
+}
+
+#[test]
+fn few_files_name_a_type() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(crates).expect("the crates") {
+        let folder = entry.expect("an entry").path().join("src");
+        if folder.is_dir() {
+            sources(&folder, &mut found);
+        }
+    }
+    for variant in VARIANTS {
+        let files = found.iter().filter(|source| names(source, variant));
+        let files = files.count();
+        assert!(files > 1, "there is no {variant}");
+        assert!(files <= MOST_FILES, "{files} files name {variant}");
+    }
 }

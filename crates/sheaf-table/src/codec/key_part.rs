@@ -1,6 +1,7 @@
 //! The parts of an index's keys: how each column's values are encoded in it, and what they take there and in EXPLAIN.
 //!
-//! The [`PartKind`] of a column's values follows from what they are [stored](Stored) as. The bytes themselves are [`super::key_codec`]'s.
+//! The [`PartKind`] of a column's values follows from what they are [stored](Stored) as. The bytes themselves are
+//! [`super::key_codec`]'s.
 
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::Stored;

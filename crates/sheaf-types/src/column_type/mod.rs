@@ -206,6 +206,10 @@ impl ColumnType {
         }
     }
 
+    pub const fn time(fsp: u8) -> ColumnType {
+        ColumnType::Time { fsp }
+    }
+
     pub const fn datetime(fsp: u8) -> ColumnType {
         ColumnType::DateTime { fsp }
     }
@@ -324,6 +328,7 @@ impl ColumnType {
     }
 
     /// Digits of a DECIMAL: in all, and after the point.
+    #[inline]
     pub fn decimal_digits(&self) -> Option<(u8, u8)> {
         match self {
             ColumnType::Decimal {
@@ -399,6 +404,11 @@ impl ColumnType {
             | ColumnType::Timestamp { fsp } => Some(*fsp),
             _ => None,
         }
+    }
+
+    /// DATE: a day without the time of the day.
+    pub fn is_day(&self) -> bool {
+        matches!(self, ColumnType::Date)
     }
 
     /// DATETIME and TIMESTAMP: a day and the time of the day.
