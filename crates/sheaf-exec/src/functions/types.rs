@@ -258,6 +258,16 @@ impl SqlType {
         }
     }
 
+    pub fn is_year(&self) -> bool {
+        *self == SqlType::Year
+    }
+
+    /// Whether the order of values is that of their Arrow values: numbers, bytes, dates and times.
+    pub fn has_order_of_values(&self) -> bool {
+        let is_number = self.is_exact_number() && *self != SqlType::Boolean || self.is_float();
+        is_number || self.is_temporal() || *self == SqlType::Bytes
+    }
+
     pub fn is_float(&self) -> bool {
         matches!(self, SqlType::Float | SqlType::Double)
     }
@@ -456,7 +466,7 @@ pub mod field {
     pub fn time(fsp: u8) -> Field {
         declared(
             DataType::Duration(TimeUnit::Microsecond),
-            &ColumnType::Time { fsp },
+            &ColumnType::time(fsp),
         )
     }
 

@@ -141,7 +141,7 @@ impl Aggregate {
         let meaning = match decimals {
             Some(scale) => Meaning::Decimal(scale),
             None if ty.is_moment() => Meaning::DateTime,
-            None if ty.has_date() => Meaning::Date,
+            None if ty.is_day() => Meaning::Date,
             None if ty.is_integer() && ty.is_unsigned() => Meaning::Unsigned,
             None if ty.is_integer() => Meaning::Signed,
             None => return None,

@@ -34,7 +34,7 @@ impl FoundKey {
             ty.is_integer()
                 || is_string && (ty.is_character() || ty.is_varying())
                 || ty.decimal_digits().is_some()
-                || ty.has_date() && !ty.is_moment()
+                || ty.is_day()
         };
         let mut columns = key.parts.iter().map(|part| part.column);
         if !key.primary || !columns.all(|column| is_plain(&definition.columns[column].ty)) {

@@ -149,8 +149,9 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
 
 fn as_literal(value: &Value) -> Value {
     match value {
-        Value::Year(_) | Value::Enum(_) | Value::Set(_) => {
-            number_literal(&value.to_string()).unwrap_or_else(|| value.clone())
+        Value::Int(_) | Value::UInt(_) => value.clone(),
+        whole if whole.as_i128().is_some() => {
+            number_literal(&whole.to_string()).unwrap_or_else(|| whole.clone())
         }
         Value::Float(float) => Value::Double(f64::from(*float)),
         Value::Timestamp(_) => Value::Text(value.to_string()),
@@ -208,24 +209,25 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             false => decimal_place(precision, scale, value),
         };
     }
+    let is_datetime = ty.is_moment() && !ty.follows_time_zone();
     match (ty, value) {
-        (ColumnType::Date, Value::Date(_)) => Some(Place::At(value.clone())),
-        (ColumnType::Date, Value::DateTime(micros)) => match split_datetime(*micros) {
+        (ty, Value::Date(_)) if ty.is_day() => Some(Place::At(value.clone())),
+        (ty, Value::DateTime(micros)) if ty.is_day() => match split_datetime(*micros) {
             (days, 0) => Some(Place::At(Value::Date(days))),
             _ => None,
         },
         // Those of a TIMESTAMP are of another table's column.
-        (ColumnType::DateTime { .. }, Value::DateTime(_))
-        | (ColumnType::Timestamp { .. }, Value::Timestamp(_)) => Some(Place::At(value.clone())),
-        (ColumnType::DateTime { .. }, Value::Date(days)) => {
+        (ty, Value::Timestamp(_)) if ty.follows_time_zone() => Some(Place::At(value.clone())),
+        (_, Value::DateTime(_)) if is_datetime => Some(Place::At(value.clone())),
+        (_, Value::Date(days)) if is_datetime => {
             let micros = i64::from(*days).checked_mul(DAY)?;
             Some(Place::At(Value::DateTime(micros)))
         }
-        (ColumnType::Date, Value::Text(text)) if text.len() == PLAIN_DATE.len() => {
+        (ty, Value::Text(text)) if ty.is_day() && text.len() == PLAIN_DATE.len() => {
             moment(ty, text).map(Place::At)
         }
         // With all its digits, whatever the column keeps.
-        (ColumnType::DateTime { .. }, Value::Text(text)) => {
+        (_, Value::Text(text)) if is_datetime => {
             moment(&ColumnType::datetime(6), text).map(Place::At)
         }
         // What the column's character set does not have is an error of the typing rule.

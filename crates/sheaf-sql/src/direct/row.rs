@@ -72,7 +72,7 @@ impl Item {
             Stored::String if ty.is_json() => Kind::Json,
             Stored::String => Kind::Bytes,
             Stored::Signed(_) if ty.is_moment() => Kind::DateTime,
-            Stored::Signed(_) if ty.has_date() => Kind::Date,
+            Stored::Signed(_) if ty.is_day() => Kind::Date,
             Stored::Signed(_) if ty.is_temporal() => Kind::Time,
             Stored::Signed(_) => Kind::Signed,
             Stored::Unsigned(_) | Stored::Small => match ty.enum_labels() {

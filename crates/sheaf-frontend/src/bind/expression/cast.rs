@@ -304,15 +304,7 @@ impl Binder<'_> {
     fn weights(&mut self, operand: &Expr, [length, bytes, flags]: [i64; 3]) -> Bound<Scalar> {
         let value = self.value(operand)?;
         let ty = value.sql_type();
-        let is_number = matches!(
-            ty,
-            SqlType::Boolean
-                | SqlType::Integer { .. }
-                | SqlType::Decimal { .. }
-                | SqlType::Float
-                | SqlType::Double
-                | SqlType::Year
-        );
+        let is_number = ty.is_exact_number() || ty.is_float();
         match collation_of(&ty) {
             _ if is_number => self.internal(&null()),
             None | Some((Collation::Binary, _)) => {
