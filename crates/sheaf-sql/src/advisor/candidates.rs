@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_optimizer::advisor::{TableNeed, column_lists, merged_lists, upkeep_us};
-use sheaf_storage::{KeyRange, MAX_KEY_BYTES};
+use sheaf_storage::KeyRange;
 use sheaf_table::schema::same_name;
 use sheaf_table::{
-    HypotheticalIndex, Index, IndexPart, PartBounds, RowSample, SampleLimits, Table,
-    TableDefinition,
+    HypotheticalIndex, Index, IndexPart, MAX_DECLARED_KEY_BYTES, PartBounds, RowSample,
+    SampleLimits, Table, TableDefinition,
 };
 
 use super::study::{Studied, Study};
@@ -517,8 +517,8 @@ impl Candidacy<'_> {
         }
         self.cut_primary(&mut parts);
         let layout = self.layout_of(&parts);
-        let fits =
-            !parts.is_empty() && layout.mysql_key_len(layout.declared) as usize <= MAX_KEY_BYTES;
+        let fits = !parts.is_empty()
+            && layout.mysql_key_len(layout.declared) as usize <= MAX_DECLARED_KEY_BYTES;
         Ok(fits.then_some(parts))
     }
 

@@ -23,13 +23,14 @@ use std::thread::JoinHandle;
 use sheaf_memory::{of_this_statement, safe_point};
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::{
-    BulkBuilder, Direction, KeyRange, LeafCursor, MAX_ENTRY_BYTES, ReadAhead, Storage,
-    StorageError, TreeId,
+    BulkBuilder, Direction, KeyRange, LeafCursor, ReadAhead, Storage, StorageError, TreeId,
+    value_limit,
 };
 use sheaf_types::Value;
 
 use crate::build::external_sort::{ExternalSort, SortedEntries};
 use crate::build::index_build::{IndexSorts, IndexTree, LongValue, PROGRESS_STEP};
+use crate::catalog::definition_check::MAX_DECLARED_KEY_BYTES;
 use crate::catalog::free_trees;
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::overflow::{OVERFLOW_REFERENCE_BYTES, OverflowReference, chunks};
@@ -54,7 +55,7 @@ const BATCHES_WAITING: usize = 2;
 /// Bytes of a batch, least and most.
 const BATCH_BYTES: (usize, usize) = (64 << 10, 1 << 20);
 /// Bytes of a long value that an index may need: the longest prefix of the widest characters.
-const LONG_VALUE_PREFIX: usize = 4 * 3072;
+const LONG_VALUE_PREFIX: usize = 4 * MAX_DECLARED_KEY_BYTES;
 /// Leaves that are read ahead when rows are merged with those already written.
 const READ_AHEAD_PAGES: usize = 64;
 
@@ -275,7 +276,7 @@ impl TreeLoad {
         table
             .clustered_layout
             .encode_entry(values, row_id, &mut self.key, &mut Vec::new());
-        let limit = MAX_ENTRY_BYTES - self.key.len().min(MAX_ENTRY_BYTES);
+        let limit = value_limit(self.key.len());
         let mut moved = Vec::new();
         if table
             .row_layout

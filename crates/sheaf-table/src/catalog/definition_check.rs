@@ -1,7 +1,7 @@
 //! What CREATE TABLE, ALTER TABLE and CREATE INDEX may ask for: names, types, defaults and keys are checked and
 //! resolved here, before anything is made.
 
-use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
+use sheaf_storage::{MAX_ENTRY_BYTES, TreeId, value_limit};
 use sheaf_types::{
     Value,
     assignment::Mode,
@@ -351,8 +351,11 @@ pub(crate) fn check_unique_prefixes(definition: &TableDefinition) -> Result<()> 
     Ok(())
 }
 
-/// MySQL's limit on declared lengths. Characters outside of ASCII may take more bytes in a key than in a row; a key
-/// that is too long for that reason is refused when it is inserted.
+/// Longest declared key, in bytes, as MySQL counts them.
+pub const MAX_DECLARED_KEY_BYTES: usize = 3072;
+
+/// MySQL's limit on declared lengths. Trees have room for a third more. Zero bytes of byte strings, and characters
+/// under a collation of several levels, may take more than that in a key: such a key is refused when it is inserted.
 pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
     let layouts = std::iter::once(KeyLayout::clustered(definition)).chain(
         definition
@@ -363,9 +366,9 @@ pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
     for layout in layouts {
         let declared = layout.parts[..layout.declared].iter();
         let bytes: u32 = declared.map(|part| part.mysql_value_len).sum();
-        if bytes as usize > MAX_KEY_BYTES {
+        if bytes as usize > MAX_DECLARED_KEY_BYTES {
             return Err(TableError::KeyTooLong {
-                limit: MAX_KEY_BYTES,
+                limit: MAX_DECLARED_KEY_BYTES,
             });
         }
     }
@@ -402,7 +405,7 @@ pub(crate) fn check_row_length(definition: &TableDefinition) -> Result<()> {
     let least = layout.fixed_bytes() + strings * OVERFLOW_REFERENCE_BYTES;
     let clustered = KeyLayout::clustered(definition);
     let key = clustered.mysql_key_len(clustered.parts.len()) as usize;
-    let limit = MAX_ENTRY_BYTES - key.min(MAX_KEY_BYTES);
+    let limit = value_limit(key);
     if least > limit {
         Err(TableError::RowTooLarge { limit })
     } else {
