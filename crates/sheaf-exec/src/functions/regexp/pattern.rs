@@ -179,14 +179,11 @@ fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Pro
     }
     let syntax = parse(text, modes, turns)?;
     if !syntax.needs_backtracking {
-        match Linear::new(
-            &with_unicode_classes(&within_lines(text, &syntax.dots)),
-            modes,
-        ) {
-            Ok(linear) => return Ok(Search::Linear(Box::new(linear))),
-            Err(regex::Error::CompiledTooBig(_)) => return Err(Problem::TooBig),
-            // What the crate writes otherwise.
-            Err(_) => {}
+        // Errors: what the crate writes otherwise, and automata that would be too large. These have all states of a class
+        // for each of its repetitions; instructions name the class.
+        let lines = within_lines(text, &syntax.dots);
+        if let Ok(linear) = Linear::new(&with_unicode_classes(&lines), modes) {
+            return Ok(Search::Linear(Box::new(linear)));
         }
     }
     Ok(Search::Backtracking(Box::new(Backtracking::new(
@@ -272,6 +269,40 @@ mod tests {
         }
         let pattern = "ab".repeat(10_000);
         assert!(Pattern::new(&pattern, modes, &turns).is_ok());
+    }
+
+    #[test]
+    fn many_repetitions_of_large_classes_are_searched_with_backtracking() {
+        let cancel = sheaf_access::CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        let modes = Modes {
+            insensitive: true,
+            lines: false,
+            dot_all: false,
+        };
+        for (pattern, text, expected) in [
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann.b@example.com", true),
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann.b@example.com\n", true),
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ännchen@exämple.com", true),
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann b@example.com", false),
+            (r"^(\w{1,63}\.){1,126}\w{2,63}\.?$", "www.example.com", true),
+            (r"^(\w{1,63}\.){1,126}\w{2,63}\.?$", "www..com", false),
+            (r"^[^\s]{3,2000}$", "abc", true),
+            (r"^.{0,5000}$", "abc\nd", false),
+            (r"\p{L}{300}", "abc", false),
+        ] {
+            // Twice: the second time it is known to be too large for automata.
+            for _ in 0..2 {
+                let compiled = Pattern::new(pattern, modes, &turns).unwrap();
+                assert_eq!(
+                    compiled.is_match(text, &turns),
+                    expected,
+                    "{text:?} {pattern}"
+                );
+            }
+        }
+        let mail = search_for(r"^[\w.]{1,64}@[\w.]{1,255}$", modes, &turns).unwrap();
+        assert!(matches!(mail, Search::Backtracking(_)));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchError};
 
 use super::backtrack::ends_line;
+use super::shared::Known;
 use super::threads::Threads;
 use super::{MAX_PATTERN_BYTES, Modes, shared};
 use crate::functions::limits::Turns;
@@ -86,7 +87,8 @@ impl Groups<'_> {
 impl Linear {
     pub(super) fn new(text: &str, modes: Modes) -> Result<Linear, regex::Error> {
         let regex = match shared::find(text, modes) {
-            Some(known) => known,
+            Some(Known::Compiled(known)) => known,
+            Some(Known::TooLarge) => return Err(regex::Error::CompiledTooBig(MAX_PATTERN_BYTES)),
             None => {
                 let make = || {
                     regex::RegexBuilder::new(text)
@@ -98,8 +100,11 @@ impl Linear {
                         .map(Arc::new)
                 };
                 let (made, bytes) = sheaf_memory::kept_by(make);
+                if let Err(regex::Error::CompiledTooBig(_)) = made {
+                    shared::keep(text, modes, (Known::TooLarge, text.len()));
+                }
                 let made = made?;
-                shared::keep(text, modes, (&made, bytes));
+                shared::keep(text, modes, (Known::Compiled(Arc::clone(&made)), bytes));
                 made
             }
         };

@@ -7,7 +7,7 @@
 //!   call -> its own patterns --miss--> patterns of the process --miss--> compile
 //! ```
 //!
-//! When there are too many the cache begins anew.
+//! When there are too many the cache begins anew. Of a pattern that is too large for automata it is kept that it is.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -28,25 +28,33 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// The longest text of one that is kept.
 const MAX_TEXT_BYTES: usize = 1 << 10;
 
+/// What compiling a pattern has led to.
+#[derive(Clone)]
+pub(super) enum Known {
+    Compiled(Arc<Regex>),
+    /// More than the limit.
+    TooLarge,
+}
+
 /// See the module's comment.
 #[derive(Default)]
 pub(super) struct SharedPatterns {
     /// By their modes and their texts.
-    compiled: HashMap<Modes, HashMap<String, Arc<Regex>>>,
+    compiled: HashMap<Modes, HashMap<String, Known>>,
     patterns: usize,
     bytes: usize,
 }
 
 static SHARED: RwLock<Option<SharedPatterns>> = RwLock::new(None);
 
-/// The pattern of a text, if it is kept.
-pub(super) fn find(text: &str, modes: Modes) -> Option<Arc<Regex>> {
+/// What is kept of the pattern of a text.
+pub(super) fn find(text: &str, modes: Modes) -> Option<Known> {
     let shared = SHARED.read().unwrap_or_else(PoisonError::into_inner);
     shared.as_ref()?.find(text, modes)
 }
 
 /// Keeps a pattern, which has taken so many bytes when it was compiled.
-pub(super) fn keep(text: &str, modes: Modes, (pattern, bytes): (&Arc<Regex>, usize)) {
+pub(super) fn keep(text: &str, modes: Modes, (pattern, bytes): (Known, usize)) {
     let bytes = bytes.saturating_mul(GROWTH);
     if bytes > MAX_PATTERN_BYTES || text.len() > MAX_TEXT_BYTES {
         return;
@@ -57,11 +65,11 @@ pub(super) fn keep(text: &str, modes: Modes, (pattern, bytes): (&Arc<Regex>, usi
 }
 
 impl SharedPatterns {
-    fn find(&self, text: &str, modes: Modes) -> Option<Arc<Regex>> {
+    fn find(&self, text: &str, modes: Modes) -> Option<Known> {
         self.compiled.get(&modes)?.get(text).cloned()
     }
 
-    fn keep(&mut self, text: &str, modes: Modes, (pattern, bytes): (&Arc<Regex>, usize)) {
+    fn keep(&mut self, text: &str, modes: Modes, (pattern, bytes): (Known, usize)) {
         if self.patterns == MAX_PATTERNS || self.bytes + bytes > MAX_BYTES {
             *self = SharedPatterns::default();
         }
@@ -69,7 +77,7 @@ impl SharedPatterns {
         if of_modes.contains_key(text) {
             return;
         }
-        of_modes.insert(text.to_string(), Arc::clone(pattern));
+        of_modes.insert(text.to_string(), pattern);
         self.patterns += 1;
         self.bytes += bytes;
     }
@@ -90,19 +98,19 @@ mod tests {
     #[test]
     fn patterns_are_kept_by_text_and_modes_up_to_a_limit() {
         let mut shared = SharedPatterns::default();
-        let pattern = Arc::new(Regex::new("a").unwrap());
-        shared.keep("a", modes(false), (&pattern, 10));
+        let pattern = Known::Compiled(Arc::new(Regex::new("a").unwrap()));
+        shared.keep("a", modes(false), (pattern.clone(), 10));
         assert!(shared.find("a", modes(false)).is_some());
         assert!(shared.find("a", modes(true)).is_none());
         assert!(shared.find("b", modes(false)).is_none());
         for number in 1..MAX_PATTERNS {
-            shared.keep(&format!("a{number}"), modes(false), (&pattern, 10));
+            shared.keep(&format!("a{number}"), modes(false), (pattern.clone(), 10));
         }
         assert!(shared.find("a", modes(false)).is_some());
-        shared.keep("one more", modes(false), (&pattern, 10));
+        shared.keep("one more", modes(false), (pattern.clone(), 10));
         assert!(shared.find("a", modes(false)).is_none());
         assert_eq!((shared.patterns, shared.bytes), (1, 10));
-        shared.keep("large", modes(false), (&pattern, MAX_BYTES));
+        shared.keep("large", modes(false), (pattern.clone(), MAX_BYTES));
         assert!(shared.find("one more", modes(false)).is_none());
         assert!(shared.find("large", modes(false)).is_some());
     }
