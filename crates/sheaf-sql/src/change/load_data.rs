@@ -175,7 +175,7 @@ impl Session {
             .iter()
             .map(|column| column.ty.is_binary())
             .collect();
-        let mut reader = FieldReader::new(input, load.format.clone());
+        let mut reader = FieldReader::new(input, load.format.clone(), encoding.several_bytes());
         reader.skip_lines(load.ignore_lines)?;
         let mut record = Record::default();
         let mut row = shape.new_row();
