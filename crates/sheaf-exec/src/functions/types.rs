@@ -641,15 +641,15 @@ fn is_of_other_set(one: Collation, other: Collation) -> bool {
 }
 
 /// The collation of two texts of different character sets: that of Unicode if it is not the weaker one, as it has all
-/// characters of the other, and else the stronger one's, if the other is a literal. `None`: there is none.
+/// characters of the other, and else the stronger one's, if the other is a literal. Of two of Unicode the first that
+/// [takes the other](Collation::takes_unicode). `None`: there is none.
 fn of_two_sets(
     one: (Collation, Coercibility),
     other: (Collation, Coercibility),
 ) -> Option<(Collation, Coercibility)> {
     let has_all_of = |left: (Collation, Coercibility), right: (Collation, Coercibility)| {
-        let (left_set, right_set) = (left.0.character_set(), right.0.character_set());
-        let has_more = !right.0.is_of_unicode() || left_set == "utf8mb4" && right_set == "utf8mb3";
-        let is_part = right_set == "ascii" && left.1 <= right.1;
+        let has_more = !right.0.is_of_unicode() || left.0.takes_unicode();
+        let is_part = right.0.character_set() == "ascii" && left.1 <= right.1;
         is_part || left.0.is_of_unicode() && (left.1 < right.1 || left.1 == right.1 && has_more)
     };
     // A text that does not know the connection's collation, such as one of a function.
