@@ -39,8 +39,8 @@ pub const BYTES_LITERAL_KEY: &str = "sheaf.bytes_literal";
 /// What marks a literal of bytes. Beside a text that is no literal it is a text.
 pub const LITERALS_OF_BYTES: [&str; 2] = [HYBRID_KEY, BYTES_LITERAL_KEY];
 
-/// Of a literal that a choice is beside operands that are none (`IFNULL('a', column)`). Beside a date MySQL reads it for
-/// each row, as it would read these.
+/// Of a literal that a choice is beside operands that are none (`IFNULL('a', column)`). Beside a date MySQL reads it
+/// for each row, as it would read these.
 pub const CHOSEN_KEY: &str = "sheaf.chosen";
 
 /// Of a text that is the date or time that arithmetic has made of a text: a number where numbers are wanted.

@@ -21,8 +21,8 @@ impl Collation {
         }
     }
 
-    /// Whether its character set is one of Unicode, which texts of others become beside it. MySQL does not count gb18030
-    /// among these.
+    /// Whether its character set is one of Unicode, which texts of others become beside it. MySQL does not count
+    /// gb18030 among these.
     pub fn is_of_unicode(self) -> bool {
         matches!(
             self.character_set(),

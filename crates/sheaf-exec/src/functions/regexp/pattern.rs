@@ -179,8 +179,8 @@ fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Pro
     }
     let syntax = parse(text, modes, turns)?;
     if !syntax.needs_backtracking {
-        // Errors: what the crate writes otherwise, and automata that would be too large. These have all states of a class
-        // for each of its repetitions; instructions name the class.
+        // Errors: what the crate writes otherwise, and automata that would be too large. These have all states of a
+        // class for each of its repetitions; instructions name the class.
         let lines = within_lines(text, &syntax.dots);
         if let Ok(linear) = Linear::new(&with_unicode_classes(&lines), modes) {
             return Ok(Search::Linear(Box::new(linear)));
