@@ -88,6 +88,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "making_room",
             "stop_flag",
             "process",
+            "folded",
             "group",
             "thread_memory",
             "statement",
