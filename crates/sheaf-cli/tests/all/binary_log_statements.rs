@@ -110,7 +110,7 @@ fn definitions_are_such_that_followers_can_make_them() {
                 "SET auto_increment_increment = 1",
             ]
         ),
-        ["Query use `shop`; ALTER TABLE d ADD id INT AUTO_INCREMENT PRIMARY KEY\n, ALGORITHM=COPY"]
+        ["Query use `shop`; ALTER TABLE d ALGORITHM=COPY, ADD id INT AUTO_INCREMENT PRIMARY KEY"]
     );
     run(
         own,

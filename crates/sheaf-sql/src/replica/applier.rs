@@ -22,6 +22,7 @@ use super::state::{Connection, ThreadError};
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::session::{IgnoredResult, Session, SessionInfo};
+use crate::session_parts::transactions::SourceKind;
 
 /// Tables that a transaction may name, at most.
 const MAX_TABLES: usize = 10_000;
@@ -133,7 +134,7 @@ impl Applier {
             host: String::new(),
             ..SessionInfo::default()
         })?;
-        session.transactions.applies_source();
+        session.transactions.applies(SourceKind::Mysql);
         session.variables.log_changes(false);
         // What a statement sets is reset before the next one; rows are in UTC.
         session.run_own("SET time_zone = '+00:00'")?;
@@ -200,7 +201,14 @@ impl Applier {
         let said = event.read().ok_or_else(unreadable)?;
         let end = self.place_behind(&event);
         match said {
-            Received::FormatDescription { .. } | Received::Nothing | Received::Heartbeat => {}
+            Received::FormatDescription { version, .. } => {
+                let source = match version.contains("MariaDB") {
+                    true => SourceKind::Mariadb,
+                    false => SourceKind::Mysql,
+                };
+                self.session.transactions.applies(source);
+            }
+            Received::Nothing | Received::Heartbeat => {}
             Received::Rotate { file, position } => {
                 // A transaction is in one file.
                 if self.group.is_open {
