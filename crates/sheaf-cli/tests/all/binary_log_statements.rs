@@ -206,7 +206,7 @@ fn accounts_come_with_what_is_kept_of_their_passwords() {
         "DROP ROLE r",
     ];
     let found = added(own, &statements);
-    let native = "ALTER USER `u`@`%` IDENTIFIED WITH 'mysql_native_password' AS '*";
+    let native = "ALTER USER `u`@`%` IDENTIFIED /*!80400 WITH 'caching_sha2_password' AS '$A$005$";
     let begins = [
         "CREATE USER `u`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$",
         native,
@@ -227,11 +227,28 @@ fn accounts_come_with_what_is_kept_of_their_passwords() {
     }
     assert!(
         found[0].ends_with(
-            ", `n`@`%` IDENTIFIED WITH 'mysql_native_password' REQUIRE SSL ACCOUNT LOCK"
+            ", `n`@`%` IDENTIFIED /*!80400 WITH 'caching_sha2_password' # */ WITH 'mysql_native_password' /*\n*/ \
+             REQUIRE SSL ACCOUNT LOCK"
         ),
         "{}",
         found[0]
     );
+    // MySQL from 8.4.0 on reads the first, and others the second.
+    assert!(
+        found[1].contains("' # */ WITH 'mysql_native_password' AS '*"),
+        "{}",
+        found[1]
+    );
+    let kept = "ALTER USER `k`@`%` IDENTIFIED WITH 'mysql_native_password' AS '*";
+    let hash = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19";
+    let found = added(
+        own,
+        &[
+            "CREATE USER k",
+            &format!("ALTER USER k IDENTIFIED WITH mysql_native_password AS '{hash}'"),
+        ],
+    );
+    assert!(found[1].starts_with(&format!("Query {kept}")), "{found:?}");
     let resource_group = "CREATE RESOURCE GROUP g TYPE = USER";
     assert!(added(own, &[resource_group]).is_empty());
     terminate(&server);
