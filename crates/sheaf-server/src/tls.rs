@@ -28,11 +28,8 @@ pub struct TlsOptions {
 impl TlsOptions {
     /// Reads the files. Fails with what is wrong with which of them.
     pub(crate) fn load(&self) -> io::Result<Arc<ServerConfig>> {
-        let certificates = CertificateDer::pem_file_iter(&self.certificate)
-            .and_then(|found| found.collect::<Result<Vec<_>, _>>())
-            .map_err(|error| unreadable("the TLS certificate", &self.certificate, error))?;
-        let key = PrivateKeyDer::from_pem_file(&self.key)
-            .map_err(|error| unreadable("the TLS key", &self.key, error))?;
+        let certificates = read_certificates(&self.certificate)?;
+        let key = read_key(&self.key)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -41,6 +38,18 @@ impl TlsOptions {
             .map_err(|error| unreadable("the TLS certificate", &self.certificate, error))?;
         Ok(Arc::new(config))
     }
+}
+
+/// The certificates of a file in PEM. Fails with what is wrong with it.
+pub(crate) fn read_certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    CertificateDer::pem_file_iter(path)
+        .and_then(|found| found.collect::<Result<Vec<_>, _>>())
+        .map_err(|error| unreadable("the TLS certificate", path, error))
+}
+
+/// The key of a file in PEM. Fails with what is wrong with it.
+pub(crate) fn read_key(path: &Path) -> io::Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| unreadable("the TLS key", path, error))
 }
 
 fn unreadable(what: &str, path: &Path, error: impl std::fmt::Display) -> io::Error {

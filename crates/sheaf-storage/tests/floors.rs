@@ -305,9 +305,10 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-server",
         &[
             "packet",
-            "source_link",
             "readiness",
             "tls",
+            "source_tls",
+            "source_link",
             "encoded_row",
             "authentication",
             "compression",

@@ -372,8 +372,12 @@ impl StatementParser<'_> {
             "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
             "PURGE" => self.purge(),
             "CHANGE" => {
-                let words = ["CHANGE REPLICATION SOURCE TO", "CHANGE MASTER TO"];
+                let filter = "CHANGE REPLICATION FILTER";
+                let words = ["CHANGE REPLICATION SOURCE TO", "CHANGE MASTER TO", filter];
                 match self.accept_one_of(&words) {
+                    Some(word) if word == filter => {
+                        Ok(Statement::Replication(self.change_filter()?))
+                    }
                     Some(_) => Ok(Statement::Replication(self.change_source()?)),
                     None => self.unsupported(&first),
                 }

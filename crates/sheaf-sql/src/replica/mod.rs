@@ -20,17 +20,21 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`source`] | how to reach the source, how far its changes have come, and where that is kept |
+//! | [`kept_lines`] | texts in what is kept |
 //! | [`link`] | what the server brings: a connection to the source |
 //! | [`queue`] | events between the two threads |
 //! | [`receiver`] | the I/O thread |
 //! | [`applier`] | the SQL thread: transactions and statements |
 //! | [`apply_rows`] | rows are found and changed |
+//! | [`filter`] | which changes are applied |
 //! | [`state`] | what the threads do, as others see it |
-//! | [`control`] | CHANGE REPLICATION SOURCE TO, START, STOP and RESET REPLICA |
+//! | [`control`] | CHANGE REPLICATION SOURCE TO and FILTER, START, STOP and RESET REPLICA |
 
 mod applier;
 mod apply_rows;
 mod control;
+pub(crate) mod filter;
+mod kept_lines;
 pub mod link;
 mod queue;
 mod receiver;
