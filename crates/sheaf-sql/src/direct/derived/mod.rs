@@ -51,7 +51,7 @@ use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
 pub(super) use self::rows::{DerivedRows, Lookup};
-pub(super) use self::semijoin::{rows_as_join, semijoin_as_join};
+pub(super) use self::semijoin::{is_link, rows_as_join, semijoin_as_join};
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
 pub(super) use self::shape::{shape_of_select, without_conditions};
 pub(super) use self::union::Union;

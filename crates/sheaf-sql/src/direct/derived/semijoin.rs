@@ -6,9 +6,10 @@
 //!     =  o, (SELECT DISTINCT d.c FROM (q) d WHERE p) s WHERE s.c = o.a              p names columns of d alone
 //! ```
 //!
-//! Columns are compared here only with columns of their kind. So a value is equal to one of several distinct ones. In
-//! the same way the distinct rows of a subquery are joined with the rows that are compared with them, where no key
-//! finds these.
+//! A join compares columns only with columns of their kind. So a value is equal to one of several distinct ones. In the
+//! same way the distinct rows of a subquery are joined with the rows that are compared with them, where no key finds
+//! these. Columns of different kinds are left to the vectorised path ([`is_link`]): the texts '1' and '01' are
+//! distinct, and equal to one number.
 
 use std::ops::ControlFlow;
 
@@ -17,6 +18,29 @@ use sqlparser::ast;
 
 use super::shape::{is_plain, query_of};
 use crate::direct::subquery::{computes_nothing, is_constant};
+
+/// What the name of a query begins with that stands in the FROM for an EXISTS or IN. It is called as MySQL calls it.
+const PREFIX: &str = "<subquery";
+
+/// The name of the next query in this FROM.
+fn next_name(select: &ast::Select) -> String {
+    format!("{PREFIX}{}>", select.from.len() + 1)
+}
+
+/// Whether a condition compares a column of such a query with one around. A join whose rows are not found by it has a
+/// row for each of the distinct values that are equal.
+pub(in crate::direct) fn is_link(condition: &ast::Expr) -> bool {
+    let ast::Expr::BinaryOp {
+        left,
+        op: ast::BinaryOperator::Eq,
+        ..
+    } = condition
+    else {
+        return false;
+    };
+    matches!(left.as_ref(), ast::Expr::CompoundIdentifier(parts)
+        if parts.first().is_some_and(|table| table.value.starts_with(PREFIX)))
+}
 
 /// The query with one EXISTS or IN fewer, and one query more in its FROM; `None` if it has none of this form.
 pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Query> {
@@ -29,8 +53,7 @@ pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Que
         return None;
     }
     let conjuncts = conjuncts_of(select.selection.as_ref()?);
-    // It is called as MySQL calls it.
-    let name = format!("<subquery{}>", select.from.len() + 1);
+    let name = next_name(select);
     let found = |(position, conjunct): (usize, &&ast::Expr)| {
         Some((position, Semijoin::of(conjunct)?.into_table(&name)))
     };
@@ -58,7 +81,7 @@ pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> 
         return None;
     };
     let conjuncts = conjuncts_of(select.selection.as_ref()?);
-    let name = format!("<subquery{}>", select.from.len() + 1);
+    let name = next_name(select);
     let found = |(position, conjunct): (usize, &&ast::Expr)| {
         Some((position, distinct_rows(conjunct, &name)?))
     };

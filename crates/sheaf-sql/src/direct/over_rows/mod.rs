@@ -38,7 +38,7 @@ use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
-use super::derived::{is_in_from, without_conditions};
+use super::derived::{is_in_from, is_link, without_conditions};
 use super::expression::{Collector, Inputs, PlanInputs};
 use super::join::{Join, Source, ordered_columns};
 use super::joined_result::{JoinedKey, Rows};
@@ -285,6 +285,9 @@ impl OverRows {
             [] => Source::of_nothing(selection),
             from => Source::of(session, from, selection, (text, parameters))?,
         };
+        if source.rest().iter().any(|conjunct| is_link(conjunct)) {
+            return None;
+        }
         // Those of ORDER BY, if the rows that are found are those of the result, and there is a LIMIT.
         let cut_order = match (limit_clause, order_by) {
             (Some(_), order_by) if shows_each_row(select) && source.rest().is_empty() => {
