@@ -87,17 +87,19 @@ pub(super) fn convert_to_field(
     })
 }
 
-/// Restores what the plain CASE lost of its field: fraction digits, a collation, shown decimals.
+/// Restores what the plain CASE lost of its field: fraction digits, a collation, shown decimals, and that its bytes are
+/// literals.
 pub(super) fn with_metadata(expr: Expr, field: &Field) -> Expr {
-    let decimals = field.metadata().contains_key(DECIMALS_KEY);
+    let keys = [DECIMALS_KEY, BYTES_LITERAL_KEY];
+    let is_told = keys.iter().any(|key| field.metadata().contains_key(*key));
     let declared = field
         .metadata()
         .get(TYPE_KEY)
         .is_some_and(|_| SqlType::of(field).is_declared());
-    if !decimals && !declared {
-        return expr;
+    match is_told || declared {
+        true => typed(expr, field),
+        false => expr,
     }
-    typed(expr, field)
 }
 
 /// The value of a subquery, whose field is this one. A plan that computes it once forgets how many of its digits are
@@ -164,7 +166,14 @@ pub(super) fn text_of_columns(
     args: &[Expr],
     schema: &DFSchema,
 ) -> Result<Option<Field>> {
-    let mut texts = fields_of(args.iter(), schema)?;
+    // What is compared says nothing.
+    let shown = match choice {
+        "nullif" => vec![0],
+        "$case" => case_values(args.len()).collect(),
+        "$simple_case" => case_values(args.len() - 1).map(|at| at + 1).collect(),
+        _ => Vec::from_iter(0..args.len()),
+    };
+    let mut texts = fields_of(shown.iter().map(|at| &args[*at]), schema)?;
     texts.retain(|field| *field.data_type() == DataType::Utf8View);
     if !texts
         .iter()
