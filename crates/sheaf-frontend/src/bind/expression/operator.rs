@@ -209,11 +209,19 @@ impl Binder<'_> {
 
     /// A function that divides, with the session's number of decimals where that is not the usual one.
     pub(in crate::bind) fn quotient(&self, name: &str, mut operands: Vec<Scalar>) -> Bound<Scalar> {
-        let decimals = self.context.session.quotient_decimals();
-        if !self.binds_kept && decimals != DIV_PRECISION_INCREMENT {
+        let decimals = self.quotient_decimals();
+        if decimals != DIV_PRECISION_INCREMENT {
             operands.push(self.integer(i64::from(decimals)));
         }
         self.call(name, operands)
+    }
+
+    /// Decimals that a quotient has more than its dividend.
+    pub(in crate::bind) fn quotient_decimals(&self) -> u8 {
+        match self.binds_kept {
+            true => DIV_PRECISION_INCREMENT,
+            false => self.context.session.quotient_decimals(),
+        }
     }
 
     pub(super) fn unary_operator(&mut self, op: UnaryOperator, expr: &Expr) -> Bound<Scalar> {
