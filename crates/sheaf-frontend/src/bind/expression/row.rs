@@ -53,12 +53,12 @@ impl Binder<'_> {
             Comparison::Equal | Comparison::NullSafeEqual => {
                 let mut all = pairs.map(|pair| compare(operator, pair));
                 let first = all.next().unwrap_or(Ok(Scalar::constant(true)))?;
-                all.try_fold(first, |before, one| Ok(typing.and(before, one?)?))
+                all.try_fold(first, |before, one| Ok(typing.and(before, one?, 0)?))
             }
             Comparison::NotEqual => {
                 let mut any = pairs.map(|pair| compare(operator, pair));
                 let first = any.next().unwrap_or(Ok(Scalar::constant(false)))?;
-                any.try_fold(first, |before, one| Ok(typing.or(before, one?)?))
+                any.try_fold(first, |before, one| Ok(typing.or(before, one?, 0)?))
             }
             _ => {
                 let name = match operator {
