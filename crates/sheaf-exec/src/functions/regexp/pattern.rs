@@ -208,7 +208,7 @@ fn within_lines<'p>(pattern: &'p str, dots: &[usize]) -> Cow<'p, str> {
 }
 
 /// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
-const CLASSES: [(&str, &str); 11] = [
+const CLASSES: [(&str, &str); 13] = [
     ("[:alpha:]", r"\p{Alphabetic}"),
     ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
     ("[:digit:]", r"\p{Nd}"),
@@ -219,6 +219,8 @@ const CLASSES: [(&str, &str); 11] = [
     ("[:cntrl:]", r"\p{Cc}"),
     ("[:punct:]", r"\p{P}$+<=>^`|~"),
     ("[:word:]", r"\w"),
+    ("[:graph:]", r"[^\s\p{Cc}\p{Cn}]"),
+    ("[:print:]", r"[^\s\p{Cc}\p{Cn}]\p{Zs}"),
     ("[:^alpha:]", r"\P{Alphabetic}"),
 ];
 
@@ -342,6 +344,11 @@ mod tests {
             ("é7", "^[[:alnum:]_]+$", true),
             ("Ä", "^[[:lower:]]$", false),
             ("$", "[[:punct:]]", true),
+            ("ä b", "^[[:print:]]+$", true),
+            ("ä\tb", "^[[:print:]]+$", false),
+            ("\u{2028}", "[[:print:]]", false),
+            ("\u{ad}", "^[[:graph:]]$", true),
+            ("\u{a0}", "[[:graph:]]", false),
             ("1", "[^[:digit:]]", false),
             ("ein Wört da", "[[:<:]]wört[[:>:]]", false),
             ("ein Wört da", "[[:<:]]Wört[[:>:]]", true),
