@@ -581,8 +581,8 @@ fn too_large_entries_are_refused() {
     assert!(matches!(
         too_long,
         Err(StorageError::KeyTooLarge {
-            bytes: 4065,
-            limit: 4064
+            bytes: 4881,
+            limit: 4880
         })
     ));
     let too_large = tree.insert(&mut transaction, &[0; 1000], &[0; 3001]);

@@ -440,7 +440,7 @@ fn storage_code(error: &StorageError) -> ErrorCode {
         StorageError::PoolExhausted { .. } => codes::OUT_OF_RESOURCES,
         StorageError::DuplicateKey { .. } => codes::DUP_ENTRY,
         StorageError::EntryTooLarge { .. } => codes::TOO_BIG_ROWSIZE,
-        StorageError::KeyTooLarge { .. } => codes::TOO_LONG_KEY,
+        StorageError::KeyTooLarge { .. } | StorageError::TreeTooHigh { .. } => codes::TOO_LONG_KEY,
         StorageError::TransactionTooLarge { .. } | StorageError::SpillFileFull { .. } => {
             codes::TRANS_CACHE_FULL
         }

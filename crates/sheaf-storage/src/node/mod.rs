@@ -34,9 +34,9 @@ use crate::page::{
 use crate::pool::guard::OptimisticGuard;
 use crate::pool::optimistic_read::{compare_bytes, upper_bytes};
 
-/// Longest key of an entry, in bytes. An inner node has room for three children, whatever their separators and its
+/// Longest key of an entry, in bytes. An inner node has room for two children, whatever their separators and its
 /// fences are.
-pub const MAX_KEY_BYTES: usize = 4064;
+pub const MAX_KEY_BYTES: usize = 4880;
 
 /// Longest entry (key and value together), in bytes, unless its key is so long that [`value_limit`] allows more. Four
 /// fill a page.
@@ -57,7 +57,7 @@ pub const fn value_limit(key_bytes: usize) -> usize {
 }
 
 const _: () = assert!(2 * MAX_KEY_BYTES + largest_entry_bytes() <= NODE_CAPACITY);
-const _: () = assert!(4 * MAX_KEY_BYTES + 3 * entry_bytes(0, size_of::<u64>()) <= NODE_CAPACITY);
+const _: () = assert!(3 * MAX_KEY_BYTES + 2 * entry_bytes(0, size_of::<u64>()) <= NODE_CAPACITY);
 
 /// Bytes of a page, as nodes see them.
 pub(crate) type PageImage = [u8; PAGE_SIZE];
@@ -93,7 +93,8 @@ pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / (SLOT_BYTES + RECORD_H
 /// Bytes that fences and entries share.
 pub(crate) const NODE_CAPACITY: usize = PAGE_SIZE - SLOTS;
 
-/// Deepest tree: far beyond what 2^64 pages need, so a longer descent is a sign of corruption.
+/// Highest tree, in levels: far beyond what 2^64 pages need, so a longer descent is a sign of corruption. Only keys
+/// that were chosen for it, which are long and differ in their last bytes, would lead to more.
 pub(crate) const MAX_HEIGHT: usize = 24;
 
 /// Bytes that an entry takes from a node.

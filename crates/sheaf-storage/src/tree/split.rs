@@ -12,10 +12,10 @@
 //! ascending order, the rightmost leaf is not halved: it stays full and the new leaf begins (almost) empty. A leaf of a
 //! single large entry is cut beside it: the key that found no room there gets a leaf of its own.
 
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
-use crate::node::{Node, NodeMut, PageImage, entry_bytes, separator, split_position};
+use crate::node::{MAX_HEIGHT, Node, NodeMut, PageImage, entry_bytes, separator, split_position};
 use crate::page::PageId;
 use crate::space::extent::{PageRequest, SMALL_TREE_LEAVES};
 use crate::tree::Tree;
@@ -68,8 +68,7 @@ impl Cut {
             }
         }
         if !node.is_leaf() && count <= FEW_CHILDREN {
-            // Another child comes behind the one that covers the key. Both halves get two children, or the upper one
-            // begins anew.
+            // Another child comes behind the one that covers the key. Both halves get two children if they can.
             let slot = (node.view().child_slot(key) + 1).min(count - 1);
             return Cut {
                 slot,
@@ -189,6 +188,9 @@ impl Tree {
         }
         if node.free_bytes() >= needed {
             return Ok(true);
+        }
+        if usize::from(level) + 1 >= MAX_HEIGHT && !for_rollback {
+            return Err(StorageError::TreeTooHigh { tree: self.id });
         }
         let cut = Cut::of(node, key);
         let (lower_image, upper_image) = (cut.lower(node), cut.upper(node));

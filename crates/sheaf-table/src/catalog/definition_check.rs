@@ -354,8 +354,9 @@ pub(crate) fn check_unique_prefixes(definition: &TableDefinition) -> Result<()> 
 /// Longest declared key, in bytes, as MySQL counts them.
 pub const MAX_DECLARED_KEY_BYTES: usize = 3072;
 
-/// MySQL's limit on declared lengths. Trees have room for a third more. Zero bytes of byte strings, and characters
-/// under a collation of several levels, may take more than that in a key: such a key is refused when it is inserted.
+/// MySQL's limit on declared lengths. Trees have room for half as much again. Zero bytes of byte strings, and
+/// characters under a collation of several levels, may take more than that in a key: such a key is refused when it is
+/// inserted.
 pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
     let layouts = std::iter::once(KeyLayout::clustered(definition)).chain(
         definition
