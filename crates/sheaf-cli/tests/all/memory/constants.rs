@@ -135,17 +135,18 @@ fn long_constants_are_kept_within_memory() {
     let any = list(|n| format!("s = {}", call(n)), " OR ");
     let branches = list(|n| format!("WHEN s = {} THEN {n}", call(n)), " ");
     let count = format!("SELECT COUNT(*) FROM d.c WHERE {any}");
-    let (rows, numbers) = (ROWS.to_string(), (ROWS * (ROWS + 1)).to_string());
+    let [rows, numbers] = [ROWS, ROWS * (ROWS + 1)].map(|number| number.to_string());
+    let (rows, numbers) = (rows.as_str(), numbers.as_str());
     let number = format!("SELECT n FROM d.g WHERE s = {}", call(7));
     within_memory(child.id(), || {
         for (sql, answer) in [
             (format!("CREATE VIEW d.v AS {count}"), None),
-            ("SELECT * FROM d.v".to_string(), Some(rows.as_str())),
+            ("SELECT * FROM d.v".to_string(), Some(rows)),
             (format!("PREPARE p FROM \"{count}\""), None),
-            ("EXECUTE p".to_string(), Some(&rows)),
-            ("EXECUTE p".to_string(), Some(&rows)),
+            ("EXECUTE p".to_string(), Some(rows)),
+            ("EXECUTE p".to_string(), Some(rows)),
             (format!("SET @v = ({count})"), None),
-            ("SELECT @v".to_string(), Some(&rows)),
+            ("SELECT @v".to_string(), Some(rows)),
             (
                 format!("SET {}", list(|n| format!("@v = {}", call(n)), ", ")),
                 None,
@@ -153,7 +154,7 @@ fn long_constants_are_kept_within_memory() {
             ("SELECT LENGTH(@v)".to_string(), Some("15992")),
             (format!("EXPLAIN {count}"), None),
             (format!("UPDATE d.c SET n = CASE {branches} END"), None),
-            ("SELECT SUM(n) FROM d.c".to_string(), Some(&numbers)),
+            ("SELECT SUM(n) FROM d.c".to_string(), Some(numbers)),
             (
                 format!(
                     "CREATE TABLE d.g (s LONGTEXT, n INT AS (CASE {branches} END) STORED, CHECK ({any}))"
@@ -176,9 +177,9 @@ fn long_constants_are_kept_within_memory() {
             (format!("DELETE FROM d.c WHERE {any}"), None),
             ("SELECT COUNT(*) FROM d.c".to_string(), Some("0")),
         ] {
-            let rows = answer_of(&mut connection, &sql);
+            let answered = answer_of(&mut connection, &sql);
             if let Some(answer) = answer {
-                assert_eq!(rows, [answer], "{}", &sql[..sql.len().min(80)]);
+                assert_eq!(answered, [answer], "{}", &sql[..sql.len().min(80)]);
             }
         }
     });
