@@ -19,6 +19,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Result, ScalarValue};
+use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::interval_arithmetic::Interval;
 use datafusion_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion_expr::{
@@ -70,12 +71,14 @@ pub fn literal_of(expr: &Expr) -> Option<&ScalarValue> {
     }
 }
 
+/// Whether a call is a long literal.
+pub fn is_long_literal(call: &ScalarFunction) -> bool {
+    as_long(&call.func).is_some()
+}
+
 /// Whether a long literal is in an expression.
 pub fn has_long_literal(expr: &Expr) -> bool {
-    let is_long = |expr: &Expr| match expr {
-        Expr::ScalarFunction(call) => as_long(&call.func).is_some(),
-        _ => false,
-    };
+    let is_long = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if is_long_literal(call));
     // The closure does not fail.
     expr.exists(|expr| Ok(is_long(expr))).unwrap_or(true)
 }

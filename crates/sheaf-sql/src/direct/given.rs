@@ -233,7 +233,6 @@ impl SessionFunction {
 
 /// Whether there may be such calls and variables in a text, which may be megabytes long.
 fn may_have_some(text: &str) -> bool {
-    const NAMES: [&[u8]; 4] = [b"insert_id", b"connection_id", b"database", b"schema("];
     let text = text.as_bytes();
     let begins = |at: usize, name: &[u8]| {
         let part = text.get(at..at + name.len());
@@ -241,9 +240,11 @@ fn may_have_some(text: &str) -> bool {
     };
     text.iter().enumerate().any(|(at, byte)| match byte {
         b'@' => true,
-        b'i' | b'I' | b'c' | b'C' | b'd' | b'D' | b's' | b'S' => {
-            NAMES.iter().any(|name| begins(at, name))
-        }
+        // LAST_INSERT_ID
+        b'i' | b'I' => begins(at, b"insert_id"),
+        b'c' | b'C' => begins(at, b"connection_id"),
+        b'd' | b'D' => begins(at, b"database"),
+        b's' | b'S' => begins(at, b"schema("),
         _ => false,
     })
 }

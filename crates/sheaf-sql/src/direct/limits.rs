@@ -22,9 +22,15 @@ const MAX_TERMS: usize = 4_000;
 /// Whether there are more queries in a text than have a direct plan. What one query assigns row by row to a user
 /// variable, another one may read: then there is one.
 pub(super) fn has_many_queries(text: &str) -> bool {
-    let words = text.as_bytes().windows(b"select".len());
-    let queries = words.filter(|word| word.eq_ignore_ascii_case(b"select"));
-    let most = match text.contains(":=") {
+    const WORD: &[u8] = b"select";
+    let has_assignments = text.contains(":=");
+    let text = text.as_bytes();
+    let begins_query = |at: &usize| {
+        let word = text.get(*at..*at + WORD.len());
+        word.is_some_and(|word| word.eq_ignore_ascii_case(WORD))
+    };
+    let queries = memchr::memchr2_iter(b's', b'S', text).filter(begins_query);
+    let most = match has_assignments {
         true => 1,
         false => MAX_QUERIES,
     };

@@ -422,7 +422,7 @@ impl Session {
             _ => None,
         };
         let statement = without_with.as_ref().unwrap_or(statement);
-        let without_databases = qualified::without_databases(self, statement);
+        let without_databases = qualified::without_databases(self, statement, text);
         let statement = without_databases.as_ref().unwrap_or(statement);
         let given = (text, parameters);
         let of_variables = match statement {
