@@ -1,5 +1,6 @@
 //! How large a statement with a direct plan is, at most.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionReader, read_expression};
@@ -18,6 +19,39 @@ pub(super) const LONG_CHANGE_BYTES: usize = 4 << 10;
 /// Operands of operators and members of lists that a WHERE may have. Longer ones are for a plan of operators, which has
 /// packed lists, and are not copied to find that out.
 const MAX_TERMS: usize = 4_000;
+
+/// Queries inside of each other that are rewritten, at most: each that has no plan is compiled twice, with all inside.
+const MAX_REWRITTEN: u32 = 2;
+
+thread_local! {
+    /// Rewritten queries that are being compiled.
+    static REWRITTEN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A rewritten query is compiled as long as this lives.
+pub(super) struct Rewriting;
+
+impl Rewriting {
+    /// `None`: there are enough around it.
+    pub(super) fn enter() -> Option<Rewriting> {
+        let depth = REWRITTEN.get();
+        (depth < MAX_REWRITTEN).then(|| {
+            REWRITTEN.set(depth + 1);
+            Rewriting
+        })
+    }
+
+    /// How many there are now.
+    pub(super) fn depth() -> u32 {
+        REWRITTEN.get()
+    }
+}
+
+impl Drop for Rewriting {
+    fn drop(&mut self) {
+        REWRITTEN.set(REWRITTEN.get() - 1);
+    }
+}
 
 /// Whether there are more queries in a text than have a direct plan. What one query assigns row by row to a user
 /// variable, another one may read: then there is one.

@@ -143,7 +143,8 @@ use crate::session::status::Command;
 use given::Given;
 use into_variables::{IntoVariables, SetVariable};
 use limits::{
-    LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of,
+    LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, Rewriting, has_long_condition, has_many_queries,
+    items_of,
 };
 
 pub(crate) use analyze::MeasuredRun;
@@ -415,6 +416,7 @@ impl Session {
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
             return None;
         }
+        let _attempts = derived::Attempts::begin(text);
         let without_with = match statement {
             Statement::Query(query) if query.with.is_some() => {
                 Some(Statement::Query(Box::new(derived::without_with(query)?)))
@@ -614,7 +616,7 @@ impl Session {
         text: &str,
         parameters: usize,
     ) -> Option<Action> {
-        let _rewriting = quantified::Rewriting::enter()?;
+        let _rewriting = Rewriting::enter()?;
         let with_exists = quantified::with_exists(self, query)?;
         self.query_action(&with_exists, text, parameters)
     }

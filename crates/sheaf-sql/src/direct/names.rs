@@ -163,9 +163,9 @@ impl<'a> Names<'a> {
         else {
             return Names::of_any_table(session, factor);
         };
-        let derived = Derived::compile(session, subquery, (text, parameters))?;
+        let derived = Derived::compile_once(session, subquery, (text, parameters))?;
         alias.columns.is_empty().then(|| Names {
-            source: RowSource::Query(Arc::new(derived)),
+            source: RowSource::Query(derived),
             written: String::new(),
             alias: &alias.name.value,
             database: String::new(),

@@ -26,12 +26,14 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`attempts`] | queries compiled once for all that is tried with their statement |
 //! | [`rows`] | the rows, and how a join finds them |
 //! | [`semijoin`] | EXISTS and IN over such a query |
 //! | [`shape`] | queries without what chooses their rows |
 //! | [`union`] | UNION as a statement |
 //! | [`with_queries`] | WITH |
 
+mod attempts;
 mod rows;
 mod semijoin;
 mod shape;
@@ -50,6 +52,7 @@ use sheaf_table::{Column, Index, RowLayout, TableDefinition, ValueRef};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
+pub(super) use self::attempts::Attempts;
 pub(super) use self::rows::{DerivedRows, Lookup};
 pub(super) use self::semijoin::{is_link, rows_as_join, semijoin_as_join};
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
@@ -58,7 +61,7 @@ pub(super) use self::union::Union;
 pub(super) use self::with_queries::without_with;
 use super::access::{MAX_LIST, list_in_place};
 use super::join::{Join, JoinedWay};
-use super::names::RowSource;
+use super::names::{Names, RowSource, column_of};
 use super::operand::{Compared, Operand};
 use super::order::{OrderItem, SortKey, descends};
 use super::over_rows::has_many_row_function;
@@ -465,6 +468,11 @@ impl<'a> PartsOf<'a> {
         if !modifiers.is_empty() || by.is_empty() && has_many_row_function(select) {
             return None;
         }
+        let tables = tables_of(session, &select.from);
+        let is_no_number = |expr: &ast::Expr| match column_of(&tables, expr) {
+            Some((table, column)) => !tables[table].definition().columns[column].ty.is_integer(),
+            None => false,
+        };
         let shown = select.projection.iter().enumerate();
         shown
             .filter_map(|(column, item)| match item {
@@ -477,7 +485,7 @@ impl<'a> PartsOf<'a> {
                 let is_column = matches!(
                     expr,
                     ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
-                );
+                ) && !is_no_number(expr);
                 let mut select = is_column.then(|| select.clone())?;
                 let asked = ast::Expr::InList {
                     expr: Box::new(expr.clone()),
@@ -585,6 +593,16 @@ impl<'a> PartsOf<'a> {
         let of_all = type_of(of_all)?;
         (are_signed && is_signed(&of_all)).then_some(of_all)
     }
+}
+
+/// The tables of a FROM; none if there is anything else in it.
+fn tables_of<'a>(session: &Session, from: &'a [ast::TableWithJoins]) -> Vec<Names<'a>> {
+    let factors = from.iter().flat_map(|part| {
+        let joined = part.joins.iter().map(|join| &join.relation);
+        std::iter::once(&part.relation).chain(joined)
+    });
+    let tables = factors.map(|factor| Names::of_factor(session, factor));
+    tables.collect::<Option<_>>().unwrap_or_default()
 }
 
 /// The type of a column that holds what a query's column holds; `None` of types whose values change on their way
