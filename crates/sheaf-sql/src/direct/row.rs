@@ -208,14 +208,16 @@ impl<'a> ResultRow<'a> {
         };
         // What is known is short.
         let is_known = |at: usize| known.get(at).is_some_and(Option::is_some);
-        let is_long = |item: &Item| {
-            item.stored().is_some_and(|column| {
-                let (row, column) = row.located_among(&later, column);
+        let is_beside = |(at, item): (usize, &Item)| match item.kind {
+            Kind::Set(_) => true,
+            // Nothing else is long.
+            Kind::Bytes | Kind::Json if !is_known(at) => {
+                let (row, column) = row.located_among(&later, item.column);
                 row.is_overflow(column)
-            })
+            }
+            _ => false,
         };
-        let mut all = items.iter().enumerate();
-        if all.any(|(at, item)| item.is_made_of_bits() || (!is_known(at) && is_long(item))) {
+        if items.iter().enumerate().any(is_beside) {
             for item in items {
                 long.push(match item.stored() {
                     Some(_) if item.is_made_of_bits() => item.text_of_bits(&row),
