@@ -200,7 +200,7 @@ impl Description<'_> {
 
     /// Numbers the line of a table, and the row of EXPLAIN's table that is about the same.
     fn of_table(&mut self, mut node: PlanNode, mut row: ExplainRow) -> PlanNode {
-        let id = NodeId::new(self.tables.len());
+        let id = NodeId::fresh();
         (node.id, row.node) = (Some(id), Some(id));
         self.tables.push(row);
         node
@@ -438,7 +438,6 @@ impl Description<'_> {
         (id, kind): Block<'_>,
     ) -> Result<Option<PlanNode>> {
         let derived = self.block("DERIVED");
-        let table = format!("<derived{}>", derived.0);
         let of_operand = |operand: &Operand, in_tree: bool| match operand {
             Operand::Outer(place) => {
                 let column = outer.get(*place).cloned().unwrap_or_default();
@@ -456,11 +455,11 @@ impl Description<'_> {
         };
         let (row, text) = match lookup.equal.as_slice() {
             [] => (
-                ExplainRow::table(id, kind, &table, "ALL"),
+                ExplainRow::derived(id, kind, derived.0, "ALL"),
                 format!("Table scan on {alias}"),
             ),
             equal => {
-                let mut row = ExplainRow::table(id, kind, &table, "ref");
+                let mut row = ExplainRow::derived(id, kind, derived.0, "ref");
                 row.add_possible_key(AUTO_KEY);
                 row.key = Some(AUTO_KEY.to_string());
                 let sources = equal.iter().map(|(_, operand)| column_of(operand, false));

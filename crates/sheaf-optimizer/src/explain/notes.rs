@@ -1,29 +1,22 @@
-//! What the planner knew and estimated of each operator, kept with the plan for EXPLAIN.
+//! What the planner knew and estimated of each node, kept with the plan for EXPLAIN.
 //!
-//! The planner notes its estimates, and what it knows of an operator as expressions of the statement, beside the
-//! operators that it makes. The physical rules then make others of them: they insert exchanges, merge projections and
-//! hand limits down. Operators that read tables carry numbers through the rules ([`OperatorId`]), which find their
-//! notes again.
-//!
-//! DataFusion's own operators carry none. Their notes are found again by walking both trees side by side, past the
-//! projections. Operators of the same name correspond. Where the names differ, one tree has an operator too many: the
-//! one under which the other's name comes up next.
+//! The planner notes its estimates, and what it knows of an operator as expressions of the statement. The operator gets
+//! the [number](NodeId) of a node, which it keeps through the rules, and the note is found by that. The first one to
+//! note something made the operator. Those that note something of it later passed it on, so what they say is left out.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion_common::Column;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Column, Result};
 use datafusion_expr::{Aggregate, Expr, Filter, LogicalPlan, Operator, SortExpr};
-use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
-use sheaf_exec::keyed_join::exec::KeyedJoinExec;
+use datafusion_physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
-use sheaf_exec::operator::operator_id::OperatorId;
+use sheaf_exec::operator::node_id::{NodeId, of_node};
 use sheaf_exec::operator::restartable_exec::RestartableExec;
-use sheaf_exec::operator::scan_exec::ScanExec;
 
 use crate::explain::ExplainRow;
 use crate::explain::sql_text::{Names, expression_text};
@@ -85,7 +78,7 @@ impl Made<'_> {
     }
 }
 
-/// A note about one operator.
+/// A note about one node.
 #[derive(Debug, Clone)]
 pub(crate) struct Note {
     /// Estimated rows.
@@ -95,26 +88,48 @@ pub(crate) struct Note {
     pub about: About,
 }
 
+/// The notes about a plan.
+#[derive(Debug, Default)]
+pub(crate) struct NodeNotes(BTreeMap<NodeId, Note>);
+
+impl NodeNotes {
+    /// That of the node that an operator belongs to.
+    pub(crate) fn of(&self, plan: &Arc<dyn ExecutionPlan>) -> Option<&Note> {
+        self.0.get(&NodeId::of(plan)?)
+    }
+}
+
 /// Notes while a statement is being planned.
 #[derive(Default)]
-pub(crate) struct Notes(RefCell<Vec<(Arc<dyn ExecutionPlan>, Note)>>);
+pub(crate) struct Notes(RefCell<NodeNotes>);
+
+/// The number of a node, and the plan whose operator belongs to it.
+pub(crate) type Noted = (NodeId, Arc<dyn ExecutionPlan>);
 
 impl Notes {
-    pub(crate) fn add(&self, plan: &Arc<dyn ExecutionPlan>, note: Note) {
-        // A join that cannot drop columns itself has a projection above it.
-        let operator = below_projections(plan);
-        self.0.borrow_mut().push((Arc::clone(operator), note));
+    /// Notes something of the operator of a plan, which belongs to a node from now on.
+    pub(crate) fn add(&self, plan: &Arc<dyn ExecutionPlan>, note: Note) -> Result<Noted> {
+        let (id, plan) = in_a_node(plan)?;
+        self.0.borrow_mut().0.entry(id).or_insert(note);
+        Ok((id, plan))
     }
 
     /// Takes over the notes about another plan.
     pub(crate) fn absorb(&self, other: Notes) {
-        self.0.borrow_mut().extend(other.0.into_inner());
+        let mut own = self.0.borrow_mut();
+        for (id, note) in other.into_inner().0 {
+            own.0.entry(id).or_insert(note);
+        }
+    }
+
+    /// Those of a plan that is complete.
+    pub(crate) fn into_inner(self) -> NodeNotes {
+        self.0.into_inner()
     }
 
     /// Notes what became of a node of the logical plan.
-    pub(crate) fn add_node(&self, node: &LogicalPlan, made: Made<'_>) {
+    pub(crate) fn add_node(&self, node: &LogicalPlan, made: Made<'_>) -> Result<Noted> {
         let about = match node {
-            LogicalPlan::TableScan(_) => return self.add_table(made),
             LogicalPlan::Filter(filter) => About::Condition(vec![in_terms_of_groups(filter)]),
             LogicalPlan::Sort(sort) => {
                 let keys = sort.expr.iter().map(|key| SortExpr {
@@ -134,23 +149,52 @@ impl Notes {
             }
             _ => About::Nothing,
         };
-        self.add(made.plan, made.note(about));
+        self.add(made.plan, made.note(about))
     }
 
-    /// Notes a table that a join reads by itself.
-    pub(crate) fn add_table(&self, made: Made<'_>) {
-        if let Some(row) = made.table {
-            let about = About::Table(Box::new(row.clone()));
-            self.add(made.plan, made.note(about));
-        }
+    /// Notes a table that is read.
+    pub(crate) fn add_table(&self, made: Made<'_>) -> Result<Noted> {
+        let about = match made.table {
+            Some(row) => About::Table(Box::new(row.clone())),
+            None => About::Nothing,
+        };
+        self.add(made.plan, made.note(about))
     }
+}
 
-    pub(crate) fn outline(self, planned: &Arc<dyn ExecutionPlan>) -> PlanOutline {
-        PlanOutline {
-            planned: Arc::clone(planned),
-            notes: self.0.into_inner(),
-        }
+/// The plan with its operator in a node. A join that cannot drop columns itself has a projection above it, which has
+/// nothing to be noted of.
+fn in_a_node(plan: &Arc<dyn ExecutionPlan>) -> Result<Noted> {
+    if let Some(id) = NodeId::of(plan) {
+        return Ok((id, Arc::clone(plan)));
     }
+    if is_above_operator(plan)
+        && let [input] = plan.children().as_slice()
+    {
+        let (id, input) = in_a_node(input)?;
+        let plan = replace_children_if_necessary(Arc::clone(plan), vec![input])?;
+        return Ok((id, plan));
+    }
+    let id = NodeId::fresh();
+    Ok((id, of_node(id, Arc::clone(plan))))
+}
+
+/// The number of the node that a plan is, if something was noted of it.
+pub(crate) fn node_of(plan: &Arc<dyn ExecutionPlan>) -> Option<NodeId> {
+    match plan.children().as_slice() {
+        [input] if is_above_operator(plan) => node_of(input),
+        _ => NodeId::of(plan),
+    }
+}
+
+/// Whether it is a projection, or only says less of a join's order, runs it again, or runs its parts in turn.
+fn is_above_operator(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<ProjectionExec>()
+        || plan.is::<LessOrderExec>()
+        || plan.is::<RestartableExec>()
+        || plan
+            .downcast_ref::<GatherInOrderExec>()
+            .is_some_and(GatherInOrderExec::runs_one)
 }
 
 /// What the names of columns begin with that stand for expressions which occur several times.
@@ -221,133 +265,4 @@ fn in_terms_of_groups(filter: &Filter) -> Expr {
         })
     });
     replaced.map_or(predicate, |replaced| replaced.data)
-}
-
-/// The operators as they were planned, with the notes about them.
-pub(crate) struct PlanOutline {
-    planned: Arc<dyn ExecutionPlan>,
-    notes: Vec<(Arc<dyn ExecutionPlan>, Note)>,
-}
-
-/// Notes on the operators of a plan.
-#[derive(Default)]
-pub(crate) struct NotesByOperator<'o> {
-    by_id: BTreeMap<OperatorId, &'o Note>,
-    /// Of operators without numbers.
-    by_address: BTreeMap<usize, &'o Note>,
-}
-
-impl<'o> NotesByOperator<'o> {
-    pub(crate) fn of(&self, plan: &Arc<dyn ExecutionPlan>) -> Option<&'o Note> {
-        let found = match carried_id(plan) {
-            Some(id) => self.by_id.get(&id),
-            None => self.by_address.get(&address(plan)),
-        };
-        found.copied()
-    }
-
-    /// The first one to note something made the operator; later ones passed it on.
-    fn add(&mut self, plan: &Arc<dyn ExecutionPlan>, note: &'o Note) {
-        match carried_id(plan) {
-            Some(id) => self.by_id.entry(id).or_insert(note),
-            None => self.by_address.entry(address(plan)).or_insert(note),
-        };
-    }
-}
-
-/// The number that an operator carries; `None`: it is one of DataFusion's, or reads no table itself.
-fn carried_id(plan: &Arc<dyn ExecutionPlan>) -> Option<OperatorId> {
-    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        return Some(scan.id());
-    }
-    Some(plan.downcast_ref::<KeyedJoinExec>()?.id())
-}
-
-/// Tells an operator from others of the same plan.
-pub(crate) fn address(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    Arc::as_ptr(plan).cast::<()>() as usize
-}
-
-impl PlanOutline {
-    /// Without notes.
-    pub(crate) fn of(planned: &Arc<dyn ExecutionPlan>) -> PlanOutline {
-        PlanOutline {
-            planned: Arc::clone(planned),
-            notes: Vec::new(),
-        }
-    }
-
-    /// The notes about the operators of `plan`, which was made of the planned one.
-    pub(crate) fn notes_on(&self, plan: &Arc<dyn ExecutionPlan>) -> NotesByOperator<'_> {
-        let mut known = NotesByOperator::default();
-        for (operator, note) in &self.notes {
-            known.add(operator, note);
-        }
-        let mut found = NotesByOperator {
-            by_id: known.by_id.clone(),
-            by_address: BTreeMap::new(),
-        };
-        pair(plan, &self.planned, &known, &mut found);
-        found
-    }
-}
-
-fn pair<'o>(
-    plan: &Arc<dyn ExecutionPlan>,
-    planned: &Arc<dyn ExecutionPlan>,
-    known: &NotesByOperator<'o>,
-    found: &mut NotesByOperator<'o>,
-) {
-    // The rules merge projections and move them, and there are no notes about them.
-    let (plan, planned) = (below_projections(plan), below_projections(planned));
-    let (children, planned_children) = (plan.children(), planned.children());
-    if plan.name() == planned.name() {
-        if let (None, Some(note)) = (carried_id(plan), known.of(planned)) {
-            found.by_address.insert(address(plan), note);
-        }
-        for (child, planned_child) in children.into_iter().zip(planned_children) {
-            pair(child, planned_child, known, found);
-        }
-        return;
-    }
-    match (children.as_slice(), planned_children.as_slice()) {
-        ([child], _) if is_below(plan, planned.name()) => pair(child, planned, known, found),
-        (_, [planned_child]) => {
-            // What was merged into the operator below hands its note down.
-            pair(plan, planned_child, known, found);
-        }
-        ([child], _) => pair(child, planned, known, found),
-        _ => {}
-    }
-}
-
-/// The operator below projections, and below what only says less of a join's order, runs it again, or runs its parts
-/// in turn.
-fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
-    let mut operator = plan;
-    while (operator.is::<ProjectionExec>()
-        || operator.is::<LessOrderExec>()
-        || operator.is::<RestartableExec>()
-        || operator
-            .downcast_ref::<GatherInOrderExec>()
-            .is_some_and(GatherInOrderExec::runs_one))
-        && let [input] = operator.children().as_slice()
-    {
-        operator = input;
-    }
-    operator
-}
-
-/// Whether an operator of this name comes before the plan forks.
-fn is_below(plan: &Arc<dyn ExecutionPlan>, name: &str) -> bool {
-    let mut current = plan;
-    loop {
-        if current.name() == name {
-            return true;
-        }
-        match current.children().as_slice() {
-            [child] => current = child,
-            _ => return false,
-        }
-    }
 }
