@@ -130,7 +130,10 @@ impl Notes {
     /// Notes what became of a node of the logical plan.
     pub(crate) fn add_node(&self, node: &LogicalPlan, made: Made<'_>) -> Result<Noted> {
         let about = match node {
-            LogicalPlan::Filter(filter) => About::Condition(vec![in_terms_of_groups(filter)]),
+            LogicalPlan::Filter(filter) => {
+                let condition = in_terms_of_groups(filter);
+                About::Condition(vec![in_terms_of_sources(condition, &filter.input)])
+            }
             LogicalPlan::Sort(sort) => {
                 let keys = sort.expr.iter().map(|key| SortExpr {
                     expr: in_terms_of_sources(key.expr.clone(), &sort.input),
@@ -138,10 +141,17 @@ impl Notes {
                 });
                 About::Order(keys.collect())
             }
-            LogicalPlan::Aggregate(aggregate) => About::Groups {
-                keys: aggregate.group_expr.clone(),
-                functions: aggregate.aggr_expr.clone(),
-            },
+            LogicalPlan::Aggregate(aggregate) => {
+                let shown = |exprs: &[Expr]| {
+                    let exprs = exprs.iter().cloned();
+                    let exprs = exprs.map(|expr| in_terms_of_sources(expr, &aggregate.input));
+                    exprs.collect()
+                };
+                About::Groups {
+                    keys: shown(&aggregate.group_expr),
+                    functions: shown(&aggregate.aggr_expr),
+                }
+            }
             LogicalPlan::Window(window) => {
                 let functions = window.window_expr.iter().cloned();
                 let functions = functions.map(|expr| in_terms_of_sources(expr, &window.input));
@@ -208,7 +218,8 @@ fn in_terms_of_sources(expr: Expr, input: &LogicalPlan) -> Expr {
     };
     let mut shown = expr;
     let mut input = input;
-    loop {
+    // Most have none.
+    while shown.exists(|expr| Ok(is_common(expr))).unwrap_or(false) {
         match input {
             LogicalPlan::Window(window) => input = &window.input,
             LogicalPlan::Sort(sort) => input = &sort.input,
@@ -232,9 +243,10 @@ fn in_terms_of_sources(expr: Expr, input: &LogicalPlan) -> Expr {
                 shown = replaced.map_or(shown, |replaced| replaced.data);
                 input = &projection.input;
             }
-            _ => return shown,
+            _ => break,
         }
     }
+    shown
 }
 
 /// The condition of a filter; above a grouping (HAVING) with the aggregates that its columns are.

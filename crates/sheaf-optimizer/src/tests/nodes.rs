@@ -275,3 +275,17 @@ fn notes_are_found_below_a_union_that_is_interleaved() {
     assert_eq!(text.matches(" by n  (cost=").count(), 1, "{text}");
     assert_eq!(text.matches(" by sale.shop  (cost=").count(), 1, "{text}");
 }
+
+/// An expression that occurs several times is computed once, in a column of which the statement knows nothing.
+#[test]
+fn what_is_computed_once_is_shown_as_what_it_is() {
+    let lab = lab();
+    let sql =
+        "SELECT shop, SUM(amount * (1 + id)), MAX(amount * (1 + id) - 7) FROM sale GROUP BY shop";
+    let text = analyzed(&lab, sql);
+    assert!(
+        text.contains("sum((sale.amount * (1 + sale.id)))"),
+        "{text}"
+    );
+    assert!(!text.contains("__common_expr"), "{text}");
+}
