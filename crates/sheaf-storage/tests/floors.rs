@@ -281,6 +281,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "variables",
             "session_parts",
             "rights",
+            "replica_parts",
             "engine",
             "session",
             "statement",
@@ -469,14 +470,6 @@ const UPWARD: &[(&str, &[&str])] = &[
             "adaptive/lookup_regret -> physical/planner",
             "estimate/statistics -> access/ranges",
             "explain/table_detail -> access/range_text",
-        ],
-    ),
-    (
-        "sheaf-sql",
-        &[
-            "engine -> replica",
-            "engine/replication -> replica",
-            "engine/replication -> replica/link",
         ],
     ),
     ("sheaf-server", &["command -> connection"]),
