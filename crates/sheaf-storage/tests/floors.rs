@@ -538,31 +538,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "parser/view",
         ],
     ),
-    // Direct plans of queries inside of queries: each kind of plan may hold any other.
-    (
-        "sheaf-sql",
-        &[
-            "direct/access",
-            "direct/aggregate",
-            "direct/derived",
-            "direct/entry",
-            "direct/expression",
-            "direct/insert",
-            "direct/join",
-            "direct/join_walk",
-            "direct/joined_result",
-            "direct/locking",
-            "direct/names",
-            "direct/needs",
-            "direct/order",
-            "direct/over_rows",
-            "direct/read",
-            "direct/row",
-            "direct/select_list",
-            "direct/subquery",
-            "direct/value_lists",
-        ],
-    ),
 ];
 
 fn crates() -> PathBuf {

@@ -5,8 +5,8 @@ use std::io::Read;
 use arrow::record_batch::RecordBatch;
 use sheaf_exec::operator::measuring_exec::Measured;
 
+use super::headers::Spelled;
 use super::measured::{Clock, Measuring, WorkOfAccesses};
-use super::select_list::Spelled;
 use super::{Action, DirectPlan};
 use crate::error::{Result, SqlError};
 use crate::session::Session;

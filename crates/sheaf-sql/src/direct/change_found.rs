@@ -22,8 +22,8 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::found_key::FoundKey;
-use super::select_list::Spelled;
-use super::subquery::Values;
+use super::headers::Spelled;
+use super::values::Values;
 use super::{Action, DirectPlan, may_divide};
 use crate::accounts::TableNeed;
 use crate::change::change_query::key_of;

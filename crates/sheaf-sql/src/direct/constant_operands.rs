@@ -17,11 +17,11 @@ use sheaf_exec::functions::called;
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::access::Relation;
 use super::expression::{Collector, Expressions};
 use super::given::Given;
 use super::operand::Compared;
 use super::plain_call::plain_call;
+use super::relation::Relation;
 use crate::parser::parameter_number;
 use crate::parser::statement::Statement;
 use crate::session::Session;

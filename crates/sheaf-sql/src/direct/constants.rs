@@ -8,8 +8,9 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::expression::cell_of;
+use super::headers::Spelled;
 use super::read::{PlainQuery, PlainSelect, plain_query, plain_select};
-use super::select_list::{self, Computed, SelectList, Spelled};
+use super::select_list::{self, Computed, SelectList};
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
@@ -86,8 +87,10 @@ impl Session {
         if !sink.takes_rows() || self.variables.sql_select_limit() == 0 {
             return Ok(false);
         }
-        let list = (computed, (columns.as_slice(), schema));
-        let Some((evaluator, shown)) = self.evaluator_of_list(list, parameters, spelled) else {
+        let made = (&computed.expressions, &computed.headers);
+        let list = (columns.as_slice(), schema);
+        let Some((evaluator, shown)) = self.evaluator_of_list(made, list, parameters, spelled)
+        else {
             return Ok(false);
         };
         let batch = evaluator.row(|_, _| Ok(Value::Null))?;

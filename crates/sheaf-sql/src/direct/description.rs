@@ -26,14 +26,15 @@ use sheaf_types::Value;
 
 use super::access::{Access, OuterColumn, ReadIn};
 use super::change::Rows;
-use super::derived::{Derived, Lookup};
+use super::derived_rows::Lookup;
 use super::join::{Join, Joined, JoinedWay, rows_if_small};
-use super::joined_result;
+use super::joined_list;
 use super::measured::AccessId;
 use super::operand::{Compared, Operand};
 use super::order::{OrderItem, SortKey};
 use super::over_rows::OverRows;
 use super::read::{self, Read, Way, row_count};
+use super::row_source::Derived;
 use super::subquery::Subquery;
 use super::{Action, DirectPlan};
 use crate::error::Result;
@@ -308,12 +309,12 @@ impl Description<'_> {
             format!("{}.{}", joined.alias, columns[column].name)
         };
         let note = match &join.shown {
-            joined_result::Shown::Columns(_) => None,
-            joined_result::Shown::Aggregates(_) => {
+            joined_list::Shown::Columns(_) => None,
+            joined_list::Shown::Aggregates(_) => {
                 node = aggregate(&join.columns, node);
                 None
             }
-            joined_result::Shown::Groups { by, aggregates, .. } => {
+            joined_list::Shown::Groups { by, aggregates, .. } => {
                 let is_first = join
                     .tables
                     .iter()

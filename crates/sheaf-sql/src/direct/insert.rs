@@ -15,8 +15,9 @@ use sqlparser::ast;
 use super::expression::{Collector, Expressions, OverBothRows};
 use super::given::Given;
 use super::operand::Operand;
-use super::statement_cache::Taken;
-use super::value_lists::{self, ValueLists};
+use super::statement_cache::{StatementCache, Taken};
+use super::value_lists::{self, Form, ValueLists};
+use super::{Action, Cached, DirectPlan};
 use crate::accounts::insert_needs;
 use crate::change::assigned::{is_default, last_part};
 use crate::change::insert::Destination;
@@ -353,6 +354,60 @@ impl Insert {
 }
 
 impl Session {
+    /// Runs a statement whose rows are of few forms. Unless it is done, the statement is to be parsed.
+    pub(crate) fn run_value_lists(
+        &mut self,
+        lists: &ValueLists<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Cached> {
+        let mut cache: Box<StatementCache> = self.statement_cache.take();
+        let plans = lists.forms.iter();
+        let plans = plans.map(|form| cache.plan_of(self, &form.text));
+        let plans = plans.collect::<Result<Option<Vec<Arc<DirectPlan>>>>>();
+        self.statement_cache.put(cache);
+        match plans? {
+            Some(plans) => self.run_lists_by(&plans, lists, sink),
+            None => Ok(Cached::NotDirect),
+        }
+    }
+
+    fn run_lists_by(
+        &mut self,
+        plans: &[Arc<DirectPlan>],
+        lists: &ValueLists<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Cached> {
+        let of_form = |(plan, form): (&'_ Arc<DirectPlan>, &Form)| {
+            let has_parameters = plan.parameters == form.width + lists.tail.len();
+            has_parameters && matches!(&plan.action, Action::Insert(insert) if insert.takes_lists())
+        };
+        let are_all = plans.iter().zip(&lists.forms).all(of_form);
+        let inserts = plans.iter().filter_map(|plan| match &plan.action {
+            Action::Insert(insert) => Some(insert.as_ref()),
+            _ => None,
+        });
+        let inserts: Vec<&Insert> = inserts.collect();
+        let (Some(plan), [first, ..], Some(parameters), true) = (
+            plans.first(),
+            inserts.as_slice(),
+            lists.parameters(),
+            are_all,
+        ) else {
+            return Ok(Cached::NotDirect);
+        };
+        if !inserts.iter().all(|insert| insert.is_into_the_same(first)) {
+            return Ok(Cached::NotDirect);
+        }
+        let rows = Some((lists, inserts.as_slice()));
+        let is_done = self.around_direct(plan, &parameters, |session, parameters| {
+            session.run_direct_insert(first, (parameters, rows), sink)
+        })?;
+        Ok(match is_done {
+            true => Cached::Done,
+            false => Cached::Declined,
+        })
+    }
+
     /// False: the vectorised path has to do it.
     pub(super) fn run_direct_insert(
         &mut self,

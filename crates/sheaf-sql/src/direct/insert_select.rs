@@ -11,10 +11,10 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::Action;
+use super::headers::Spelled;
 use super::insert::Duplicates;
 use super::may_divide;
-use super::select_list::Spelled;
-use super::subquery::Values;
+use super::values::Values;
 use crate::accounts::{TableNeed, insert_needs};
 use crate::change::assigned::last_part;
 use crate::change::generated_columns::check_given_columns;

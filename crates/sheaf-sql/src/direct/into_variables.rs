@@ -8,8 +8,9 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::DirectPlan;
-use super::select_list::Spelled;
-use super::subquery::{Values, may_have_hidden_digits};
+use super::headers::Spelled;
+use super::subquery::may_have_hidden_digits;
+use super::values::Values;
 use crate::error::Result;
 use crate::parser::statement::{Assignment, IntoTarget, Statement};
 use crate::query::rows::value_at;

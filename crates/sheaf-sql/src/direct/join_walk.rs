@@ -19,12 +19,14 @@ use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Table};
 use sheaf_types::Value;
 
-use super::access::{Access, BoundAccess};
-use super::derived::{DerivedRows, Lookup};
+use super::access::{Access, BoundAccess, MAX_LIST};
+use super::derived_rows::{DerivedRows, Lookup};
 use super::join::{Join, Joined, JoinedWay, MAX_JOINED_ROWS, rows_if_small};
-use super::joined_result::{Found, FoundRow, Shown, Window};
+use super::joined_list::Shown;
+use super::joined_result::{Found, FoundRow, Window};
 use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
 use super::row::{MAX_WAITS, RowReader};
+use super::row_source::RowSource;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ResultSink;
@@ -333,6 +335,71 @@ pub(super) struct OpenTables<'t> {
 }
 
 impl Session {
+    /// The rows of queries that a join reads, with these parameters, where so many joined rows are wanted. `None`: the
+    /// vectorised path has to do it.
+    pub(super) fn derived_rows(
+        &mut self,
+        join: &Join,
+        parameters: &[Value],
+        wanted: u64,
+    ) -> Result<Option<Vec<DerivedRows>>> {
+        let mut all = Vec::new();
+        for (place, joined) in join.tables.iter().enumerate() {
+            let RowSource::Query(derived) = &joined.source else {
+                continue;
+            };
+            let rows = match derived.asked() {
+                None if let (Some(table), JoinedWay::Rows(lookup)) =
+                    (&derived.of_definitions, &joined.way) =>
+                {
+                    let given = (lookup.equal.as_slice(), parameters);
+                    derived.rows_of_definitions(self, table, given)
+                }
+                None => derived.rows(self, parameters),
+                Some(_) => match self.asked_of(join, place, &mut all, (parameters, wanted))? {
+                    Some(list) => derived.rows_of(self, parameters, list),
+                    None => Ok(None),
+                },
+            };
+            match rows {
+                Ok(Some(rows)) => all.push(rows),
+                Ok(None) => return Ok(None),
+                // Whether the query is run at all is for the vectorised path to decide: where another table has no
+                // row, nothing is wrong with it.
+                Err(error) => {
+                    self.handle.cancel_flag().check()?;
+                    tracing::debug!(%error, "a query in a FROM has failed");
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// The values that the query at a place is asked for by the rows of the tables before it, each once.
+    fn asked_of(
+        &mut self,
+        join: &Join,
+        place: usize,
+        derived: &mut Vec<DerivedRows>,
+        (parameters, wanted): (&[Value], u64),
+    ) -> Result<Option<Vec<Value>>> {
+        let Some(open) = self.open_to_join(join)? else {
+            return Ok(None);
+        };
+        let known = std::mem::take(derived);
+        let asked = self.walk_to((join, known), &open.view, parameters, (place, wanted))?;
+        let Some((mut list, known)) = asked else {
+            return Ok(None);
+        };
+        *derived = known;
+        // NULL is equal to nothing.
+        list.retain(|value| matches!(value, Value::Int(_) | Value::UInt(_)));
+        list.sort_unstable_by_key(Value::as_i128);
+        list.dedup();
+        Ok((list.len() <= MAX_LIST).then_some(list))
+    }
+
     /// `None`: a table is not what the plan was made for, or the read takes locks.
     pub(super) fn open_to_join<'j>(&mut self, join: &'j Join) -> Result<Option<OpenTables<'j>>> {
         if self.transactions.reads_lock() {

@@ -27,10 +27,10 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::found_key::FoundKey;
+use super::headers::Spelled;
 use super::operand::Operand;
 use super::read::{limit_and_offset, plain_query, plain_select_of_groups, row_count};
-use super::select_list::Spelled;
-use super::subquery::Values;
+use super::values::Values;
 use super::{Action, DirectPlan};
 use crate::accounts::TableNeed;
 use crate::error::Result;

@@ -10,66 +10,22 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::Table;
 use sheaf_types::Value;
-use sqlparser::ast;
 
+use super::headers::Spelled;
+use super::locking_clause::Locking;
 use super::order::Sorter;
 use super::read::{Read, Ready};
 use super::row::RowReader;
-use super::select_list::Spelled;
 use crate::error::Result;
 use crate::isolation::transaction::StatementTransaction;
 use crate::select::locking_read::lock_row_or_skip;
 use crate::session::result::ResultSink;
 use crate::session::searched::DirectSearch;
 use crate::session::{Session, SessionHandle};
-
-/// What a query locks, and how.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Locking {
-    mode: LockMode,
-    /// What the statement says itself about waiting.
-    wait: Option<Duration>,
-    /// SKIP LOCKED.
-    skips: bool,
-}
-
-impl Locking {
-    pub(super) fn mode(&self) -> LockMode {
-        self.mode
-    }
-
-    /// Whether rows that are locked are left out.
-    pub(super) fn skips(&self) -> bool {
-        self.skips
-    }
-}
-
-/// The locks of a query on the table of this alias: none, or one kind for all its rows. The outer `None`: something
-/// else.
-pub(super) fn locking(locks: &[ast::LockClause], alias: &str) -> Option<Option<Locking>> {
-    let [lock] = locks else {
-        return locks.is_empty().then_some(None);
-    };
-    let names_it = match &lock.of {
-        None => true,
-        Some(name) => match name.0.as_slice() {
-            [part] => part.as_ident().is_some_and(|name| name.value == alias),
-            _ => false,
-        },
-    };
-    let wait = lock.nonblock.map(|_| Duration::ZERO);
-    let skips = lock.nonblock == Some(ast::NonBlock::SkipLocked);
-    let mode = match lock.lock_type {
-        ast::LockType::Update => LockMode::Exclusive,
-        ast::LockType::Share => LockMode::Shared,
-    };
-    names_it.then_some(Some(Locking { mode, wait, skips }))
-}
 
 /// Rows that are locked, as this view shows them.
 struct Locked {
@@ -99,7 +55,7 @@ impl Session {
         {
             return Ok(false);
         }
-        if locking.mode == LockMode::Exclusive && !self.begin_for_update(table)? {
+        if locking.mode() == LockMode::Exclusive && !self.begin_for_update(table)? {
             return Ok(false);
         }
         self.keep_definition(table)?;
@@ -111,8 +67,8 @@ impl Session {
         };
         let mut statement = self.begin_locks(locking.wait);
         let outcome = self.until_stable(&mut statement, |session, statement| {
-            let read = (read, locking.mode);
-            let attempt = match locking.skips {
+            let read = (read, locking.mode());
+            let attempt = match locking.skips() {
                 true => lock_what_is_free(&session.handle, read, table, &ready, statement),
                 false => find_and_lock(&session.handle, read, table, &ready, statement),
             };

@@ -33,12 +33,16 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`names`] | the table and its columns |
+//! | [`row_source`], [`derived_rows`] | tables and queries that rows come from; the rows of such queries, in memory |
 //! | [`needs`] | what a session has to be allowed to |
 //! | [`operand`] | constants and parameters, and where they stand among a column's values |
 //! | [`arithmetic`] | operands that are computed of whole numbers |
+//! | [`relation`] | how values stand to each other |
 //! | [`access`] | from WHERE to keys of an index |
 //! | [`entry`] | what entries of an index say without their rows |
 //! | [`row`] | rows under keys, and their values for the client |
+//! | [`stored_value`] | the value of a column, wherever it is |
+//! | [`values`] | the rows of a query that others go on with |
 //! | [`constant_operands`] | operands that are computed of constants by kernels |
 //! | [`counted`] | SQL_CALC_FOUND_ROWS |
 //! | [`given`] | what a run takes from its session: the clock, user variables |
@@ -47,8 +51,9 @@
 //! | [`known_plan`] | what a session knows of a plan; `engine/shared_plans.rs` has those that all share |
 //! | [`statement_cache`] | a session's statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
-//! | [`select_list`] | what a query shows |
-//! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
+//! | [`select_list`], [`headers`] | what a query shows, and what its columns are called |
+//! | [`select_shape`] | what a SELECT says about its rows |
+//! | [`read`], [`locking`] with [`locking_clause`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
 //! | [`change_found`] | UPDATE and DELETE of what a query finds |
 //! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
 //! | [`found_key`] | clustered keys of what a query finds |
@@ -57,6 +62,7 @@
 //! | [`parts`] | what a plan consists of besides what it is given |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
+//! | [`query_instance`] | either of these, for some values of what a run is given |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
 //! | [`qualified`] | columns without the names of their databases |
@@ -71,6 +77,7 @@
 //! | [`analyze`] | EXPLAIN ANALYZE: a measured run |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
+//! | [`joined_list`] | what a join shows, and its keys |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
 mod access;
@@ -83,6 +90,7 @@ mod constant_operands;
 mod constants;
 mod counted;
 mod derived;
+mod derived_rows;
 mod description;
 mod dual;
 mod entry;
@@ -90,16 +98,19 @@ mod explain;
 mod expression;
 mod found_key;
 mod given;
+mod headers;
 mod insert;
 mod insert_select;
 mod into_variables;
 mod join;
 mod join_walk;
+mod joined_list;
 mod joined_result;
 mod known_plan;
 mod limits;
 mod lock_found;
 mod locking;
+mod locking_clause;
 mod measured;
 mod modifiers;
 mod names;
@@ -111,15 +122,21 @@ mod parts;
 mod plain_call;
 mod qualified;
 mod quantified;
+mod query_instance;
 mod read;
 mod reads;
+mod relation;
 mod row;
 mod row_query;
+mod row_source;
 mod select_list;
+mod select_shape;
 mod statement_cache;
+mod stored_value;
 mod subquery;
 mod using;
 mod value_lists;
+mod values;
 mod waiting_rows;
 
 use std::borrow::Cow;
@@ -151,15 +168,16 @@ pub(crate) use analyze::MeasuredRun;
 pub(crate) use description::Described;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
+pub(crate) use headers::Spelled;
 pub(crate) use known_plan::Known;
 pub(crate) use measured::{AccessId, Work};
 use needs::needs_of;
 use parts::PartsOfPlan;
 use read::may_divide;
-pub(crate) use select_list::Spelled;
 use statement_cache::MAX_STATEMENT_BYTES;
 pub(crate) use statement_cache::{Cached, StatementCache};
 use subquery::Subquery;
+pub(crate) use value_lists::ValueLists;
 
 /// `Last_query_cost` of a query that ran directly and was not estimated: what MySQL says of a lookup by key.
 const COST_WITHOUT_ESTIMATE: f64 = 1.0;

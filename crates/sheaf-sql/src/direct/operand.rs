@@ -182,6 +182,22 @@ pub(super) fn is_comparable(ty: &ColumnType) -> bool {
     }
 }
 
+/// Whether MySQL compares two columns as either of them is ordered.
+pub(super) fn are_comparable(one: &Column, other: &Column) -> bool {
+    let (one, other) = (&one.ty, &other.ty);
+    if matches!(
+        one,
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+    ) {
+        return one == other;
+    }
+    let is_same = one == other || one.is_character() && one.collation() == other.collation();
+    is_comparable(one)
+        && is_comparable(other)
+        && (one.is_integer() && other.is_integer()
+            || is_same && one.is_character() == other.is_character())
+}
+
 /// The place of an operand's value; `None` where it cannot be told here.
 pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
     if value.is_null() {

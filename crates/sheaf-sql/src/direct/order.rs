@@ -12,7 +12,7 @@ use sheaf_types::Value;
 use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
-use super::row::long_value;
+use super::stored_value::long_value;
 use crate::error::Result;
 
 /// The most that is collected; a larger result is left to the vectorised path, which spills.

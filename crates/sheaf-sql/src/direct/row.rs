@@ -12,15 +12,15 @@ use sheaf_access::{Counter, IndexRef, SessionCounters};
 use sheaf_storage::{
     Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree, prefix_successor,
 };
-use sheaf_table::{LaterSegments, RowView, Table, ValueRef};
-use sheaf_types::column_type::Stored;
+use sheaf_table::{LaterSegments, RowView, Table};
+use sheaf_types::ColumnType;
 use sheaf_types::labels::text_of_number;
-use sheaf_types::{ColumnType, Value};
 
 use super::access::{Access, BoundAccess, Keys, Test};
 use super::entry::EntryReader;
 use super::expression::cell_of;
 use super::measured::{self, Search};
+use super::stored_value::{long_value, value_of};
 use super::waiting_rows::WaitingRows;
 use crate::error::{Result, SqlError};
 use crate::session::handle::SessionHandle;
@@ -251,34 +251,6 @@ impl CellRow for ResultRow<'_> {
             },
         }
     }
-}
-
-/// A value that the row only refers to.
-pub(super) fn long_value(
-    table: &Table,
-    view: &ReadView,
-    row: &RowView<'_>,
-    column: usize,
-) -> Result<Option<Vec<u8>>> {
-    if !row.is_overflow(column) {
-        return Ok(None);
-    }
-    let mut value = Vec::new();
-    table.read_overflow_at(view, row.get_bytes(column), &mut value)?;
-    Ok(Some(value))
-}
-
-/// A column's value, wherever it is.
-pub(super) fn value_of(
-    (table, view): (&Table, &ReadView),
-    row: &RowView<'_>,
-    column: usize,
-) -> Result<Value> {
-    let ty = &table.definition.columns[column].ty;
-    Ok(match long_value(table, view, row, column)? {
-        Some(bytes) => ValueRef::Bytes(&bytes).to_value(ty),
-        None => row.value(column, ty),
-    })
 }
 
 /// The rows of a table that a view sees under some keys.

@@ -21,7 +21,7 @@ use sheaf_access::cancel;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 
 use crate::direct::{
-    Cached, ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES, Spelled, StatementCache,
+    Cached, ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES, Spelled, StatementCache, ValueLists,
 };
 use crate::error::{Result, SqlError};
 use crate::parser::{self, ParsedStatement, Statement, scan};
@@ -57,7 +57,7 @@ impl Session {
 
     fn execute_text(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
         let may_be_rewritten = self.may_be_rewritten(sql);
-        if !may_be_rewritten && let Some(lists) = self.value_lists(sql) {
+        if !may_be_rewritten && let Some(lists) = ValueLists::of_request(&self.variables, sql) {
             self.request = RunningRequest::OF_ONE;
             let shape = lists.shape();
             let sent = Sent::text(sql, KnownBy::Text(&shape));

@@ -12,10 +12,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::choose::BranchKey;
 use super::conditions::Kind;
-use super::{Access, Comparison, Next, Relation};
+use super::{Access, Comparison, Next};
 use crate::direct::entry::EntryTest;
 use crate::direct::expression::Evaluator;
 use crate::direct::operand::{self, Compared, Place, compare};
+use crate::direct::relation::{Branch, Relation};
 use crate::error::Result;
 use crate::session::Session;
 
@@ -110,7 +111,9 @@ impl Access {
         for position in &self.tested {
             let mut test = self.test_of(table, *position, parameters)?;
             let part = self.entry.part_tested(test.column);
-            test.on_entry = part.map(|part| EntryTest::new(self.layout(table), part, &test));
+            test.on_entry = part.map(|part| {
+                EntryTest::new(self.layout(table), part, (&test.branches, test.wants_null))
+            });
             tests.push(test);
         }
         Some(tests)
@@ -388,9 +391,6 @@ pub(in crate::direct) struct Test {
     /// The same of an entry of the index, which then decides.
     pub(in crate::direct) on_entry: Option<EntryTest>,
 }
-
-/// Relations that hold all, nearly always one.
-pub(in crate::direct) type Branch = SmallVec<[(Relation, Place); 1]>;
 
 impl Test {
     /// Whether a row passes. `long` is the column's value if the row only refers to it.

@@ -4,9 +4,9 @@ use sheaf_table::RowView;
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::Derived;
 use super::shape::unwrapped;
 use crate::direct::row::Item;
+use crate::direct::row_source::Derived;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ResultSink};

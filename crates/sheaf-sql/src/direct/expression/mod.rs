@@ -46,8 +46,8 @@ use self::input::{
     Free, INPUT, Input, Key, KeyPart, Substitution, array_of_input, input_number, is_long,
 };
 use super::given::Given;
-use super::over_rows::QueryInstance;
-use super::select_list::{Computed, ShownColumns, Spelled};
+use super::headers::{ComputedHeaders, ShownColumns, Spelled};
+use super::query_instance::QueryInstance;
 use crate::change::on_duplicate::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -256,21 +256,22 @@ impl Session {
     /// As [`Self::evaluator`], for a select list: with how its columns are described.
     pub(super) fn evaluator_of_list(
         &mut self,
-        (computed, list): (&Computed, (&[ColumnMeta], &SchemaRef)),
+        (expressions, headers): (&Expressions, &ComputedHeaders),
+        list: (&[ColumnMeta], &SchemaRef),
         parameters: &[Value],
         spelled: Spelled<'_>,
     ) -> Option<(Evaluator, Arc<ShownColumns>)> {
-        let evaluator = self.evaluator(&computed.expressions, parameters)?;
-        let names = computed.names(parameters, spelled)?;
+        let evaluator = self.evaluator(expressions, parameters)?;
+        let names = headers.names(parameters, spelled)?;
         let Instance { metas, fields, .. } = evaluator.instance.as_ref();
         let shown = self.expressions.with(|cache: &mut ExpressionCache| {
             let ExpressionCache {
                 known, kept_bytes, ..
             } = cache;
-            let entries = known.get_mut(&computed.expressions.inputs.id)?;
+            let entries = known.get_mut(&expressions.inputs.id)?;
             let entry = entries.first_mut()?;
             Some(entry.shown_as(kept_bytes, names, |names| {
-                ShownColumns::new(list, computed, names, (metas, fields))
+                ShownColumns::new(list, headers, names, (metas, fields))
             }))
         })?;
         Some((evaluator, shown))

@@ -13,13 +13,14 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, with_rows};
-use super::{MAX_SUBQUERY_ROWS, MAX_SUBQUERY_RUNS, MAX_VALUE_BYTES, OverRows, QueryInstance, Work};
+use super::{MAX_SUBQUERY_ROWS, MAX_SUBQUERY_RUNS, MAX_VALUE_BYTES, OverRows};
 use crate::direct::expression::{ExpressionCache, INPUTS, PlanInputs};
+use crate::direct::headers::Spelled;
 use crate::direct::join_walk::OpenTables;
 use crate::direct::joined_result::{Found, Window};
+use crate::direct::query_instance::{QueryInstance, Work};
 use crate::direct::read::{MAX_LIMITED_ROWS, row_count};
 use crate::direct::row_query::{ComputedRows, Described};
-use crate::direct::select_list::Spelled;
 use crate::direct::subquery::joined;
 use crate::error::Result;
 use crate::events::thread_work::{self, Work as Noted};

@@ -17,7 +17,7 @@ use sheaf_storage::Direction;
 
 use super::access::{Access, BoundAccess};
 use super::aggregate::Aggregate;
-use super::locking::Locking;
+use super::locking_clause::Locking;
 use super::operand::Operand;
 use super::order::SortKey;
 use super::row::Item;

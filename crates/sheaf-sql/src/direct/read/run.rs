@@ -11,9 +11,9 @@ use sheaf_types::Value;
 use super::send::{Output, Shape};
 use super::{MAX_WALKED_ROWS, Read, Ready, Shown, Way};
 use crate::direct::aggregate::Totals;
+use crate::direct::headers::Spelled;
 use crate::direct::order::Sorter;
 use crate::direct::row::{RowReader, cells_of_old_rows};
-use crate::direct::select_list::Spelled;
 use crate::error::Result;
 use crate::session::result::ResultSink;
 use crate::session::searched::{DirectSearch, Searched};
@@ -75,8 +75,9 @@ impl Session {
         let Some(computed) = &read.computed else {
             return Some(Shape::Plain(&read.columns, &read.schema));
         };
-        let list = (computed, (read.columns.as_slice(), &read.schema));
-        let (evaluator, shown) = self.evaluator_of_list(list, parameters, spelled)?;
+        let made = (&computed.expressions, &computed.headers);
+        let list = (read.columns.as_slice(), &read.schema);
+        let (evaluator, shown) = self.evaluator_of_list(made, list, parameters, spelled)?;
         Some(Shape::Computed(evaluator, shown))
     }
 

@@ -17,12 +17,12 @@ use sqlparser::ast;
 
 use super::Subqueries;
 use crate::change::assigned::last_part;
-use crate::direct::access::Relation;
 use crate::direct::arithmetic::Arithmetic;
+use crate::direct::derived::table_of_from;
 use crate::direct::expression::{Collector, Expressions};
-use crate::direct::join::are_comparable;
 use crate::direct::names::{ColumnNames, Names, column_of};
-use crate::direct::operand::Operand;
+use crate::direct::operand::{Operand, are_comparable};
+use crate::direct::relation::Relation;
 
 impl Subqueries<'_> {
     /// Puts parameters in the places of the row's columns in a query of the subquery's FROM.
@@ -34,7 +34,7 @@ impl Subqueries<'_> {
             return;
         };
         let names = tables_of(&select.from);
-        let names = names.map(|table| Names::of_any_table(self.session, table));
+        let names = names.map(|table| table_of_from(self.session, table));
         if let Some(inner) = names.collect::<Option<Vec<_>>>()
             && let Some(selection) = &mut select.selection
         {
@@ -104,7 +104,7 @@ impl Subqueries<'_> {
             return;
         };
         let from = select.from.clone();
-        let names = tables_of(&from).map(|table| Names::of_any_table(self.session, table));
+        let names = tables_of(&from).map(|table| table_of_from(self.session, table));
         let Some(names) = names.collect::<Option<Vec<_>>>() else {
             return;
         };
