@@ -2,17 +2,26 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::thread;
 
 use mysql::Conn;
 use mysql::prelude::Queryable;
+use tempfile::TempDir;
 
 use crate::command_line::{connect, serve_with, stop};
 use crate::harness::{TestServer, code, query_text, run};
 use crate::raw_client::{COM_QUERY, RawClient};
 
 pub const LOG_BIN: &[&str] = &["--log-bin"];
+
+/// A server with a binary log and data of its own, and a connection to it: its directory, its process, its port.
+pub fn serve_with_log() -> (TempDir, Child, u16, Conn) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (server, port) = serve_with(directory.path(), LOG_BIN);
+    let connection = connect(port);
+    (directory, server, port, connection)
+}
 
 /// The events of all files but those that each file begins with: types, and what they say without numbers of tables.
 pub fn events(connection: &mut Conn) -> Vec<String> {
@@ -47,9 +56,7 @@ fn numbers(connection: &mut Conn) -> Vec<u64> {
 
 #[test]
 fn the_log_has_what_committed_in_the_words_and_the_rows_of_the_user() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (directory, server, _, mut connection) = serve_with_log();
     run(
         &mut connection,
         &[
@@ -172,9 +179,7 @@ fn check_with_mysqlbinlog(data: &Path) {
 
 #[test]
 fn files_are_begun_listed_and_removed() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (directory, server, port, mut connection) = serve_with_log();
     let names = |connection: &mut Conn| -> Vec<String> {
         let lines = query_text(connection, "SHOW BINARY LOGS");
         let name = |line: &String| line.split('\t').next().unwrap_or_default().to_string();
@@ -251,9 +256,7 @@ fn files_are_begun_listed_and_removed() {
 
 #[test]
 fn a_long_transaction_is_several_statements_to_followers() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (directory, mut server, port, mut connection) = serve_with_log();
     run(
         &mut connection,
         &[
@@ -416,9 +419,7 @@ fn received(client: &mut RawClient) -> Vec<u8> {
 
 #[test]
 fn a_follower_is_sent_what_it_does_not_have_and_then_what_comes() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (_directory, server, port, mut connection) = serve_with_log();
     run(
         &mut connection,
         &[
