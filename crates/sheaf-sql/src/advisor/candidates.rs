@@ -23,7 +23,7 @@ use sheaf_table::{
 use super::study::{Studied, Study};
 use super::{
     LEAST_SAMPLE_ROWS, Limits, MAX_CANDIDATES_OF_TABLE, SAMPLE_BYTES, SAMPLE_ROWS,
-    SAMPLE_ROWS_OF_ALL,
+    SAMPLE_ROWS_OF_ALL, check_advice,
 };
 use crate::error::Result;
 use crate::rights::Client;
@@ -122,7 +122,7 @@ impl Candidates {
         // compared know the same.
         let mut has_read = false;
         for table in &tables {
-            session.check_advice()?;
+            check_advice(&session.handle)?;
             if !limits.go_on() {
                 break;
             }
@@ -137,7 +137,7 @@ impl Candidates {
             study.plan_again(session, limits)?;
         }
         for table in tables {
-            session.check_advice()?;
+            check_advice(&session.handle)?;
             let statistics = table.clustered.statistics();
             // Its rows, and the entries of one index that is made of them.
             let sample_bytes = 2 * SAMPLE_BYTES.min(statistics.bytes as usize);
@@ -169,7 +169,7 @@ impl Candidates {
             let singles = singles.map(|parts| vec![parts]);
             let groups = singles.chain(candidacy.merged_part_lists(study)?);
             for group in groups {
-                session.check_advice()?;
+                check_advice(&session.handle)?;
                 if !limits.go_on() {
                     break;
                 }

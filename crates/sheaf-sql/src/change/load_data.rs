@@ -21,7 +21,7 @@ use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
-use crate::query::server_files::{is_inside, outside, path_of};
+use crate::query::server_files::{directory_of_files, is_inside, outside, path_of};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
@@ -114,7 +114,7 @@ impl Session {
 
     /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.
     fn open_server_file(&self, name: &str) -> Result<Box<dyn Read>> {
-        let allowed = self.directory_of_files()?;
+        let allowed = directory_of_files(&self.engine)?;
         let not_found = |error: std::io::Error| {
             SqlError::file_not_found(
                 name,

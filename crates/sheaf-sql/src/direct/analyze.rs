@@ -30,16 +30,17 @@ impl DirectPlan {
     }
 }
 
-impl Session {
-    /// Runs a plan without parameters. `None`: nothing has happened, and the vectorised path runs the statement.
-    pub(crate) fn measure_direct(&mut self, plan: &DirectPlan) -> Result<Option<MeasuredRun>> {
-        let mut rows = CountedRows(Clock::begin());
-        let measuring = Measuring::begin();
-        let is_done = self.run_direct(plan, (&[], Spelled::AsWritten), &mut rows)?;
-        let whole = rows.0.end();
-        let accesses = measuring.end();
-        Ok(is_done.then_some(MeasuredRun { whole, accesses }))
-    }
+/// Runs a plan without parameters. `None`: nothing has happened, and the vectorised path runs the statement.
+pub(crate) fn measure_direct(
+    session: &mut Session,
+    plan: &DirectPlan,
+) -> Result<Option<MeasuredRun>> {
+    let mut rows = CountedRows(Clock::begin());
+    let measuring = Measuring::begin();
+    let is_done = session.run_direct(plan, (&[], Spelled::AsWritten), &mut rows)?;
+    let whole = rows.0.end();
+    let accesses = measuring.end();
+    Ok(is_done.then_some(MeasuredRun { whole, accesses }))
 }
 
 /// Counts the rows of a result.

@@ -12,6 +12,7 @@ use sheaf_types::temporal::{SECOND, split_datetime};
 use sqlparser::ast;
 
 use super::plain_call::plain_call;
+use super::selection::selection_of;
 use crate::parser::parameter_number;
 use crate::parser::statement::{Scope, Statement};
 use crate::session::Session;
@@ -264,15 +265,7 @@ pub(super) fn with_places(
         return (None, places.given);
     }
     let mut statement = statement.clone();
-    let selection = match &mut statement {
-        Statement::Query(query) => match query.body.as_mut() {
-            ast::SetExpr::Select(select) => select.selection.as_mut(),
-            _ => None,
-        },
-        Statement::Update(update) => update.selection.as_mut(),
-        Statement::Delete(delete) => delete.selection.as_mut(),
-        _ => None,
-    };
+    let selection = selection_of(&mut statement);
     if let Some(selection) = selection {
         walk_expression(selection, &mut places);
     }

@@ -1,4 +1,4 @@
-//! What a join shows, and what its rows are ordered or grouped by. Tables are told apart by their places in the order in
+//! What a join shows, and what its rows are ordered or grouped by. Tables are named by their places in the order in
 //! which they are read.
 
 use super::aggregate::Aggregate;

@@ -52,8 +52,9 @@
 //! | [`statement_cache`] | a session's statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`], [`headers`] | what a query shows, and what its columns are called |
-//! | [`select_shape`] | what a SELECT says about its rows |
-//! | [`read`], [`locking`] with [`locking_clause`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
+//! | [`select_shape`], [`selection`] | what a SELECT says about its rows; the WHERE of a statement |
+//! | [`read`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
+//! | [`locking`], [`locking_clause`] | FOR UPDATE and FOR SHARE of one table |
 //! | [`change_found`] | UPDATE and DELETE of what a query finds |
 //! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
 //! | [`found_key`] | clustered keys of what a query finds |
@@ -65,20 +66,15 @@
 //! | [`query_instance`] | either of these, for some values of what a run is given |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
-//! | [`qualified`] | columns without the names of their databases |
+//! | [`qualified`], [`using`], [`dual`], [`modifiers`] | queries without what others say as well |
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
-//! | [`using`] | USING, written as ON |
-//! | [`dual`] | queries without the FROM DUAL |
 //! | [`into_variables`] | SELECT … INTO of user variables, and SET of one |
-//! | [`modifiers`] | queries without SQL_NO_CACHE and its like |
 //! | [`reads`] | how plans read the tables that they begin with |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`measured`] | what the accesses of a plan do while it runs |
-//! | [`analyze`] | EXPLAIN ANALYZE: a measured run |
-//! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
+//! | [`analyze`], [`explain`] | EXPLAIN ANALYZE; the operators' plan that does the same |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
-//! | [`joined_list`] | what a join shows, and its keys |
-//! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
+//! | [`joined_list`], [`join_walk`], [`joined_result`] | what a join shows, how it runs, and what it has found |
 
 mod access;
 mod aggregate;
@@ -131,6 +127,7 @@ mod row_query;
 mod row_source;
 mod select_list;
 mod select_shape;
+mod selection;
 mod statement_cache;
 mod stored_value;
 mod subquery;
@@ -164,18 +161,22 @@ use limits::{
     items_of,
 };
 
-pub(crate) use analyze::MeasuredRun;
-pub(crate) use description::Described;
+pub(crate) use analyze::{MeasuredRun, measure_direct};
+use constant_operands::with_constants;
+pub(crate) use description::{Described, describe_direct};
+pub(crate) use explain::would_run_directly;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 pub(crate) use headers::Spelled;
+pub(crate) use insert::run_value_lists;
 pub(crate) use known_plan::Known;
+use known_plan::plan_key;
 pub(crate) use measured::{AccessId, Work};
 use needs::needs_of;
 use parts::PartsOfPlan;
 use read::may_divide;
 use statement_cache::MAX_STATEMENT_BYTES;
-pub(crate) use statement_cache::{Cached, StatementCache};
+pub(crate) use statement_cache::{Cached, StatementCache, run_cached, take_literals};
 use subquery::Subquery;
 pub(crate) use value_lists::ValueLists;
 
@@ -362,7 +363,7 @@ impl Session {
     /// # Errors
     /// It could not be found out: what stops the running statement, for want of memory among others.
     pub(crate) fn known_plan(&self, text: &str) -> Result<(PlanKey, Known)> {
-        let key = self.plan_key(text);
+        let key = plan_key(self, text);
         if !self.variables.direct_plans() {
             return Ok((key, Known::NotDirect));
         }
@@ -674,7 +675,7 @@ impl Session {
         let given = self.given_beside(plan, parameters)?;
         match &plan.constants {
             None => Some(given),
-            Some(constants) => self.with_constants(constants, &given).map(Cow::Owned),
+            Some(constants) => with_constants(self, constants, &given).map(Cow::Owned),
         }
     }
 
@@ -864,26 +865,38 @@ impl Session {
             Action::Read(read, table) => match read.locking {
                 Some(locking) => {
                     let read = (read.as_ref(), locking);
-                    self.run_direct_locking_read(read, table, given, sink)
+                    locking::run_direct_locking_read(self, read, table, given, sink)
                 }
-                None => self.run_direct_read(read, table, given, sink),
+                None => read::run_direct_read(self, read, table, given, sink),
             },
-            Action::Join(join) => self.run_direct_join(join, parameters, sink),
-            Action::OverRows(query) => self.run_direct_over_rows(query, given, sink),
-            Action::Union(union) => self.run_direct_union(union, parameters, sink),
-            Action::LockFound(lock) => self.run_direct_lock_found(lock, given, sink),
-            Action::IntoVariables(into) => self.run_direct_into_variables(into, parameters, sink),
-            Action::SetVariable(set) => self.run_direct_set_variable(set, parameters, sink),
-            Action::Constants(constants) => self.run_direct_constants(constants, given, sink),
+            Action::Join(join) => join_walk::run_direct_join(self, join, parameters, sink),
+            Action::OverRows(query) => over_rows::run_direct_over_rows(self, query, given, sink),
+            Action::Union(union) => derived::run_direct_union(self, union, parameters, sink),
+            Action::LockFound(lock) => lock_found::run_direct_lock_found(self, lock, given, sink),
+            Action::IntoVariables(into) => {
+                into_variables::run_direct_into_variables(self, into, parameters, sink)
+            }
+            Action::SetVariable(set) => {
+                into_variables::run_direct_set_variable(self, set, parameters, sink)
+            }
+            Action::Constants(constants) => {
+                constants::run_direct_constants(self, constants, given, sink)
+            }
             Action::Update(update, table) => {
-                self.run_direct_update(update, table, parameters, sink)
+                change::run_direct_update(self, update, table, parameters, sink)
             }
             Action::Delete(delete, table) => {
-                self.run_direct_delete(delete, table, parameters, sink)
+                change::run_direct_delete(self, delete, table, parameters, sink)
             }
-            Action::ChangeFound(change) => self.run_direct_change_found(change, parameters, sink),
-            Action::Insert(insert) => self.run_direct_insert(insert, (parameters, None), sink),
-            Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
+            Action::ChangeFound(change) => {
+                change_found::run_direct_change_found(self, change, parameters, sink)
+            }
+            Action::Insert(insert) => {
+                insert::run_direct_insert(self, insert, (parameters, None), sink)
+            }
+            Action::InsertSelect(insert) => {
+                insert_select::run_direct_insert_select(self, insert, parameters, sink)
+            }
         }
     }
 }

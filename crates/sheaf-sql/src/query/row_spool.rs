@@ -14,7 +14,7 @@ use sheaf_types::number::Wide;
 use sheaf_types::value::{TaggedContent, ValueRef};
 
 use crate::error::Result;
-use crate::query::batch_spool::WaitingResult;
+use crate::query::batch_spool::{BatchSpool, WaitingResult};
 use crate::query::record_spool::{RecordSpool, SpooledRecords, damaged};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
@@ -23,48 +23,46 @@ use crate::session::Session;
 /// See the module's comment.
 pub(crate) struct RowSpool(RecordSpool);
 
-impl Session {
-    /// An empty spool within the session's query memory.
-    pub(crate) fn row_spool(&mut self) -> RowSpool {
-        RowSpool(self.record_spool("rows to change"))
-    }
+/// Runs a query to its end and keeps its rows.
+pub(crate) fn collect_rows(session: &mut Session, planned: PlannedQuery) -> Result<SpooledRows> {
+    let mut spool = RowSpool::new(session);
+    session.run_planned(planned, |batch| {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter();
+            spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
+        }
+        Ok(())
+    })?;
+    Ok(spool.read())
+}
 
-    /// Runs a query to its end and keeps its rows.
-    pub(crate) fn collect_rows(&mut self, planned: PlannedQuery) -> Result<SpooledRows> {
-        let mut spool = self.row_spool();
-        self.run_planned(planned, |batch| {
-            for row in 0..batch.num_rows() {
-                let values = batch.columns().iter();
-                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
-            }
-            Ok(())
-        })?;
-        Ok(spool.read())
-    }
-
-    /// Runs a query to its end. Its first columns are rows of keys, the others what is shown of the rows.
-    pub(crate) fn collect_keys_and_result(
-        &mut self,
-        planned: PlannedQuery,
-        keys: usize,
-    ) -> Result<(SpooledRows, WaitingResult)> {
-        let columns = planned.columns[keys..].to_vec();
-        let shown: Vec<usize> = (keys..planned.schema().fields().len()).collect();
-        let mut batches = self.batch_spool("rows to show");
-        let mut spool = self.row_spool();
-        self.run_planned(planned, |batch| {
-            for row in 0..batch.num_rows() {
-                let values = batch.columns().iter().take(keys);
-                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
-            }
-            batches.push(batch.project(&shown)?)
-        })?;
-        let batches = batches.read();
-        Ok((spool.read(), WaitingResult { columns, batches }))
-    }
+/// Runs a query to its end. Its first columns are rows of keys, the others what is shown of the rows.
+pub(crate) fn collect_keys_and_result(
+    session: &mut Session,
+    planned: PlannedQuery,
+    keys: usize,
+) -> Result<(SpooledRows, WaitingResult)> {
+    let columns = planned.columns[keys..].to_vec();
+    let shown: Vec<usize> = (keys..planned.schema().fields().len()).collect();
+    let mut batches = BatchSpool::new(session, "rows to show");
+    let mut spool = RowSpool::new(session);
+    session.run_planned(planned, |batch| {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter().take(keys);
+            spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
+        }
+        batches.push(batch.project(&shown)?)
+    })?;
+    let batches = batches.read();
+    Ok((spool.read(), WaitingResult { columns, batches }))
 }
 
 impl RowSpool {
+    /// An empty spool within the session's query memory.
+    pub(crate) fn new(session: &mut Session) -> RowSpool {
+        RowSpool(RecordSpool::new(session, "rows to change"))
+    }
+
     /// Adds a row.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ use crate::parser::statement_bytes::{digits_of_set, text_of_set};
 use crate::query::read_plan::Purpose;
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
+use crate::query::server_files::reader_of_server_files;
 use crate::session::Session;
 use crate::session::result::Origin;
 use crate::variables::{SERVER_VERSION, VariableValue, Variables};
@@ -140,7 +141,7 @@ impl SessionValues for Session {
     }
 
     fn file_reader(&self) -> FileReader {
-        self.reader_of_server_files()
+        reader_of_server_files(self)
     }
 
     fn row_count(&self) -> i64 {

@@ -28,6 +28,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::ParsedQuery;
 use crate::parser::statement::{FileFormat, OutFile};
 use crate::query::rows::value_at;
+use crate::query::server_files::new_server_file;
 use crate::query::values::{shown_as_string, shown_in};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
@@ -312,7 +313,7 @@ impl Session {
         (name, form): (String, Form),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let (path, file) = self.new_server_file(&name)?;
+        let (path, file) = new_server_file(self, &name)?;
         let mut rows = RowsFile {
             name,
             path,

@@ -14,7 +14,7 @@ use super::choose::BranchKey;
 use super::conditions::Kind;
 use super::{Access, Comparison, Next};
 use crate::direct::entry::EntryTest;
-use crate::direct::expression::Evaluator;
+use crate::direct::expression::{Evaluator, evaluator};
 use crate::direct::operand::{self, Compared, Place, compare};
 use crate::direct::relation::{Branch, Relation};
 use crate::error::Result;
@@ -265,31 +265,29 @@ impl Access {
     }
 }
 
-impl Session {
-    /// The keys and tests of an access for a run with these parameters. `None`: the vectorised path has to do it.
-    pub(in crate::direct) fn bind_access(
-        &mut self,
-        access: &Access,
-        table: &Table,
-        parameters: &[Value],
-    ) -> Option<BoundAccess> {
-        let mut bound = access.bind(table, parameters)?;
-        self.add_filter(access, &mut bound, parameters)?;
-        Some(bound)
-    }
+/// The keys and tests of an access for a run with these parameters. `None`: the vectorised path has to do it.
+pub(in crate::direct) fn bind_access(
+    session: &mut Session,
+    access: &Access,
+    table: &Table,
+    parameters: &[Value],
+) -> Option<BoundAccess> {
+    let mut bound = access.bind(table, parameters)?;
+    add_filter(session, access, &mut bound, parameters)?;
+    Some(bound)
+}
 
-    /// Adds what [`Access::bind`] leaves out.
-    pub(in crate::direct) fn add_filter(
-        &mut self,
-        access: &Access,
-        bound: &mut BoundAccess,
-        parameters: &[Value],
-    ) -> Option<()> {
-        if let Some(filter) = access.filter() {
-            bound.filter = Some(self.evaluator(filter, parameters)?);
-        }
-        Some(())
+/// Adds what [`Access::bind`] leaves out.
+pub(in crate::direct) fn add_filter(
+    session: &mut Session,
+    access: &Access,
+    bound: &mut BoundAccess,
+    parameters: &[Value],
+) -> Option<()> {
+    if let Some(filter) = access.filter() {
+        bound.filter = Some(evaluator(session, filter, parameters)?);
     }
+    Some(())
 }
 
 /// The values between at most one lower and one upper bound; `None`: there are none.

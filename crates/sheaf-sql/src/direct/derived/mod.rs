@@ -54,7 +54,7 @@ pub(super) use self::from_part::{part_of_from, table_of_from};
 pub(super) use self::semijoin::{rows_as_join, semijoin_as_join};
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
 pub(super) use self::shape::{shape_of_select, without_conditions};
-pub(super) use self::union::Union;
+pub(super) use self::union::{Union, run_direct_union};
 pub(super) use self::with_queries::without_with;
 use super::access::list_in_place;
 use super::derived_rows::DerivedRows;

@@ -58,20 +58,9 @@ pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Que
         Some((position, Semijoin::of(conjunct)?.into_table(&name)))
     };
     let (position, (table, links)) = conjuncts.iter().enumerate().find_map(found)?;
-    let others = conjuncts.iter().enumerate();
-    let others = others.filter(|(other, _)| *other != position);
-    let others = others.map(|(_, conjunct)| (*conjunct).clone());
-    let mut select = select.as_ref().clone();
-    select.selection = others.chain(links).reduce(and);
-    select.from.push(ast::TableWithJoins {
-        relation: table,
-        joins: Vec::new(),
-    });
-    let body = Box::new(ast::SetExpr::Select(Box::new(select)));
-    Some(ast::Query {
-        body,
-        ..query.clone()
-    })
+    let links = others(&conjuncts, position).chain(links);
+    let projection = select.projection.clone();
+    Some(joined_with(query, (select, projection), table, links))
 }
 
 /// The query with one EXISTS fewer, or one IN of rows, `(a, b) IN (SELECT x, y ..)`, and the distinct rows of its
@@ -86,21 +75,40 @@ pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> 
         Some((position, distinct_rows(conjunct, &name)?))
     };
     let (position, (table, links)) = conjuncts.iter().enumerate().find_map(found)?;
+    let links = others(&conjuncts, position).chain(links);
+    let projection = without_wildcard(select)?;
+    Some(joined_with(query, (select, projection), table, links))
+}
+
+/// The conjuncts but one.
+fn others<'e>(
+    conjuncts: &'e [&ast::Expr],
+    position: usize,
+) -> impl Iterator<Item = ast::Expr> + 'e {
     let others = conjuncts.iter().enumerate();
-    let others = others.filter(|(other, _)| *other != position);
-    let others = others.map(|(_, conjunct)| (*conjunct).clone());
-    let mut select = select.as_ref().clone();
-    select.selection = others.chain(links).reduce(and);
-    select.projection = without_wildcard(&select)?;
+    let others = others.filter(move |(other, _)| *other != position);
+    others.map(|(_, conjunct)| (*conjunct).clone())
+}
+
+/// The query with one table more, and with these conditions in the place of its own.
+fn joined_with(
+    query: &ast::Query,
+    (select, projection): (&ast::Select, Vec<ast::SelectItem>),
+    table: ast::TableFactor,
+    conditions: impl Iterator<Item = ast::Expr>,
+) -> ast::Query {
+    let mut select = select.clone();
+    select.selection = conditions.reduce(and);
+    select.projection = projection;
     select.from.push(ast::TableWithJoins {
         relation: table,
         joins: Vec::new(),
     });
     let body = Box::new(ast::SetExpr::Select(Box::new(select)));
-    Some(ast::Query {
+    ast::Query {
         body,
         ..query.clone()
-    })
+    }
 }
 
 /// The distinct rows of the subquery of an IN or an EXISTS as a table of this name, and what columns of the query

@@ -59,6 +59,7 @@ use crate::query::values::ONE_ITEM;
 use crate::session::Session;
 
 use extremes::of_extremes;
+pub(super) use run::run_direct_over_rows;
 
 /// Subqueries of a statement are run so often, at most. A run takes 3 to 6 us; to read each table once instead takes 2
 /// to 5 ms for 500 rows, most of which is planning.
