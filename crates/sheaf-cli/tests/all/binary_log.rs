@@ -179,7 +179,7 @@ fn check_with_mysqlbinlog(data: &Path) {
 
 #[test]
 fn files_are_begun_listed_and_removed() {
-    let (directory, server, port, mut connection) = serve_with_log();
+    let (directory, server, _, mut connection) = serve_with_log();
     let names = |connection: &mut Conn| -> Vec<String> {
         let lines = query_text(connection, "SHOW BINARY LOGS");
         let name = |line: &String| line.split('\t').next().unwrap_or_default().to_string();
@@ -256,7 +256,7 @@ fn files_are_begun_listed_and_removed() {
 
 #[test]
 fn a_long_transaction_is_several_statements_to_followers() {
-    let (directory, mut server, port, mut connection) = serve_with_log();
+    let (directory, mut server, _, mut connection) = serve_with_log();
     run(
         &mut connection,
         &[
