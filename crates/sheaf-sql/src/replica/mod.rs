@@ -33,4 +33,6 @@ mod receiver;
 
 // Whatever receives and applies names the parts of the replica by it; the engine names `replica_parts`.
 pub use crate::replica_parts::link;
-pub(crate) use crate::replica_parts::{ReplicaThread, lock, queue, read_kept, source, state};
+pub(crate) use crate::replica_parts::{
+    ReplicaThread, filter, lock, queue, read_kept, source, state,
+};
