@@ -1,5 +1,4 @@
-//! Direct plans: statements about a few rows, from the syntax tree to the bytes of the table and back
-//! without a logical plan, batches or worker threads.
+//! Direct plans: statements about a few rows, without a logical plan, batches or worker threads.
 //!
 //! ```text
 //!   syntax tree -> compile -> DirectPlan          once, and kept by a prepared statement
@@ -15,8 +14,7 @@
 //! - joins by key of few rows, with the same, also with queries in the FROM ([`derived`]);
 //! - UNION of such queries;
 //! - all else that a SELECT does with such rows ([`over_rows`]);
-//! - UPDATE and DELETE of such rows, also of several tables;
-//! - INSERT and REPLACE.
+//! - UPDATE and DELETE of such rows, also of several tables; INSERT and REPLACE.
 //!
 //! Operands of keys are constants and parameters, and only those whose comparison is plain by MySQL's typing rule
 //! ([`operand`]). All else that is computed from one row is computed by the expressions of the vectorised path
