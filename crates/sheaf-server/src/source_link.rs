@@ -8,8 +8,8 @@
 //!
 //! With SOURCE_SSL all but the greeting [is encrypted](crate::source_tls). mysql_native_password sends a proof alone.
 //! caching_sha2_password does so where the source still knows the password; otherwise it wants the password. That goes
-//! over TLS and over a Unix socket as it is, and else encrypted with the source's public key where GET_SOURCE_PUBLIC_KEY
-//! says that the key may come over the network.
+//! over TLS and over a Unix socket as it is. Else it is encrypted with the source's public key, where
+//! GET_SOURCE_PUBLIC_KEY says that the key may come over the network.
 //!
 //! All waits are short and repeated, so that a link that is told to stop does.
 

@@ -7,8 +7,8 @@
 //!   auto_increment_increment = 7, auto_increment_offset = 3    copied: 3, 10, 17    in place: 10, 17, 24
 //! ```
 //!
-//! So it is worked out from the statement and the table. Where that is not certain the statement is refused, for a wrong
-//! number would not be noticed. What is certain was tried with MySQL 9.7 and MariaDB 10.11. A Sheaf says ALGORITHM=COPY
+//! So it is worked out from the statement and the table. Where that is not certain the statement is refused: nobody
+//! would notice a wrong number. What is certain was tried with MySQL 9.7 and MariaDB 10.11. A Sheaf says ALGORITHM=COPY
 //! in its log.
 
 use sheaf_table::schema::same_name;
