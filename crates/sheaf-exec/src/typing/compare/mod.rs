@@ -315,7 +315,7 @@ fn compare_sides(
     if let Some(value) = literal(&right.expr)
         && !value.is_null()
         && (literal(&left.expr).is_none() || are_number_and_text(&left, &right))
-        && !is_read_for_each_row(&left, value, &right)
+        && (rule.refuses() || !is_read_for_each_row(&left, value, &right))
         && let Some(exact) = with_literal(op, &left, (value, &right.ty), sides, of_right)?
     {
         return Ok(exact);
@@ -342,6 +342,7 @@ fn compare_sides(
 }
 
 /// Whether a text that is no date beside a date was chosen among values of rows: what those would be to the date it is.
+/// A statement that changes rows in a strict mode refuses it all the same.
 fn is_read_for_each_row(left: &Operand, value: &ScalarValue, right: &Operand) -> bool {
     matches!(left.ty, SqlType::Date | SqlType::DateTime { .. })
         && right.field.metadata().contains_key(CHOSEN_KEY)
