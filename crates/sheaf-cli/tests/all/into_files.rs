@@ -150,7 +150,7 @@ fn load_data_reads_what_was_written_in_sets_of_several_bytes() {
     // As MySQL 9.7 writes them.
     let bars = "CHARACTER SET big5 FIELDS TERMINATED BY '|'";
     assert_eq!(
-        written_in(&mut connection, "b", "'中\\\\文\\t中', '功許|'", bars),
+        written_in(&mut connection, "b", "'中\\\\文\\t中', '功能許|'", bars),
         b"\xA4\xA4\\\\\xA4\xE5\t\xA4\xA4|\xA5\\\xAF\xE0\xB3\\\\|\n"
     );
     let sjis = "CHARACTER SET sjis";
