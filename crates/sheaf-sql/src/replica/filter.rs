@@ -57,12 +57,12 @@ const NAMES: [&str; 6] = [
 ];
 
 impl Filter {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Filter::default()
     }
 
     /// The same with a rule in the place of those of its kind.
-    pub(super) fn with(mut self, rule: FilterRule) -> Filter {
+    pub(crate) fn with(mut self, rule: FilterRule) -> Filter {
         match rule {
             FilterRule::DoDatabases(names) => self.do_databases = names,
             FilterRule::IgnoreDatabases(names) => self.ignore_databases = names,
@@ -75,12 +75,12 @@ impl Filter {
     }
 
     /// Whether rows of a table are applied.
-    pub(super) fn takes_rows(&self, database: &str, table: &str) -> bool {
+    pub(crate) fn takes_rows(&self, database: &str, table: &str) -> bool {
         self.takes_database(database) && self.takes_table(database, table)
     }
 
     /// Whether a statement is applied that ran in a database, empty if in none.
-    pub(super) fn takes_statement(&self, database: &str, changed: &Changed) -> bool {
+    pub(crate) fn takes_statement(&self, database: &str, changed: &Changed) -> bool {
         match changed {
             Changed::Database(name) => self.takes_database(name) && self.takes_whole(name),
             Changed::Other => self.takes_database(database),
@@ -93,7 +93,7 @@ impl Filter {
     }
 
     /// There are rules about tables.
-    pub(super) fn names_tables(&self) -> bool {
+    pub(crate) fn names_tables(&self) -> bool {
         let names = [&self.do_tables, &self.ignore_tables];
         let patterns = [&self.do_patterns, &self.ignore_patterns];
         names.iter().any(|names| !names.is_empty())
@@ -134,7 +134,7 @@ impl Filter {
     }
 
     /// As lines `name=value`.
-    pub(super) fn to_lines(&self) -> String {
+    pub(crate) fn to_lines(&self) -> String {
         let names = |names: &[QualifiedName]| -> Vec<String> {
             let names = names.iter();
             // The length tells where the name of the database ends.
@@ -158,7 +158,7 @@ impl Filter {
     }
 
     /// Takes such a line. `None`: it is none.
-    pub(super) fn read_line(&mut self, name: &str, value: &str) -> Option<()> {
+    pub(crate) fn read_line(&mut self, name: &str, value: &str) -> Option<()> {
         let value = unescaped(value);
         let table = || {
             let (length, names) = value.split_once(':')?;
@@ -184,7 +184,7 @@ fn is_like(patterns: &[String], name: &str) -> bool {
 }
 
 /// What a statement that ran in a database changes. Statements about accounts change the tables of `mysql`.
-pub(super) fn changed_by(statement: &Statement, database: &str) -> Changed {
+pub(crate) fn changed_by(statement: &Statement, database: &str) -> Changed {
     let full = |name: &TableName| {
         let own = name.database.as_deref().unwrap_or(database);
         (own.to_string(), name.table.clone())

@@ -118,7 +118,7 @@ pub(crate) enum Until {
 
 impl Until {
     /// Whether the applier is there, having come to this position.
-    pub(super) fn is_reached(&self, position: &Position, executed: &GtidSet) -> bool {
+    pub(crate) fn is_reached(&self, position: &Position, executed: &GtidSet) -> bool {
         match self {
             Until::BeforeGtids(_) => false,
             Until::AfterGtids(set) => set.is_subset(executed),
@@ -130,7 +130,7 @@ impl Until {
     }
 
     /// Whether the applier is not to begin with this transaction.
-    pub(super) fn is_in_front_of(&self, gtid: Option<Gtid>) -> bool {
+    pub(crate) fn is_in_front_of(&self, gtid: Option<Gtid>) -> bool {
         match (self, gtid) {
             (Until::BeforeGtids(set), Some(gtid)) => set.contains(gtid),
             _ => false,
@@ -139,7 +139,7 @@ impl Until {
 }
 
 /// A position in the log of a source, to be compared with others: the numbers of files grow, also in digits.
-pub(super) fn place(file: &str, position: u64) -> (usize, &str, u64) {
+pub(crate) fn place(file: &str, position: u64) -> (usize, &str, u64) {
     (file.len(), file, position)
 }
 
