@@ -164,8 +164,6 @@ impl Binlogger {
     /// Does something with files that have all that is durable by now.
     fn with<T>(&self, work: impl FnOnce(&mut Running) -> Result<T>) -> Result<T> {
         let mut state = lock(&self.work);
-        // What was said before the files were free counts.
-        let settings = *lock(&self.settings);
         if let Work::Failed(failure) = &*state {
             if failure.since.elapsed() < RETRY_INTERVAL {
                 return Err(failure.reason.clone());

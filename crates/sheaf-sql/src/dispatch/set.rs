@@ -424,7 +424,6 @@ impl Session {
             }
             return Err(error);
         }
-        self.engine.write_binlog_before(&draft);
         let session = &mut self.variables;
         self.engine.change_globals(|globals| -> Result<()> {
             for (name, new) in &assigned {

@@ -31,16 +31,6 @@ impl Engine {
         self.binlog.get()
     }
 
-    /// What was committed before an assignment is written as the variables were then.
-    pub(crate) fn write_binlog_before(&self, assigned: &Variables) {
-        if let Some(binlog) = self.binlog()
-            && self.globals().binlog_settings() != assigned.binlog_settings()
-        {
-            // Files that cannot be written are in the error log, and no reason to refuse the assignment.
-            let _ = binlog.catch_up();
-        }
-    }
-
     pub(super) fn configure_binlog(&self, globals: &Variables) {
         if let Some(binlog) = self.binlog() {
             binlog.configure(globals.binlog_settings());

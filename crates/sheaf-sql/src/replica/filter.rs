@@ -38,7 +38,7 @@ pub(crate) struct Filter {
 
 /// What a statement changes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Changed {
+pub(crate) enum Changed {
     /// A database itself.
     Database(String),
     Tables(Vec<QualifiedName>),
