@@ -219,7 +219,7 @@ fn accounts_come_with_what_is_kept_of_their_passwords() {
     }
     assert!(
         found[0].ends_with(
-            ", `n`@`%` IDENTIFIED /*!80400 WITH 'caching_sha2_password' # */ WITH 'mysql_native_password' /*\n*/ \
+            ", `n`@`%` IDENTIFIED /*!80400 WITH 'caching_sha2_password' AS '' # */ WITH 'mysql_native_password' AS '' /*\n*/ \
              REQUIRE SSL ACCOUNT LOCK"
         ),
         "{}",

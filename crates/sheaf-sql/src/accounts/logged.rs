@@ -154,9 +154,9 @@ fn later_verifier(method: AuthenticationMethod, password: &str) -> Result<Option
 /// `later`: the same password for followers that know caching_sha2_password alone.
 fn identified_with(method: AuthenticationMethod, verifier: &str, later: Option<&str>) -> String {
     // The alphabet of verifiers has no quote.
-    let with = |method: AuthenticationMethod, verifier: &str| match verifier {
-        "" => format!("WITH '{}'", method.name()),
-        verifier => format!("WITH '{}' AS '{verifier}'", method.name()),
+    // No password is said in so many words: MySQL takes one that is not said for one that has expired.
+    let with = |method: AuthenticationMethod, verifier: &str| {
+        format!("WITH '{}' AS '{verifier}'", method.name())
     };
     let own = with(method, verifier);
     match later {
