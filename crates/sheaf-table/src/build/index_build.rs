@@ -187,7 +187,9 @@ impl IndexTree<'_> {
                 previous.clear();
                 previous.extend_from_slice(declared);
             }
-            builder.append(key, payload)?;
+            let key_name = || self.definition.key_name(self.index);
+            let appended = builder.append(key, payload);
+            appended.map_err(|error| TableError::of_entry(error, key_name))?;
             written += 1;
             if written.is_multiple_of(PROGRESS_STEP) {
                 if progress.is_cancelled() {
@@ -230,7 +232,7 @@ impl IndexTree<'_> {
             at += length;
         }
         TableError::DuplicateKey {
-            key: format!("{}.{}", self.definition.name, self.index.name),
+            key: self.definition.key_name(self.index),
             entry: texts.join("-"),
         }
     }

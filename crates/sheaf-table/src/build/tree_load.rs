@@ -336,7 +336,7 @@ impl TreeLoad {
         match &mut self.clustered {
             Clustered::Sorted(builder) => match builder.append(&self.key, &self.row) {
                 Err(StorageError::UnsortedKeys) => self.start_to_sort(),
-                appended => or_duplicate(appended, || {
+                appended => or_duplicate(table, appended, || {
                     table.duplicate(&table.definition.primary, values)
                 }),
             },
@@ -500,12 +500,13 @@ impl Drop for TreeLoad {
 
 /// The result of an append, with equal keys as the error that names them.
 fn or_duplicate(
+    table: &Table,
     appended: Result<(), StorageError>,
     duplicate: impl FnOnce() -> TableError,
 ) -> Result<()> {
     match appended {
         Err(StorageError::DuplicateKey { .. }) => Err(duplicate()),
-        other => Ok(other?),
+        other => other.map_err(|error| table.entry_error(&table.definition.primary, error)),
     }
 }
 
@@ -627,10 +628,13 @@ impl MergedRows {
                 true => (self.first.key.as_slice(), self.first.row.as_slice()),
                 false => self.rest.entry(),
             };
-            or_duplicate(builder.append(key, row), || match table.view(row) {
-                Ok(view) => {
-                    table.duplicate(&table.definition.primary, |column| view.value_ref(column))
-                }
+            or_duplicate(table, builder.append(key, row), || match table.view(row) {
+                Ok(view) => table.duplicate(&table.definition.primary, |column| {
+                    match view.is_overflow(column) {
+                        true => ValueRef::Bytes(b"..."),
+                        false => view.value_ref(column),
+                    }
+                }),
                 Err(error) => error,
             })?;
             if from_first {

@@ -278,6 +278,11 @@ impl TableDefinition {
             .map(|position| &self.secondary[position])
     }
 
+    /// An index of this table as errors name it.
+    pub(crate) fn key_name(&self, index: &Index) -> String {
+        format!("{}.{}", self.name, index.name)
+    }
+
     /// Declared indexes in MySQL's order: the primary key, unique indexes, the others.
     pub fn indexes(&self) -> impl Iterator<Item = &Index> {
         (!self.has_hidden_row_id())

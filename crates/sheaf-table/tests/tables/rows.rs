@@ -9,7 +9,7 @@ use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{
     Disk, KeyRange, LockMode, LockWait, RangeLock, ReadView, Storage, StorageError, StorageOptions,
 };
-use sheaf_table::{Catalog, Column, CreateTable, NoProgress, Table, TableError};
+use sheaf_table::{Alteration, Catalog, Column, CreateTable, NoProgress, Table, TableError};
 use sheaf_types::{ColumnType, Value};
 
 use crate::fixture::*;
@@ -192,6 +192,36 @@ fn duplicates_are_refused_with_their_values_and_leave_nothing() {
     );
     transaction.commit().unwrap();
     assert_eq!(rows(&table).len(), 3);
+}
+
+/// Keys that are short enough alone may be too long with the primary key. The error says which.
+#[test]
+fn a_key_that_is_too_long_with_its_primary_key_is_named() {
+    let (_directory, catalog) = scratch();
+    let columns = ["a", "b"].map(|name| column(name, "varbinary(3072)", false));
+    let mut request = CreateTable::new("d", "t", columns.into());
+    request.primary_key = Some(parts(&["a"]));
+    request.indexes = vec![index("by_b", &["b"], false)];
+    catalog.create_table(request).unwrap();
+    let row = |bytes: [u8; 2], length| bytes.map(|byte| Value::Bytes(vec![byte; length])).to_vec();
+    let is_said = |error: TableError, bytes: usize, key: &str| {
+        assert_eq!(error.mysql_code(), 1071);
+        let expected = format!(
+            "Specified key was too long; a row needs {bytes} bytes in key '{key}', those of its primary key included, \
+             and the limit is 4880 bytes"
+        );
+        assert_eq!(error.to_string(), expected);
+    };
+    let refused = insert(&catalog, &[row(*b"ab", 3_000)]);
+    is_said(refused.unwrap_err(), 6_004, "t.by_b");
+    // A zero byte takes two bytes.
+    let refused = insert(&catalog, &[row(*b"\0b", 3_000)]);
+    is_said(refused.unwrap_err(), 6_002, "t.PRIMARY");
+    assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 0);
+    drop_index(&catalog, "t", "by_b").unwrap();
+    insert(&catalog, &[row(*b"ab", 3_000)]).unwrap();
+    let add = Alteration::AddIndex(index("by_b", &["b"], false));
+    is_said(alter(&catalog, "t", &[add]).unwrap_err(), 6_004, "t.by_b");
 }
 
 #[test]
