@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use crate::folded::FoldedBytes;
 use crate::making_room::{makes_room, making_room};
 use crate::process::Fullness;
+use crate::shared_value::SharedValue;
 use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
@@ -71,6 +72,8 @@ pub struct StatementMemory {
     statement: AtomicU64,
     /// What its constants take that were computed for its plan.
     folded: FoldedBytes,
+    /// What its calls share.
+    pub shared: SharedValue,
     is_running: AtomicBool,
     /// The statement that was stopped last because the process had too much.
     stopped: AtomicU64,
@@ -172,6 +175,7 @@ impl StatementMemory {
             stop,
             statement: AtomicU64::new(1),
             folded: FoldedBytes::default(),
+            shared: SharedValue::default(),
             is_running: AtomicBool::new(false),
             stopped: AtomicU64::new(0),
             is_waiting: AtomicBool::new(false),
@@ -210,6 +214,7 @@ impl StatementMemory {
 
     /// The session's statement has ended. What it has left behind is not given back by stopping it.
     pub fn end(&self) {
+        self.shared.end();
         if self.is_running.swap(false, Ordering::Relaxed) && self.is_stopped() {
             process::expect_free_memory();
         }

@@ -89,6 +89,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "stop_flag",
             "process",
             "folded",
+            "shared_value",
             "group",
             "thread_memory",
             "statement",

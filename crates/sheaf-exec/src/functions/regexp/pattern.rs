@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use datafusion_common::Result as PlanResult;
 use sheaf_types::error::codes;
@@ -10,6 +11,7 @@ use sheaf_types::error::codes;
 use super::Modes;
 use super::backtrack::{Backtracking, Problem, Stopped, WITHIN_LINE, parse};
 use super::search::{Groups, Linear};
+use super::shared::{self, Compiled};
 use crate::functions::EvaluationError;
 use crate::functions::limits::{Turns, stopped};
 
@@ -22,7 +24,7 @@ pub(super) struct Pattern {
 
 enum Search {
     Linear(Box<Linear>),
-    Backtracking(Box<Backtracking>),
+    Backtracking(Arc<Backtracking>),
 }
 
 impl Pattern {
@@ -170,6 +172,22 @@ fn memory_of_trees(text: &str) -> usize {
 }
 
 fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Problem> {
+    let known = match shared::find(text, modes) {
+        Some(known) => known,
+        None => {
+            let (made, bytes) = sheaf_memory::kept_by(|| compile(text, modes, turns));
+            let made = made?;
+            shared::keep(text, modes, (made.clone(), bytes));
+            made
+        }
+    };
+    Ok(match known {
+        Compiled::Linear(regex, text) => Search::Linear(Box::new(Linear::new(regex, text, modes))),
+        Compiled::Backtracking(tried) => Search::Backtracking(tried),
+    })
+}
+
+fn compile(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Compiled, Problem> {
     let trees = memory_of_trees(text);
     if trees > MOST_OF_TREES {
         return Err(Problem::TooBig);
@@ -182,13 +200,13 @@ fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Pro
         // Errors: what the crate writes otherwise, and automata that would be too large. These have all states of a
         // class for each of its repetitions; instructions name the class.
         let lines = within_lines(text, &syntax.dots);
-        if let Ok(linear) = Linear::new(&with_unicode_classes(&lines), modes) {
-            return Ok(Search::Linear(Box::new(linear)));
+        let written = with_unicode_classes(&lines);
+        if let Ok(regex) = Linear::compile(&written, modes) {
+            return Ok(Compiled::Linear(Arc::new(regex), Arc::from(written)));
         }
     }
-    Ok(Search::Backtracking(Box::new(Backtracking::new(
-        &syntax, turns,
-    )?)))
+    let tried = Backtracking::new(&syntax, turns)?;
+    Ok(Compiled::Backtracking(Arc::new(tried)))
 }
 
 /// The pattern with what each `.` at these places stands for.

@@ -26,9 +26,8 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchError};
 
 use super::backtrack::ends_line;
-use super::shared::Known;
 use super::threads::Threads;
-use super::{MAX_PATTERN_BYTES, Modes, shared};
+use super::{MAX_PATTERN_BYTES, Modes};
 use crate::functions::limits::Turns;
 
 /// States of a pattern times bytes of a text that are searched in one go, at most. Each takes about a nanosecond, and
@@ -47,7 +46,7 @@ const STRETCH_BYTES: usize = 64;
 /// A pattern that automata know. It belongs to one call of a kernel.
 pub(super) struct Linear {
     pub regex: Arc<Regex>,
-    text: String,
+    text: Arc<str>,
     modes: Modes,
     /// Whether it may have a `$` that is the end of the text. It is also the place in front of the end of the last
     /// line, which the crate does not know.
@@ -85,36 +84,26 @@ impl Groups<'_> {
 }
 
 impl Linear {
-    pub(super) fn new(text: &str, modes: Modes) -> Result<Linear, regex::Error> {
-        let regex = match shared::find(text, modes) {
-            Some(Known::Compiled(known)) => known,
-            Some(Known::TooLarge) => return Err(regex::Error::CompiledTooBig(MAX_PATTERN_BYTES)),
-            None => {
-                let make = || {
-                    regex::RegexBuilder::new(text)
-                        .case_insensitive(modes.insensitive)
-                        .multi_line(modes.lines)
-                        .dot_matches_new_line(modes.dot_all)
-                        .size_limit(MAX_PATTERN_BYTES)
-                        .build()
-                        .map(Arc::new)
-                };
-                let (made, bytes) = sheaf_memory::kept_by(make);
-                if let Err(regex::Error::CompiledTooBig(_)) = made {
-                    shared::keep(text, modes, (Known::TooLarge, text.len()));
-                }
-                let made = made?;
-                shared::keep(text, modes, (Known::Compiled(Arc::clone(&made)), bytes));
-                made
-            }
-        };
-        Ok(Linear {
-            regex,
-            text: text.to_string(),
-            modes,
+    /// What was compiled of a text, as a pattern of a call.
+    pub(super) fn new(regex: Arc<Regex>, text: Arc<str>, modes: Modes) -> Linear {
+        Linear {
             has_end: !modes.lines && text.contains('$'),
+            regex,
+            text,
+            modes,
             steps: OnceCell::new(),
-        })
+        }
+    }
+
+    /// # Errors
+    /// What the crate writes otherwise, and automata that would be too large.
+    pub(super) fn compile(text: &str, modes: Modes) -> Result<Regex, regex::Error> {
+        regex::RegexBuilder::new(text)
+            .case_insensitive(modes.insensitive)
+            .multi_line(modes.lines)
+            .dot_matches_new_line(modes.dot_all)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build()
     }
 
     /// Whether there is a match. `false` as well if the search is told to stop.
@@ -375,9 +364,14 @@ mod tests {
         dot_all: false,
     };
 
+    fn linear(pattern: &str) -> Linear {
+        let regex = Linear::compile(pattern, MODES).unwrap();
+        Linear::new(Arc::new(regex), pattern.into(), MODES)
+    }
+
     /// Matches and their groups, by all automata.
     fn by_all(pattern: &str, text: &str) -> [Vec<Vec<Option<Range<usize>>>>; 3] {
-        let pattern = Linear::new(pattern, MODES).unwrap();
+        let pattern = linear(pattern);
         let mut steps = pattern.steps().unwrap();
         let cancel = CancelFlag::new();
         let turns = Turns::new(&cancel);
@@ -485,7 +479,7 @@ mod tests {
 
     #[test]
     fn a_long_search_stops() {
-        let pattern = Linear::new("[ab]b", MODES).unwrap();
+        let pattern = linear("[ab]b");
         let text = "a".repeat(32 << 20) + "b";
         let found = pattern.find(&text, 0, &Turns::new(&CancelFlag::new()));
         assert_eq!(found.map(|found| found.end), Some(text.len()));
@@ -528,13 +522,13 @@ mod tests {
             (r"\b(.{1,60}x){60}y", &short),
             (r"\b(.{1,60}x){60}y", &with_accents),
         ] {
-            let pattern = Linear::new(pattern, MODES).unwrap();
+            let pattern = linear(pattern);
             let took = stopped_after(|turns| {
                 pattern.find(text, 0, turns);
             });
             assert!(took < SOON, "{took:?}");
         }
-        let pattern = Linear::new("((.{1,9}x?){9})+$", MODES).unwrap();
+        let pattern = linear("((.{1,9}x?){9})+$");
         let took = stopped_after(|turns| {
             pattern.groups(&long, &(0..long.len()), turns);
         });
@@ -544,7 +538,7 @@ mod tests {
     /// In one go and in steps.
     #[test]
     fn groups_are_the_same_in_long_texts() {
-        let pattern = Linear::new(r"\b(?P<first>\w)(\w*) (\d)?", MODES).unwrap();
+        let pattern = linear(r"\b(?P<first>\w)(\w*) (\d)?");
         let turns_of = CancelFlag::new();
         let turns = Turns::new(&turns_of);
         let short = "Ärger 7 ";
