@@ -226,7 +226,7 @@ fn within_lines<'p>(pattern: &'p str, dots: &[usize]) -> Cow<'p, str> {
 }
 
 /// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
-const CLASSES: [(&str, &str); 13] = [
+const CLASSES: [(&str, &str); 12] = [
     ("[:alpha:]", r"\p{Alphabetic}"),
     ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
     ("[:digit:]", r"\p{Nd}"),
@@ -235,11 +235,10 @@ const CLASSES: [(&str, &str); 13] = [
     ("[:space:]", r"\s"),
     ("[:blank:]", r"\p{Zs}\t"),
     ("[:cntrl:]", r"\p{Cc}"),
-    ("[:punct:]", r"\p{P}$+<=>^`|~"),
+    ("[:punct:]", r"\p{P}"),
     ("[:word:]", r"\w"),
     ("[:graph:]", r"[^\s\p{Cc}\p{Cn}]"),
     ("[:print:]", r"[^\s\p{Cc}\p{Cn}]\p{Zs}"),
-    ("[:^alpha:]", r"\P{Alphabetic}"),
 ];
 
 /// The two ends of a word, as MariaDB and MySQL 5.7 write them.
@@ -249,8 +248,13 @@ fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
     if !pattern.contains("[:") {
         return Cow::Borrowed(pattern);
     }
-    let named = ENDS_OF_WORDS.iter().chain(&CLASSES);
-    let replaced = named.fold(pattern.to_string(), |pattern, (name, class)| {
+    let ends = ENDS_OF_WORDS.iter();
+    let pattern = ends.fold(pattern.to_string(), |pattern, (name, end)| {
+        pattern.replace(name, end)
+    });
+    let replaced = CLASSES.iter().fold(pattern, |pattern, (name, class)| {
+        let negated = name.replace("[:", "[:^");
+        let pattern = pattern.replace(&negated, &format!("[^{class}]"));
         pattern.replace(name, class)
     });
     Cow::Owned(replaced)
@@ -361,7 +365,11 @@ mod tests {
             ("ä", "^[[:alpha:]]$", true),
             ("é7", "^[[:alnum:]_]+$", true),
             ("Ä", "^[[:lower:]]$", false),
-            ("$", "[[:punct:]]", true),
+            ("$", "[[:punct:]]", false),
+            ("+", "[^[:punct:]]", true),
+            ("+", "[[:^punct:]]", true),
+            ("ä", "[[:^graph:][:^alpha:]]", false),
+            ("%_-", "^[[:punct:]]+$", true),
             ("ä b", "^[[:print:]]+$", true),
             ("ä\tb", "^[[:print:]]+$", false),
             ("\u{2028}", "[[:print:]]", false),

@@ -79,7 +79,7 @@ pub(super) fn of_posix(name: &str) -> Option<ClassUnicode> {
         "cntrl" => r"\p{Cc}",
         "graph" => r"[^\s\p{Cc}\p{Cn}]",
         "print" => r"[[^\s\p{Cc}\p{Cn}]\p{Zs}]",
-        "punct" => r"[\p{P}$+<=>^`|~]",
+        "punct" => r"\p{P}",
         "word" => r"\w",
         "xdigit" => r"[\p{Nd}A-Fa-f\u{FF21}-\u{FF26}\u{FF41}-\u{FF46}]",
         other => return written(&format!("\\p{{{other}}}")),
