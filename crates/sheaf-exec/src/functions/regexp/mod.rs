@@ -45,6 +45,8 @@ struct Modes {
     insensitive: bool,
     lines: bool,
     dot_all: bool,
+    /// Lines end at line feeds only.
+    unix_lines: bool,
 }
 
 /// A text that is found: of the collation of the text and the pattern.
@@ -63,7 +65,8 @@ fn compared(operands: &Operands<'_>) -> Result<()> {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    // Text, pattern, and optionally match types ("c" case-sensitive, "i" not, "m" lines, "n" dot matches line ends).
+    // Text, pattern, and optionally match types: "c" case-sensitive, "i" not, "m" lines, "n" dot matches line ends, "u"
+    // these are line feeds.
     Function::strict(
         "regexp_like",
         (2, 3),
@@ -436,6 +439,7 @@ impl<'a> Patterns<'a> {
             insensitive: self.insensitive,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         };
         for flag in mode.chars() {
             match flag {
@@ -443,7 +447,7 @@ impl<'a> Patterns<'a> {
                 'i' => modes.insensitive = true,
                 'm' => modes.lines = true,
                 'n' => modes.dot_all = true,
-                'u' => {}
+                'u' => modes.unix_lines = true,
                 _ => return Err(EvaluationError::wrong_arguments(self.name).into()),
             }
         }

@@ -9,7 +9,7 @@ use datafusion_common::Result as PlanResult;
 use sheaf_types::error::codes;
 
 use super::Modes;
-use super::backtrack::{Backtracking, Problem, Stopped, WITHIN_LINE, parse};
+use super::backtrack::{Backtracking, Dot, Problem, Stopped, parse};
 use super::search::{Groups, Linear};
 use super::shared::{self, Compiled};
 use crate::functions::EvaluationError;
@@ -148,7 +148,7 @@ impl Pattern {
 /// What the trees of a pattern take for a byte of its text, at most, in bytes; for a `.`; and for a class of many
 /// letters, such as `\w` and `\p{L}`.
 const TREE_OF_BYTE: usize = 512;
-const TREE_OF_DOT: usize = 2 << 10;
+const TREE_OF_DOT: usize = 3 << 10;
 const TREE_OF_CLASS: usize = 16 << 10;
 /// What they may take. Nobody looks whether to stop until they are made, and that takes a moment.
 const MOST_OF_TREES: usize = 192 << 20;
@@ -199,8 +199,8 @@ fn compile(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Compiled, Prob
     if !syntax.needs_backtracking {
         // Errors: what the crate writes otherwise, and automata that would be too large. These have all states of a
         // class for each of its repetitions; instructions name the class.
-        let lines = within_lines(text, &syntax.dots);
-        let written = with_unicode_classes(&lines);
+        let dots = with_dots(text, &syntax.dots);
+        let written = with_unicode_classes(&dots);
         if let Ok(regex) = Linear::compile(&written, modes) {
             return Ok(Compiled::Linear(Arc::new(regex), Arc::from(written)));
         }
@@ -210,16 +210,17 @@ fn compile(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Compiled, Prob
 }
 
 /// The pattern with what each `.` at these places stands for.
-fn within_lines<'p>(pattern: &'p str, dots: &[usize]) -> Cow<'p, str> {
+fn with_dots<'p>(pattern: &'p str, dots: &[(usize, Dot)]) -> Cow<'p, str> {
     if dots.is_empty() {
         return Cow::Borrowed(pattern);
     }
-    let mut written = String::with_capacity(pattern.len() + dots.len() * WITHIN_LINE.len());
+    let mut written =
+        String::with_capacity(pattern.len() + dots.len() * Dot::WithinLine.pattern().len());
     let mut done = 0;
-    for dot in dots {
-        written.push_str(&pattern[done..*dot]);
-        written.push_str(WITHIN_LINE);
-        done = dot + 1;
+    for (at, dot) in dots {
+        written.push_str(&pattern[done..*at]);
+        written.push_str(dot.pattern());
+        done = at + 1;
     }
     written.push_str(&pattern[done..]);
     Cow::Owned(written)
@@ -274,6 +275,7 @@ mod tests {
             insensitive: true,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         };
         let long = [
             format!("({}b)", "a|".repeat(400_000)),
@@ -303,6 +305,7 @@ mod tests {
             insensitive: true,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         };
         for (pattern, text, expected) in [
             (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann.b@example.com", true),
@@ -337,6 +340,7 @@ mod tests {
             insensitive: true,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         };
         for (text, pattern, expected) in [
             ("a\r\n", "a$", Some(0..1)),
@@ -351,11 +355,58 @@ mod tests {
             ("a\rb", "(?s:a.b)|.", Some(0..3)),
             ("a.b\u{b}c", r"[.]\.?.*", Some(1..3)),
             ("xäy", "x.y", Some(0..4)),
+            ("a\r\nb", "(?s)a.b", Some(0..4)),
+            ("a\r\n", "(?s)a.$", Some(0..3)),
+            ("\r\n", "(?s)^.\n", None),
+            ("a\r\rb", "(?s)a..b", Some(0..4)),
         ] {
             let compiled = Pattern::new(pattern, modes, &turns).unwrap();
             assert!(matches!(compiled.search, Search::Linear(_)));
             let found = compiled.find(text, 0, &turns);
             assert_eq!(found, expected, "{text:?} {pattern}");
+        }
+    }
+
+    /// By automata, where they know it, and with look-around.
+    #[test]
+    fn match_types_tell_where_lines_end() {
+        let cancel = sheaf_access::CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        let modes = |types: &str| Modes {
+            insensitive: false,
+            lines: types.contains('m'),
+            dot_all: types.contains('n'),
+            unix_lines: types.contains('u'),
+        };
+        let cases: [(&str, &str, &str, &[(usize, usize)]); 12] = [
+            ("u", ".", "a\r\nb", &[(0, 1), (1, 2), (3, 4)]),
+            ("n", ".", "a\r\nb", &[(0, 1), (1, 3), (3, 4)]),
+            ("nu", ".", "a\r\nb", &[(0, 1), (1, 3), (3, 4)]),
+            ("n", ".\n", "a\r\nb", &[]),
+            ("n", "\r.", "a\r\nb", &[(1, 3)]),
+            ("n", ".+?", "\r\n\rx", &[(0, 2), (2, 3), (3, 4)]),
+            ("n", ".$", "a\r\n", &[(0, 1), (1, 3)]),
+            ("u", ".$", "a\r\n", &[(1, 2)]),
+            ("u", "a$", "a\r", &[]),
+            ("mu", "^.", "a\r\nb\rc\nd", &[(0, 1), (3, 4), (7, 8)]),
+            ("m", "^.", "a\r\nb\rc\nd", &[(0, 1), (3, 4), (5, 6), (7, 8)]),
+            (
+                "m",
+                ".$",
+                "a\r\nb\rc\u{b}d",
+                &[(0, 1), (3, 4), (5, 6), (7, 8)],
+            ),
+        ];
+        for (types, pattern, text, expected) in cases {
+            for pattern in [pattern.to_string(), format!("(?!y){pattern}")] {
+                let compiled = Pattern::new(&pattern, modes(types), &turns).unwrap();
+                let (mut found, mut at) = (Vec::new(), 0);
+                while let Some(next) = compiled.find(text, at, &turns) {
+                    at = next.end;
+                    found.push((next.start, next.end));
+                }
+                assert_eq!(found, expected, "{types} {pattern:?} {text:?}");
+            }
         }
     }
 

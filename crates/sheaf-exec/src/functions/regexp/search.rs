@@ -87,7 +87,7 @@ impl Linear {
     /// What was compiled of a text, as a pattern of a call.
     pub(super) fn new(regex: Arc<Regex>, text: Arc<str>, modes: Modes) -> Linear {
         Linear {
-            has_end: !modes.lines && text.contains('$'),
+            has_end: text.contains('$'),
             regex,
             text,
             modes,
@@ -119,11 +119,12 @@ impl Linear {
 
     /// The text without the end of its last line, if there is one and `$` stands in front of it, too.
     fn without_line_end<'t>(&self, text: &'t str) -> Option<&'t str> {
-        match self.has_end {
-            true => text
+        match (self.has_end, self.modes.unix_lines) {
+            (false, _) => None,
+            (true, true) => text.strip_suffix('\n'),
+            (true, false) => text
                 .strip_suffix("\r\n")
                 .or_else(|| text.strip_suffix(ends_line)),
-            false => None,
         }
     }
 
@@ -362,6 +363,7 @@ mod tests {
         insensitive: true,
         lines: false,
         dot_all: false,
+        unix_lines: false,
     };
 
     fn linear(pattern: &str) -> Linear {

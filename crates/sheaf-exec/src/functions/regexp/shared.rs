@@ -125,6 +125,7 @@ mod tests {
             insensitive,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         }
     }
 
