@@ -248,8 +248,25 @@ mod tests {
             authorities: String::new(),
             ..named.clone()
         };
-        let absent = LinkTls {
-            authorities: "/absent.pem".to_string(),
+        let in_file = |path: &Path| LinkTls {
+            authorities: path.display().to_string(),
+            ..LinkTls::default()
+        };
+        let absent = in_file(Path::new("/absent.pem"));
+        let endless = in_file(Path::new("/dev/zero"));
+        let directory = in_file(directories[0].path());
+        let long = directories[0].path().join("long.pem");
+        let long_file = std::fs::File::create(&long).expect("new");
+        long_file.set_len((1 << 20) + 1).expect("there is room");
+        let long = in_file(&long);
+        // Nobody writes it.
+        let pipe = directories[0].path().join("pipe.pem");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        let pipe = in_file(&pipe);
+        let endless_key = LinkTls {
+            certificate: file(&server),
+            key: "/dev/zero".to_string(),
             ..LinkTls::default()
         };
         let half = LinkTls {
@@ -262,6 +279,15 @@ mod tests {
             ("/run/a.sock", &named, "/run/a.sock"),
             ("localhost", &nameless, "SOURCE_SSL_CA"),
             ("localhost", &absent, "/absent.pem"),
+            (
+                "localhost",
+                &endless,
+                "/dev/zero cannot be used: it is no regular file",
+            ),
+            ("localhost", &endless_key, "the TLS key in /dev/zero"),
+            ("localhost", &directory, "no regular file"),
+            ("localhost", &long, "longer than 1048576 bytes"),
+            ("localhost", &pipe, "no regular file"),
             ("localhost", &half, "SOURCE_SSL_CERT"),
         ] {
             let error = agree(&server, host, client).expect_err(why);
