@@ -437,7 +437,10 @@ fn a_follower_is_sent_what_it_does_not_have_and_then_what_comes() {
         let sent = client.send_command(COM_BINLOG_DUMP_GTID, &behind(&uuid, has));
         sent.expect("the server reads");
     };
-    // It has not said that it knows checksums.
+    // It has not said which checksums it expects.
+    dump(&mut client, 0);
+    assert_eq!(client.receive_error().code, 1236);
+    client.succeed(COM_QUERY, b"SET @source_binlog_checksum = 'CRC64'");
     dump(&mut client, 0);
     assert_eq!(client.receive_error().code, 1236);
     client.succeed(
@@ -465,5 +468,33 @@ fn a_follower_is_sent_what_it_does_not_have_and_then_what_comes() {
     assert_eq!(query_text(&mut connection, shown), ["Binlog Dump GTID"]);
     run(&mut connection, &["DROP TABLE shop.t"]);
     assert_eq!(received(&mut client), [33, 2]);
+    stop(server);
+}
+
+/// MySQL's mysqlbinlog says that it expects no checksums, and learns from the description of the file that there are
+/// some.
+#[test]
+fn a_follower_may_expect_no_checksums() {
+    let (_directory, server, port, mut connection) = serve_with_log();
+    run(&mut connection, &["CREATE DATABASE shop"]);
+    let address = format!("127.0.0.1:{port}").parse().expect("an address");
+    let first = |checksum: &str| {
+        let mut client = RawClient::connect(address, 0);
+        let said = format!(
+            "SET @master_binlog_checksum = '{checksum}', @source_binlog_checksum = '{checksum}'"
+        );
+        client.succeed(COM_QUERY, said.as_bytes());
+        let place = [&[4, 0, 0, 0, 0, 0, 7, 0, 0, 0][..], b"binlog.000001"].concat();
+        let sent = client.send_command(COM_BINLOG_DUMP, &place);
+        sent.expect("the server reads");
+        [(); 4].map(|()| client.receive_payload())
+    };
+    let ([rotate, description, ..], expected) = (first("none"), first("CRC32"));
+    let length = |event: &[u8]| u32::from_le_bytes([event[10], event[11], event[12], event[13]]);
+    assert_eq!(rotate.len(), expected[0].len() - 4);
+    assert_eq!(length(&rotate) as usize, rotate.len() - 1);
+    assert_eq!(rotate[14..], expected[0][14..rotate.len()]);
+    assert_eq!(description, expected[1]);
+    assert_eq!(first("NONE")[2..], expected[2..]);
     stop(server);
 }

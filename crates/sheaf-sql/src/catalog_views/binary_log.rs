@@ -29,8 +29,8 @@ impl Session {
     /// Begins to send the binary log to the session's client (COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID).
     ///
     /// # Errors
-    /// 1227 without the privilege; 1236 if there is no binary log, the client did not say that it knows checksums, or
-    /// what it needs is not there.
+    /// 1227 without the privilege; 1236 if there is no binary log, the client did not say which checksums it expects,
+    /// or what it needs is not there.
     pub fn follow_binary_log(&self, start: DumpStart) -> Result<BinlogDump> {
         check_follows(&self.client)?;
         let fatal = |reason: &str| SqlError::new(codes::SOURCE_FATAL_ERROR_READING_BINLOG, reason);
@@ -41,11 +41,9 @@ impl Session {
             &self.user_variables,
             ["source_binlog_checksum", "master_binlog_checksum"],
         );
-        let knows_checksums = matches!(
-            checksum,
-            Some(Value::Text(name)) if name.eq_ignore_ascii_case("CRC32")
-        );
-        if !knows_checksums {
+        let says = |name: &str| matches!(&checksum, Some(Value::Text(said)) if said.eq_ignore_ascii_case(name));
+        let expects_none = says("NONE");
+        if !expects_none && !says("CRC32") {
             return Err(fatal(
                 "Replica can not handle replication events with the checksum that source is configured to log",
             ));
@@ -60,7 +58,10 @@ impl Session {
             DumpStart::Place { .. } => "Binlog Dump",
             DumpStart::Gtids(_) => "Binlog Dump GTID",
         };
-        let dump = binlog.dump(start, heartbeat.map(Duration::from_nanos))?;
+        let mut dump = binlog.dump(start, heartbeat.map(Duration::from_nanos))?;
+        if expects_none {
+            dump.begin_without_checksum();
+        }
         let state = "Source has sent all binlog to replica; waiting for more updates";
         self.handle.begin_command(command, state);
         Ok(dump)
