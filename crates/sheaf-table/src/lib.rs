@@ -68,7 +68,7 @@ pub use definition::schema;
 pub use definition::schema::{
     CheckConstraint, CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKey,
     ForeignKeySpec, GeneratedColumn, GeneratedKind, Index, IndexPart, IndexPartSpec, IndexSpec,
-    PRIMARY, ReferentialAction, TableDefinition,
+    PRIMARY, ReferentialAction, RowOrder, TableDefinition,
 };
 pub use definition::show_create;
 pub use error::{Result, TableError};

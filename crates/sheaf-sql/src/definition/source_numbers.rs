@@ -10,6 +10,9 @@
 //! So it is worked out from the statement and the table. Where that is not certain the statement is refused: nobody
 //! would notice a wrong number. What is certain was tried with MySQL 9.7 and MariaDB 10.11. A Sheaf says ALGORITHM=COPY
 //! in its log.
+//!
+//! With an increment of 1 the ways differ only behind an AUTO_INCREMENT value that the statement names, under an offset
+//! of more than 1. Rows are numbered in InnoDB's order ([`TableDefinition::row_order`]).
 
 use sheaf_table::schema::same_name;
 use sheaf_table::{
@@ -60,9 +63,21 @@ pub(crate) fn numbers_rows(changes: &[TableChange]) -> bool {
     })
 }
 
+/// As [`numbers_rows`], where it is another column that numbered them before, or none.
+fn numbers_rows_anew(changes: &[TableChange], table: &TableDefinition) -> bool {
+    let numbered = table.auto_increment_column();
+    changes.iter().any(|change| match change {
+        TableChange::AddColumn { column, .. } => column.auto_increment,
+        TableChange::ChangeColumn { name, column, .. } => {
+            column.auto_increment && (numbered.is_none() || table.column_position(name) != numbered)
+        }
+        _ => false,
+    })
+}
+
 impl Session {
     /// How the rows of a table are numbered anew. Error 1593 for a statement of a source that may have numbered them in
-    /// several ways.
+    /// several ways, and 1235 for one whose followers may.
     pub(super) fn numbering(
         &self,
         changes: &[TableChange],
@@ -73,10 +88,20 @@ impl Session {
             series,
             in_place: false,
         };
+        if numbers_rows_anew(changes, table) && !table.row_order().is_certain {
+            self.check_row_order_is_local(table)?;
+        }
         let Some(source) = self.transactions.source else {
             return Ok(copied);
         };
-        if series == AutoIncrementSeries::default() || !numbers_rows(changes) {
+        let in_place = self.variables.auto_increment_series_in_place();
+        // Without gaps InnoDB goes another way behind a value that the statement names alone.
+        let says_first = changes
+            .iter()
+            .any(|change| matches!(change, TableChange::AutoIncrement(_)));
+        let is_same =
+            series == AutoIncrementSeries::default() && (in_place == series || !says_first);
+        if is_same || !numbers_rows(changes) {
             return Ok(copied);
         }
         let circumstances = Circumstances {
@@ -86,14 +111,15 @@ impl Session {
             is_strict: self.insert_mode(false).strict,
             adds_primary_key: changes.iter().any(adds_primary_key),
         };
-        let in_place = self.variables.auto_increment_series_in_place();
         match circumstances.way(changes) {
             Some(Way::InPlace) => Ok(Numbering {
                 series: in_place,
                 in_place: true,
             }),
             // An offset that is ignored is not ignored everywhere in MySQL: numbers are irregular.
-            Some(Way::Copy) if in_place == series => Ok(copied),
+            Some(Way::Copy) if in_place == series || series == AutoIncrementSeries::default() => {
+                Ok(copied)
+            }
             _ => Err(SqlError::new(
                 codes::REPLICA_FATAL_ERROR,
                 format!(
@@ -103,6 +129,30 @@ impl Session {
                     table.database, table.name
                 ),
             )),
+        }
+    }
+
+    /// Refuses to number rows whose order in InnoDB is not certain, where others have numbered them or will: error 1593
+    /// for a statement of a source, and 1235 for one that followers get.
+    fn check_row_order_is_local(&self, table: &TableDefinition) -> Result<()> {
+        if self.transactions.source.is_some() {
+            return Err(SqlError::new(
+                codes::REPLICA_FATAL_ERROR,
+                format!(
+                    "Fatal error: it is not known in which order the source has numbered the rows of {}.{}, which has \
+                     several unique keys and no primary key, or a key of both directions; copy the table and leave out \
+                     this transaction",
+                    table.database, table.name
+                ),
+            ));
+        }
+        match self.is_replicated() && !table.is_temporary() {
+            true => Err(SqlError::not_supported_yet(
+                "a new AUTO_INCREMENT column, with a binary log, of a table that has several unique keys without a \
+                 primary key, or a key of both directions: followers may number its rows in another order; number \
+                 them by UPDATE first",
+            )),
+            false => Ok(()),
         }
     }
 }

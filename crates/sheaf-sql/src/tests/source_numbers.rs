@@ -116,6 +116,42 @@ fn rows_are_numbered_as_mysql_numbers_them_or_not_at_all() {
             "ALGORITHM=COPY",
             "1,2,3",
         ),
+        (
+            PLAIN,
+            "SET auto_increment_increment = 1",
+            "MODIFY b VARCHAR(40)",
+            "1,2,3",
+        ),
+        (
+            PLAIN,
+            "SET auto_increment_increment = 1",
+            "AUTO_INCREMENT=50",
+            "51,52,53",
+        ),
+        (
+            PLAIN,
+            "SET auto_increment_increment = 1",
+            "AUTO_INCREMENT=50, ALGORITHM=COPY",
+            "50,51,52",
+        ),
+        (
+            PLAIN,
+            "SET auto_increment_increment = 1, auto_increment_offset = 1",
+            "AUTO_INCREMENT=50",
+            "50,51,52",
+        ),
+        (
+            "CREATE TABLE t (a INT NOT NULL UNIQUE, b VARCHAR(20) NOT NULL UNIQUE, c INT)",
+            "SET auto_increment_increment = 1",
+            "ALGORITHM=COPY",
+            REFUSED,
+        ),
+        (
+            "CREATE TABLE t (a INT, b VARCHAR(20), c INT, PRIMARY KEY (a DESC, b))",
+            "SET auto_increment_increment = 1",
+            "ALGORITHM=COPY",
+            REFUSED,
+        ),
     ] {
         let found = numbered(SourceKind::Mysql, table, set, &format!("{key}, {changes}"));
         assert_eq!(found, numbers, "{set}: {changes}");

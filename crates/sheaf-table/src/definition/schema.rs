@@ -152,6 +152,17 @@ pub struct Index {
     pub invisible: bool,
 }
 
+/// The order of rows in InnoDB, by which it numbers them for a new AUTO_INCREMENT column: that of the primary key, else
+/// of the unique key that stands for it, else that in which they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowOrder {
+    /// Position of the key among the secondary indexes; `None`: rows are so in the clustered tree.
+    pub secondary: Option<usize>,
+    pub descending: bool,
+    /// `false`: InnoDB's order may be another one, or has directions that no scan has.
+    pub is_certain: bool,
+}
+
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDefinition {
@@ -250,6 +261,27 @@ impl TableDefinition {
     /// True if rows are keyed by a hidden 8-byte row id.
     pub fn has_hidden_row_id(&self) -> bool {
         self.primary.parts.is_empty()
+    }
+
+    /// Where InnoDB would have the rows one behind another. Where several unique keys could stand for a primary key, it
+    /// is the one that could first, which nobody knows any more.
+    pub fn row_order(&self) -> RowOrder {
+        let is_whole = |part: &IndexPart| {
+            let column = &self.columns[part.column];
+            part.prefix_length.is_none() && !column.nullable && !column.is_virtual()
+        };
+        let mut stand_ins = self.secondary.iter().enumerate().filter(|(_, index)| {
+            self.has_hidden_row_id() && index.unique && index.parts.iter().all(is_whole)
+        });
+        let (first, second) = (stand_ins.next(), stand_ins.next());
+        let key = first.map_or(&self.primary, |(_, index)| index);
+        let descending = key.parts.iter().any(|part| part.descending);
+        RowOrder {
+            secondary: first.map(|(position, _)| position),
+            descending,
+            is_certain: second.is_none()
+                && key.parts.iter().all(|part| part.descending == descending),
+        }
     }
 
     /// Position of a secondary index by name, without regard to case.

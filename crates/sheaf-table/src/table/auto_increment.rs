@@ -67,7 +67,7 @@ impl AutoIncrementSeries {
     /// As [`Self::new`], for a column that InnoDB adds without a copy: an offset that is greater than the increment
     /// is 0 there.
     pub fn in_place(increment: u64, offset: u64) -> AutoIncrementSeries {
-        match offset > increment && increment > 1 {
+        match offset > increment {
             true => AutoIncrementSeries {
                 increment,
                 offset: 0,
@@ -498,8 +498,12 @@ mod tests {
         let ignored = AutoIncrementSeries::in_place(7, 10);
         assert_eq!((ignored.after(7), ignored.after(8)), (14, 14));
         assert_eq!(AutoIncrementSeries::new(7, 10).numbers(), [7, 1]);
+        // An offset of more than 1 counts without gaps, too.
+        let without_gaps = AutoIncrementSeries::in_place(1, 7);
+        let firsts = [0, 50].map(|start| without_gaps.first_in_place(start));
+        assert_eq!((firsts, without_gaps.after(51)), ([1, 51], 52));
         assert_eq!(
-            AutoIncrementSeries::in_place(1, 5),
+            AutoIncrementSeries::in_place(1, 1),
             AutoIncrementSeries::default()
         );
     }
