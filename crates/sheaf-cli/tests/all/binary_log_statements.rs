@@ -110,6 +110,26 @@ fn definitions_are_such_that_followers_can_make_them() {
         ),
         ["Query use `shop`; ALTER TABLE d ALGORITHM=COPY, ADD id INT AUTO_INCREMENT PRIMARY KEY"]
     );
+    // Nobody knows in which order InnoDB has the rows.
+    let number = "ADD id INT AUTO_INCREMENT UNIQUE";
+    for (table, keys) in [
+        ("e", "UNIQUE (a), UNIQUE (b)"),
+        ("f", "PRIMARY KEY (a DESC, b)"),
+    ] {
+        let make = format!("CREATE TABLE {table} (a INT NOT NULL, b INT NOT NULL, {keys})");
+        run(own, &[&make]);
+        let alter = format!("ALTER TABLE {table} {number}");
+        assert_eq!(code(own, &alter), 1235, "{keys}");
+        run(own, &["SET sql_log_bin = 0", &alter, "SET sql_log_bin = 1"]);
+    }
+    run(
+        own,
+        &[
+            "CREATE TABLE g (a INT NOT NULL, UNIQUE (a DESC))",
+            "ALTER TABLE g ADD id INT AUTO_INCREMENT UNIQUE",
+            "ALTER TABLE g MODIFY id BIGINT AUTO_INCREMENT",
+        ],
+    );
     run(
         own,
         &[
