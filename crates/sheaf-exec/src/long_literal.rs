@@ -31,8 +31,9 @@ use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::shared_constant::{SharedConstant, array_of_one};
 
-/// Literals of more bytes are long.
-const LONG_LITERAL_BYTES: usize = 4 << 10;
+/// Literals of more bytes are long. With 4 KB the names of a hundred of them in one expression took more than a
+/// megabyte, each time that they were made.
+const LONG_LITERAL_BYTES: usize = 1 << 10;
 
 /// A literal of a plan. `metadata`: what its type is besides that of the value.
 pub fn plan_literal(value: &Arc<ScalarValue>, metadata: Option<FieldMetadata>) -> Expr {

@@ -212,6 +212,11 @@ impl StatementMemory {
         }
     }
 
+    /// The constants of another plan are folded from now on. One that is made twice has the same both times.
+    pub fn fold_anew(&self) {
+        self.folded.begin();
+    }
+
     /// The session's statement has ended. What it has left behind is not given back by stopping it.
     pub fn end(&self) {
         self.shared.end();

@@ -518,7 +518,10 @@ impl Session {
             }
         }
         let today = self.now_utc_micros();
+        // Both have the same constants.
+        self.handle.memory().fold_anew();
         let planned = self.planned_columns((table, columns), &[], today)?;
+        self.handle.memory().fold_anew();
         let tomorrow = self.planned_columns((table, columns), &[], today + DAY_MICROS)?;
         for (today, tomorrow) in planned.0.iter().zip(&tomorrow.0) {
             // A TIME that becomes a date is one of the day on which MySQL reads it, or writes it.
