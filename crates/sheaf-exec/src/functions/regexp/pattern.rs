@@ -378,7 +378,8 @@ mod tests {
             dot_all: types.contains('n'),
             unix_lines: types.contains('u'),
         };
-        let cases: [(&str, &str, &str, &[(usize, usize)]); 12] = [
+        type Places = &'static [(usize, usize)];
+        let cases: [(&str, &str, &str, Places); 12] = [
             ("u", ".", "a\r\nb", &[(0, 1), (1, 2), (3, 4)]),
             ("n", ".", "a\r\nb", &[(0, 1), (1, 3), (3, 4)]),
             ("nu", ".", "a\r\nb", &[(0, 1), (1, 3), (3, 4)]),
