@@ -50,12 +50,10 @@ fn random_changes(storage: &Storage, tree: &Tree, model: &mut Model, random: &mu
             let key = near.map_or(key, |(key, _)| key.clone());
             let deleted = tree.delete(&mut transaction, &key).unwrap();
             assert_eq!(deleted, model.remove(&key).is_some());
-        } else if model.contains_key(&key) {
+        } else if model.insert(key.clone(), value.clone()).is_some() {
             assert!(tree.update(&mut transaction, &key, &value).unwrap());
-            model.insert(key, value);
         } else {
             tree.insert(&mut transaction, &key, &value).unwrap();
-            model.insert(key, value);
         }
     }
     if random.below(4) == 0 {

@@ -338,7 +338,8 @@ fn a_crash_leaves_the_old_table_or_the_new_one() {
 
 #[test]
 fn a_new_column_numbers_rows_in_row_order() {
-    let cases: [(&str, bool, fn(i64) -> i64); 3] = [
+    type NumberOf = fn(i64) -> i64;
+    let cases: [(&str, bool, NumberOf); 3] = [
         // A unique key stands for the primary key that is not there.
         ("x", false, |x| x + 1),
         ("x", true, |x| ROWS - x),

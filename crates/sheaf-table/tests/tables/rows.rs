@@ -52,7 +52,7 @@ fn keys_of_the_longest_length_survive_a_crash() {
     let bytes = |first: u8, last: u8| {
         let mut bytes = vec![first; 3072];
         bytes[3071] = last;
-        bytes[100..1000].fill(if last % 2 == 0 { 0 } else { first });
+        bytes[100..1000].fill(if last.is_multiple_of(2) { 0 } else { first });
         Value::Bytes(bytes)
     };
     let note = text(&"n".repeat(5_000));
