@@ -185,10 +185,7 @@ pub(super) fn is_comparable(ty: &ColumnType) -> bool {
 /// Whether MySQL compares two columns as either of them is ordered.
 pub(super) fn are_comparable(one: &Column, other: &Column) -> bool {
     let (one, other) = (&one.ty, &other.ty);
-    if matches!(
-        one,
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-    ) {
+    if one.is_moment() {
         return one == other;
     }
     let is_same = one == other || one.is_character() && one.collation() == other.collation();

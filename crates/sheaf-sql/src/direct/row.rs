@@ -14,6 +14,7 @@ use sheaf_storage::{
 };
 use sheaf_table::{LaterSegments, RowView, Table};
 use sheaf_types::ColumnType;
+use sheaf_types::column_type::Stored;
 use sheaf_types::labels::text_of_number;
 
 use super::access::{Access, BoundAccess, Keys, Test};

@@ -24,7 +24,7 @@
 //! | [`receiver`] | the I/O thread |
 //! | [`applier`] | the SQL thread: transactions and statements |
 //! | [`apply_rows`] | rows are found and changed |
-//! | [`control`] | CHANGE REPLICATION SOURCE TO, START, STOP and RESET REPLICA |
+//! | [`control`] | CHANGE REPLICATION SOURCE TO and FILTER, START, STOP and RESET REPLICA |
 
 mod applier;
 mod apply_rows;

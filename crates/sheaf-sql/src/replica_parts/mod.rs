@@ -5,11 +5,15 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`filter`] | which changes are applied |
+//! | [`kept_lines`] | texts in what is kept |
 //! | [`source`] | how to reach the source, how far its changes have come, and where that is kept |
 //! | [`link`] | what the server brings: a connection to the source |
 //! | [`queue`] | events between the two threads |
 //! | [`state`] | what the threads do, as others see it |
 
+pub(crate) mod filter;
+mod kept_lines;
 pub mod link;
 pub(crate) mod queue;
 pub(crate) mod source;

@@ -133,6 +133,16 @@ impl Position {
 const MAX_OPTIONS_BYTES: usize = 3_800;
 
 impl SourceOptions {
+    /// Error 1235 for options that are too long to be kept.
+    pub(crate) fn check_length(&self) -> Result<()> {
+        match self.to_bytes().len() > MAX_OPTIONS_BYTES {
+            true => Err(SqlError::not_supported_yet(format!(
+                "options and filters of a replica of more than {MAX_OPTIONS_BYTES} bytes"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let on = u8::from;
         let text = format!(

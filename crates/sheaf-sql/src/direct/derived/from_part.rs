@@ -24,9 +24,9 @@ pub(in crate::direct) fn part_of_from<'a>(
     else {
         return table_of_from(session, factor);
     };
-    let derived = Derived::compile(session, subquery, (text, parameters))?;
+    let derived = Derived::compile_once(session, subquery, (text, parameters))?;
     alias.columns.is_empty().then(|| Names {
-        source: RowSource::Query(Arc::new(derived)),
+        source: RowSource::Query(derived),
         written: String::new(),
         alias: &alias.name.value,
         database: String::new(),

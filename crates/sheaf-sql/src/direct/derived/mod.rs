@@ -26,12 +26,14 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`attempts`] | queries compiled once for all that is tried with their statement |
 //! | [`from_part`] | tables and queries of a FROM |
 //! | [`semijoin`] | EXISTS and IN over such a query |
 //! | [`shape`] | queries without what chooses their rows |
 //! | [`union`] | UNION as a statement |
 //! | [`with_queries`] | WITH |
 
+mod attempts;
 mod from_part;
 mod semijoin;
 mod shape;
@@ -50,8 +52,9 @@ use sheaf_table::{Column, Index, RowLayout, TableDefinition, ValueRef};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
+pub(super) use self::attempts::Attempts;
 pub(super) use self::from_part::{part_of_from, table_of_from};
-pub(super) use self::semijoin::{rows_as_join, semijoin_as_join};
+pub(super) use self::semijoin::{is_link, rows_as_join, semijoin_as_join};
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
 pub(super) use self::shape::{shape_of_select, without_conditions};
 pub(super) use self::union::{Union, run_direct_union};
@@ -59,6 +62,7 @@ pub(super) use self::with_queries::without_with;
 use super::access::list_in_place;
 use super::derived_rows::DerivedRows;
 use super::headers::Spelled;
+use super::names::{Names, column_of};
 use super::needs_of;
 use super::operand::{Compared, Operand};
 use super::order::descends;
