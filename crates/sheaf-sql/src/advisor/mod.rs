@@ -29,7 +29,7 @@
 //! | [`search`] | which of them to take |
 //! | [`drops`] | indexes that are not needed |
 //! | [`proposal`] | what is shown |
-//! | [`verify`] | what statements take with an index and without it |
+//! | [`mod@verify`] | what statements take with an index and without it |
 
 mod candidates;
 mod drops;
