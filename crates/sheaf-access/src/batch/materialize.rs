@@ -206,13 +206,13 @@ impl Values {
     /// Without room: a plan of a thousand scans starts all of them before the first one reads a row. After its first
     /// batch a scan has [room](take_buffer) for another one like that.
     fn new(ty: &ColumnType, zone: TimeZone) -> Self {
-        if let Some(labels) = ty.enum_labels() {
+        if let ColumnType::Enum { labels, .. } = ty {
             return Self::Enum {
                 views: Vec::new(),
                 labels: Labels::new(labels),
             };
         }
-        if ty.set_labels().is_some() {
+        if let ColumnType::Set { .. } = ty {
             return Self::Set {
                 views: Views::default(),
                 ty: ty.clone(),

@@ -7,11 +7,7 @@ use sheaf_optimizer::{ExplainRow, Explanation, NodeId, PlanNode};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use super::hints::obey_statement_hints;
-use crate::direct::{
-    AccessId, Described, DirectPlan, MeasuredRun, Work, describe_direct, measure_direct,
-    would_run_directly,
-};
+use crate::direct::{AccessId, Described, DirectPlan, MeasuredRun, Work};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
 use crate::parser::{Parsed, ParsedStatement};
@@ -118,7 +114,7 @@ impl Session {
                     Operators::Hinted(hinted) => {
                         // The user has not asked for these hints.
                         let warnings = self.warnings.clone();
-                        obey_statement_hints(self, properties_of(&hinted).hints, text);
+                        self.obey_statement_hints(properties_of(&hinted).hints, text);
                         let planned = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
                         self.warnings = warnings;
                         let (query, _) = planned?;
@@ -142,7 +138,7 @@ impl Session {
         };
         let operators = match plan.reads_queries() {
             true => Operators::No,
-            false => match would_run_directly(self, plan)? {
+            false => match self.would_run_directly(plan)? {
                 None => return Ok(Direct::No),
                 Some(way) => match plan.hinted(way, statement) {
                     Some(hinted) => Operators::Hinted(Box::new(hinted)),
@@ -150,7 +146,7 @@ impl Session {
                 },
             },
         };
-        Ok(match describe_direct(self, plan)? {
+        Ok(match self.describe_direct(plan)? {
             Some(described) => Direct::Described(Box::new(described), operators),
             None if plan.reads_table() => Direct::No,
             None => Direct::WithoutTable,
@@ -170,7 +166,7 @@ impl Session {
         if plan.locks_rows() {
             return Ok(Analyzed::InsteadOfLocks);
         }
-        let Some(run) = measure_direct(self, &plan)? else {
+        let Some(run) = self.measure_direct(&plan)? else {
             return Ok(Analyzed::Operators);
         };
         if let Some(tree) = &mut described.explanation.tree {

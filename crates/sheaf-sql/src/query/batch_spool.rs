@@ -26,12 +26,14 @@ pub(crate) struct WaitingResult {
     pub(crate) batches: SpooledBatches,
 }
 
-impl BatchSpool {
+impl Session {
     /// An empty spool within the session's query memory; `purpose` is how errors call it.
-    pub(crate) fn new(session: &mut Session, purpose: &str) -> BatchSpool {
-        BatchSpool(RecordSpool::new(session, purpose))
+    pub(crate) fn batch_spool(&mut self, purpose: &str) -> BatchSpool {
+        BatchSpool(self.record_spool(purpose))
     }
+}
 
+impl BatchSpool {
     /// Adds a batch.
     ///
     /// # Errors

@@ -569,8 +569,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Requirement::OneOf(match statement {
                 ReplicationStatement::Reset { .. } => Privileges::RELOAD,
                 ReplicationStatement::ChangeSource(_)
-                | ReplicationStatement::ChangeFilter(_)
-                | ReplicationStatement::Start { .. }
+                | ReplicationStatement::Start(_)
                 | ReplicationStatement::Stop(_) => {
                     Privileges::SUPER | Privileges::REPLICATION_SLAVE_ADMIN
                 }

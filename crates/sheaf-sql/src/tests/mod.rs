@@ -12,7 +12,6 @@ mod loads;
 mod optimizer;
 mod queries;
 mod sessions;
-mod source_numbers;
 mod stale_columns;
 mod texts;
 

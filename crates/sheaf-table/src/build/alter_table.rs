@@ -81,7 +81,9 @@ fn check_types(
     (column, child): (&str, &ColumnType),
     (referenced, parent): (&str, &ColumnType),
 ) -> Result<()> {
-    if is_comparable(child, parent) || child.is_short_text() && parent.is_short_text() {
+    let is_text =
+        |ty: &ColumnType| matches!(ty, ColumnType::Char { .. } | ColumnType::VarChar { .. });
+    if is_comparable(child, parent) || (is_text(child) && is_text(parent)) {
         return Ok(());
     }
     Err(TableError::ForeignKeyIncompatible {

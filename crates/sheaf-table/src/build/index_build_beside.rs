@@ -201,8 +201,7 @@ impl BesideTarget for NewIndexes<'_> {
                     suspect.extend_from_slice(&after.key[..length]);
                     suspects.push(&suspect, &[])?;
                 }
-                let inserted = new.tree.insert(transaction, &after.key, &after.payload);
-                inserted.map_err(|error| table.entry_error(new.index, error))?;
+                new.tree.insert(transaction, &after.key, &after.payload)?;
             }
         }
         Ok(())

@@ -170,9 +170,7 @@ impl Table {
                 Err(StorageError::DuplicateKey { .. }) => {
                     return Err(self.duplicate(&self.definition.primary, values));
                 }
-                other => {
-                    other.map_err(|error| self.entry_error(&self.definition.primary, error))?;
-                }
+                other => other?,
             }
         }
         let (mut old_key, mut old_payload) = (Vec::new(), Vec::new());

@@ -56,8 +56,6 @@ use datafusion_physical_plan::{
 };
 use futures::{TryStreamExt, stream};
 
-use crate::operator::node_id::in_place_of;
-
 use functions::Functions;
 use rows::Rows;
 use running::{Known, Running};
@@ -69,7 +67,7 @@ const CONSUMER: &str = "WindowExec";
 /// Puts a [`WindowExec`] in the place of each window operator of DataFusion's.
 pub fn bound_windows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let bounded = plan.transform_up(|node| match WindowExec::of(&node) {
-        Some(window) => Ok(Transformed::yes(in_place_of(&node, Arc::new(window)))),
+        Some(window) => Ok(Transformed::yes(Arc::new(window) as Arc<dyn ExecutionPlan>)),
         None => Ok(Transformed::no(node)),
     })?;
     Ok(bounded.data)
@@ -128,7 +126,7 @@ impl DisplayAs for WindowExec {
 }
 
 impl ExecutionPlan for WindowExec {
-    /// That of the operator as it is planned.
+    /// What was planned about the operator is found by its name.
     fn name(&self) -> &str {
         self.planned.name()
     }

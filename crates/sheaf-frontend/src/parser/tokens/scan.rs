@@ -12,7 +12,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
@@ -158,54 +157,47 @@ pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::RParen => nesting.close(),
             Token::Comma => nesting.reset(),
             Token::Word(word) if word.quote_style.is_none() => {
-                match word.keyword {
-                    Keyword::BETWEEN => {
+                const LONGEST: usize = "INTERSECT".len();
+                let mut upper = [0; LONGEST];
+                let Some(upper) = upper.get_mut(..word.value.len()) else {
+                    continue;
+                };
+                upper.copy_from_slice(word.value.as_bytes());
+                upper.make_ascii_uppercase();
+                match std::str::from_utf8(upper).unwrap_or_default() {
+                    "BETWEEN" => {
                         nesting.count()?;
                         nesting.begin_between();
                         ends_operand = false;
                     }
-                    Keyword::NOT
-                    | Keyword::DIV
-                    | Keyword::MOD
-                    | Keyword::LIKE
-                    | Keyword::IN
-                    | Keyword::IS
-                    | Keyword::REGEXP
-                    | Keyword::RLIKE
-                    | Keyword::BINARY
-                    | Keyword::COLLATE => {
+                    "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS" | "REGEXP" | "RLIKE"
+                    | "BINARY" | "COLLATE" => {
                         nesting.count()?;
                         ends_operand = false;
                     }
-                    Keyword::INTERVAL | Keyword::DISTINCT => ends_operand = false,
-                    Keyword::CASE => {
+                    "INTERVAL" | "DISTINCT" => ends_operand = false,
+                    "CASE" => {
                         nesting.count()?;
                         nesting.open(true)?;
                         ends_operand = false;
                     }
-                    Keyword::WHEN | Keyword::THEN | Keyword::ELSE if nesting.is_in_case() => {
+                    "WHEN" | "THEN" | "ELSE" if nesting.is_in_case() => {
                         nesting.reset();
                         ends_operand = false;
                     }
-                    Keyword::END if after_operand && nesting.is_in_case() => nesting.close(),
+                    "END" if after_operand && nesting.is_in_case() => nesting.close(),
                     // The parser makes no deep tree of their chains.
-                    Keyword::AND => {
+                    "AND" => {
                         nesting.end_between_or_reset();
                         ends_operand = false;
                     }
-                    Keyword::OR | Keyword::XOR => {
+                    "OR" | "XOR" => {
                         nesting.reset();
                         ends_operand = false;
                     }
-                    Keyword::SELECT
-                    | Keyword::FROM
-                    | Keyword::WHERE
-                    | Keyword::HAVING
-                    | Keyword::ON
-                    | Keyword::GROUP
-                    | Keyword::ORDER
-                    | Keyword::VALUES => nesting.reset(),
-                    Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::JOIN => {
+                    "SELECT" | "FROM" | "WHERE" | "HAVING" | "ON" | "GROUP" | "ORDER"
+                    | "VALUES" => nesting.reset(),
+                    "UNION" | "EXCEPT" | "INTERSECT" | "JOIN" => {
                         query_blocks += 1;
                         if query_blocks > MAX_QUERY_BLOCKS {
                             return Err(SqlError::stack_overrun(MAX_QUERY_BLOCKS));

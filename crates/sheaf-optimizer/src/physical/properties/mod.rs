@@ -52,7 +52,6 @@ use datafusion_physical_plan::{
     InputDistributionRequirements, InputOrderMode, replace_children_if_necessary,
 };
 use sheaf_exec::operator::common_tables_exec::CommonTablesExec;
-use sheaf_exec::operator::node_id::in_place_of;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 
 /// The plan with what its operators require; see the module's comment. Rows are divided between so many workers.
@@ -138,8 +137,7 @@ impl Requirements<'_> {
             return match plan.downcast_ref::<SortPreservingMergeExec>() {
                 Some(merge) if is_last => {
                     let order = LexRequirement::from(merge.expr().clone());
-                    let met = sorted(in_one_stream(met, true)?, order)?;
-                    Ok(met.merged_in_place_of(plan))
+                    sorted(in_one_stream(met, true)?, order)
                 }
                 _ => Ok(met),
             };
@@ -160,7 +158,7 @@ impl Requirements<'_> {
             };
         }
         if let Some(window) = fitting_window(&plan)? {
-            plan = in_place_of(&plan, window);
+            plan = window;
         }
         self.divide(&plan, &mut inputs)?;
         self.order(&plan, &mut inputs)?;
@@ -508,17 +506,6 @@ fn sorted(input: Met, order: LexRequirement) -> Result<Met> {
 }
 
 impl Met {
-    /// A merge at the top takes the place of one that was planned.
-    fn merged_in_place_of(self, planned: &Arc<dyn ExecutionPlan>) -> Met {
-        match self.plan.is::<SortPreservingMergeExec>() {
-            true => Met {
-                plan: in_place_of(planned, self.plan),
-                ..self
-            },
-            false => self,
-        }
-    }
-
     /// A merge at the top compares by what is required, not by all that the streams are ordered by.
     fn merged_by(self, order: LexRequirement) -> Met {
         let Some(merge) = self.plan.downcast_ref::<SortPreservingMergeExec>() else {
@@ -526,13 +513,10 @@ impl Met {
         };
         let (input, fetch) = (Arc::clone(merge.input()), merge.fetch());
         match sort_keys(&input, order) {
-            Some(keys) if merge.expr() != &keys => {
-                let again = SortPreservingMergeExec::new(keys, input).with_fetch(fetch);
-                Met {
-                    plan: in_place_of(&self.plan, Arc::new(again)),
-                    ..self
-                }
-            }
+            Some(keys) if merge.expr() != &keys => Met {
+                plan: Arc::new(SortPreservingMergeExec::new(keys, input).with_fetch(fetch)),
+                ..self
+            },
             _ => self,
         }
     }
@@ -552,7 +536,7 @@ fn sort(input: Met, order: LexRequirement) -> Result<Met> {
     };
     let gathered = input.plan.downcast_ref::<CoalescePartitionsExec>();
     let plan: Arc<dyn ExecutionPlan> = match gathered.filter(|gather| gather.fetch().is_none()) {
-        Some(gather) => sorted_streams(&keys, (gather.input(), None), None)?,
+        Some(gather) => sorted_streams(&keys, gather.input(), None)?,
         None => {
             let sort = SortExec::new(keys, Arc::clone(&input.plan));
             Arc::new(sort.with_preserve_partitioning(input.streams() > 1))
@@ -565,22 +549,18 @@ fn sort(input: Met, order: LexRequirement) -> Result<Met> {
     })
 }
 
-/// The first rows of several streams, each sorted, as one. `planned`: the sort that they take the place of.
+/// Several streams, each sorted, as one.
 fn sorted_streams(
     keys: &LexOrdering,
-    (input, fetch): (&Arc<dyn ExecutionPlan>, Option<usize>),
-    planned: Option<&Arc<dyn ExecutionPlan>>,
+    input: &Arc<dyn ExecutionPlan>,
+    fetch: Option<usize>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let properties = input.equivalence_properties();
     let streams: Arc<dyn ExecutionPlan> = match properties.ordering_satisfy(keys.clone())? {
         true => Arc::clone(input),
         false => {
             let sort = SortExec::new(keys.clone(), Arc::clone(input)).with_fetch(fetch);
-            let sort = Arc::new(sort.with_preserve_partitioning(true));
-            match planned {
-                Some(planned) => in_place_of(planned, sort),
-                None => sort,
-            }
+            Arc::new(sort.with_preserve_partitioning(true))
         }
     };
     let merge = SortPreservingMergeExec::new(keys.clone(), streams);
@@ -642,12 +622,11 @@ fn sort_over(plan: &Arc<dyn ExecutionPlan>, sort: &SortExec, input: Met) -> Resu
     };
     // Without the sort below, which may have gathered them, the rows may come in several streams.
     let plan: Arc<dyn ExecutionPlan> = match gathers(&input) {
-        true => sorted_streams(sort.expr(), (&input.plan, sort.fetch()), Some(plan))?,
+        true => sorted_streams(sort.expr(), &input.plan, sort.fetch())?,
         false if Arc::ptr_eq(&input.plan, sort.input()) => Arc::clone(plan),
         false => {
             let again = SortExec::new(sort.expr().clone(), input.plan).with_fetch(sort.fetch());
-            let again = again.with_preserve_partitioning(sort.preserve_partitioning());
-            in_place_of(plan, Arc::new(again))
+            Arc::new(again.with_preserve_partitioning(sort.preserve_partitioning()))
         }
     };
     Ok(Met {
@@ -681,10 +660,7 @@ fn finished(
         let children = plan.children();
         if can_interleave(children.iter().copied()) {
             let children = children.into_iter().cloned().collect();
-            return Ok(in_place_of(
-                &plan,
-                Arc::new(InterleaveExec::try_new(children)?),
-            ));
+            return Ok(Arc::new(InterleaveExec::try_new(children)?));
         }
         return Ok(plan);
     }
@@ -695,8 +671,7 @@ fn finished(
         return Ok(groups);
     }
     if (plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>()) && input.is_sorted {
-        let window = window_of_unsorted(Arc::clone(&plan), input)?;
-        return Ok(in_place_of(&plan, window));
+        return window_of_unsorted(plan, input);
     }
     if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>()
         && input.streams() == 1
@@ -727,7 +702,7 @@ fn in_one_step(
         return Ok(None);
     }
     let combined = CombinePartialFinalAggregate::new().optimize(Arc::clone(plan), options)?;
-    Ok(Some(in_place_of(plan, combined)))
+    Ok(Some(combined))
 }
 
 /// A window operator may do without the sort below it, if it can run in the order that is there without it.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::classes::{Dot, Set};
+use super::classes::Set;
 use super::parse::{Assertion, Kind, Node, Syntax};
 use super::problem::Problem;
 use crate::functions::limits::Turns;
@@ -25,7 +25,9 @@ pub(super) enum Instruction {
     Char(char),
     /// By its number.
     Set(usize),
-    Any(Dot),
+    Any {
+        ends_lines: bool,
+    },
     Assert(Assertion),
     /// A group begins. Its text is the one before until it ends.
     Open(usize),
@@ -157,8 +159,9 @@ impl Compiler<'_> {
                 });
                 self.push(Instruction::Set(set))?;
             }
-            Node::Any(dot) => {
-                self.push(Instruction::Any(*dot))?;
+            Node::Any { ends_lines } => {
+                let ends_lines = *ends_lines;
+                self.push(Instruction::Any { ends_lines })?;
             }
             Node::Assert(assertion) => {
                 self.push(Instruction::Assert(*assertion))?;
@@ -306,8 +309,7 @@ impl Compiler<'_> {
 
     fn length(&mut self, node: &Node) -> Result<Length, Problem> {
         let inside = match node {
-            Node::Any(Dot::All) => return Ok((1, Some(2))),
-            Node::Char(_) | Node::Set(_) | Node::Any(_) => return Ok((1, Some(1))),
+            Node::Char(_) | Node::Set(_) | Node::Any { .. } => return Ok((1, Some(1))),
             Node::Assert(_) | Node::Look { .. } => return Ok((0, Some(0))),
             Node::BackReference { .. } => return Ok((0, None)),
             inside => inside,
