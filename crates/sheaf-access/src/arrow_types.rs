@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, i256};
 use sheaf_table::{Column, Table, TableDefinition};
-use sheaf_types::ColumnType;
-use sheaf_types::column_type::Sign;
+use sheaf_types::column_type::{MAX_DECIMAL_PRECISION, MAX_FRACTION_DIGITS, Sign};
 use sheaf_types::number::{Int256, Wide, is_wide};
+use sheaf_types::{Collation, ColumnType};
 
 /// Metadata key of a field: the column's SQL type as `ColumnType` displays and parses it.
 pub const TYPE_KEY: &str = "sheaf.type";
@@ -64,6 +64,40 @@ pub fn arrow_type(ty: &ColumnType) -> DataType {
             DataType::Timestamp(TimeUnit::Microsecond, None)
         }
         ColumnType::Year => DataType::UInt16,
+    }
+}
+
+/// The column type that holds all values of an Arrow type, of which nothing else is known: signs and widths of what
+/// expressions compute, and texts of any length.
+pub fn type_of_arrow(data_type: &DataType) -> ColumnType {
+    let decimal = |precision: u8, scale: i8| ColumnType::Decimal {
+        precision,
+        scale: u8::try_from(scale).unwrap_or(0),
+        sign: Sign::Signed,
+    };
+    match data_type {
+        DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+            ColumnType::Int { sign: Sign::Signed }
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnType::Int {
+            sign: Sign::Unsigned,
+        },
+        DataType::Int64 => ColumnType::bigint(Sign::Signed),
+        DataType::UInt64 => ColumnType::bigint(Sign::Unsigned),
+        DataType::Float32 => ColumnType::float(None),
+        DataType::Float64 => ColumnType::double(None),
+        DataType::Decimal128(precision, scale) => decimal(*precision, *scale),
+        DataType::Decimal256(precision, scale) => {
+            decimal((*precision).min(MAX_DECIMAL_PRECISION), *scale)
+        }
+        DataType::Date32 | DataType::Date64 => ColumnType::Date,
+        DataType::Timestamp(..) => ColumnType::datetime(MAX_FRACTION_DIGITS),
+        DataType::Duration(_) => ColumnType::time(MAX_FRACTION_DIGITS),
+        DataType::BinaryView => ColumnType::Json,
+        DataType::Binary => ColumnType::Blob {
+            max_bytes: u32::MAX.into(),
+        },
+        _ => ColumnType::longtext(Collation::default()),
     }
 }
 

@@ -32,7 +32,8 @@ mod spec;
 
 pub use arrow_types::{
     CLUSTERED_KEY, TYPE_KEY, arrow_field, arrow_type, clustered_key_field, clustered_key_position,
-    field_at, i256_of, int256_of, projected_schema, schema_of, table_schema, wide_of,
+    field_at, i256_of, int256_of, projected_schema, schema_of, table_schema, type_of_arrow,
+    wide_of,
 };
 pub use budget::{Budget, Prices};
 pub use cancel::CancelFlag;

@@ -182,11 +182,11 @@ impl LoggedTable {
         for at in columns.iter().filter(|at| !row[*at].is_null()) {
             if !self.fields[at].put(out, &row[at]) {
                 let column = &self.columns[at];
-                return Err(match column.ty {
-                    ColumnType::Json => BinlogError::Json {
+                return Err(match column.ty.is_json() {
+                    true => BinlogError::Json {
                         column: column.name.clone(),
                     },
-                    _ => BinlogError::ForeignValue {
+                    false => BinlogError::ForeignValue {
                         column: column.name.clone(),
                         ty: column.ty.to_string(),
                     },
@@ -240,14 +240,14 @@ impl LoggedTable {
         );
         put_collations(out, types, &collations.collect::<Vec<_>>());
 
-        let sets = self.columns.iter().filter_map(|column| match &column.ty {
-            ColumnType::Set { labels, collation } => Some((&**labels, *collation)),
-            _ => None,
+        let sets = self.columns.iter().filter_map(|column| {
+            let labels = column.ty.set_labels()?;
+            Some((&**labels, column.ty.collation()?))
         });
         put_labels(out, optional::SET_STR_VALUE, sets);
-        let enums = self.columns.iter().filter_map(|column| match &column.ty {
-            ColumnType::Enum { labels, collation } => Some((&**labels, *collation)),
-            _ => None,
+        let enums = self.columns.iter().filter_map(|column| {
+            let labels = column.ty.enum_labels()?;
+            Some((&**labels, column.ty.collation()?))
         });
         put_labels(out, optional::ENUM_STR_VALUE, enums);
 

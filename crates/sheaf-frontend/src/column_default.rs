@@ -37,10 +37,7 @@ pub fn default_expression(column: &Column) -> Result<Expr> {
         }
         Some(DefaultValue::Value(value)) => value,
         Some(DefaultValue::CurrentTimestamp) => {
-            let digits = match column.ty {
-                ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => fsp,
-                _ => 0,
-            };
+            let digits = column.ty.fraction_digits();
             return Ok(call("current_timestamp", vec![number(digits)]));
         }
         Some(DefaultValue::Expression(default)) => return computed_default(default),

@@ -34,10 +34,12 @@ mod budget;
 pub mod counting;
 pub mod crowd;
 mod filling;
+mod folded;
 mod group;
 mod making_room;
 pub mod planning;
 pub mod process;
+mod shared_value;
 mod statement;
 mod stop_flag;
 mod thread_memory;
@@ -47,9 +49,10 @@ pub use budget::{Budget, Share};
 pub use filling::Filling;
 pub use group::most_unwritten;
 pub use making_room::making_room;
+pub use shared_value::SharedValue;
 pub use statement::{
-    LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_go_on,
-    of_this_statement, safe_point, shall_stop, waits_for_lock, will_allocate,
+    LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_fold,
+    may_go_on, of_this_statement, safe_point, shall_stop, waits_for_lock, will_allocate,
 };
 pub use stop_flag::{Sleeper, StopFlag};
 pub use thread_memory::{release_if_pressed, release_thread_memory};

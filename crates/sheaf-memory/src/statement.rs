@@ -16,8 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::folded::FoldedBytes;
 use crate::making_room::{makes_room, making_room};
 use crate::process::Fullness;
+use crate::shared_value::SharedValue;
 use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
@@ -68,6 +70,10 @@ pub struct StatementMemory {
     stop: Arc<StopFlag>,
     /// Counts the session's statements.
     statement: AtomicU64,
+    /// What its constants take that were computed for its plan.
+    folded: FoldedBytes,
+    /// What its calls share.
+    pub shared: SharedValue,
     is_running: AtomicBool,
     /// The statement that was stopped last because the process had too much.
     stopped: AtomicU64,
@@ -168,6 +174,8 @@ impl StatementMemory {
             held_bytes: AtomicI64::new(0),
             stop,
             statement: AtomicU64::new(1),
+            folded: FoldedBytes::default(),
+            shared: SharedValue::default(),
             is_running: AtomicBool::new(false),
             stopped: AtomicU64::new(0),
             is_waiting: AtomicBool::new(false),
@@ -192,6 +200,7 @@ impl StatementMemory {
     /// The session's next statement starts.
     pub fn begin(&self) {
         self.held_bytes.store(0, Ordering::Relaxed);
+        self.folded.begin();
         self.is_stalled.store(false, Ordering::Relaxed);
         self.statement.fetch_add(1, Ordering::Relaxed);
         self.is_running.store(true, Ordering::Relaxed);
@@ -203,8 +212,14 @@ impl StatementMemory {
         }
     }
 
+    /// The constants of another plan are folded from now on. One that is made twice has the same both times.
+    pub fn fold_anew(&self) {
+        self.folded.begin();
+    }
+
     /// The session's statement has ended. What it has left behind is not given back by stopping it.
     pub fn end(&self) {
+        self.shared.end();
         if self.is_running.swap(false, Ordering::Relaxed) && self.is_stopped() {
             process::expect_free_memory();
         }
@@ -400,6 +415,16 @@ pub fn may_go_on() -> bool {
 #[inline]
 pub fn shall_stop() -> bool {
     CURRENT.with_borrow(|account| account.as_ref().is_some_and(|account| account.shall_stop()))
+}
+
+/// Whether a constant of so many bytes may stay in the plan of the statement that the thread works for. False: it is to
+/// be computed when the statement runs.
+pub fn may_fold(bytes: usize) -> bool {
+    CURRENT.with_borrow(|account| {
+        account
+            .as_ref()
+            .is_none_or(|account| account.folded.add(bytes))
+    })
 }
 
 /// The statement that the thread works for is about to take so many bytes at once, without a safe point. Caches make

@@ -48,7 +48,7 @@ use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
 use explain::hidden_names::HiddenNames;
-use explain::outline::PlanOutline;
+use explain::notes::NodeNotes;
 use explain::tree::Shown;
 
 pub use access::bound_scan::Places;
@@ -58,12 +58,13 @@ pub use estimate::risk::Expectation;
 pub use explain::explanation::Explanation;
 pub use explain::reads::Reads;
 pub use explain::tree::PlanNode;
-pub use explain::{ExplainRow, ExtraNote, NodeId, access_words};
+pub use explain::{ExplainRow, ExtraNote, access_words};
 pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
 pub use physical::planner::plan_physical;
 pub use row_width::{longest_row_bytes, rows_of_batch};
 pub use settings::{NOT_IN_DIRECT_PLANS, OptimizerSwitch, PlannerSettings};
+pub use sheaf_exec::operator::node_id::NodeId;
 pub use trace::{OpenStep, RecordedTrace, Trace};
 
 /// What planning a statement needs to know of its session.
@@ -115,7 +116,7 @@ pub struct PhysicalQuery {
     pub cost_us: f64,
     /// Estimated rows that one sort keeps, or groups of one aggregate, at the most.
     pub most_kept: f64,
-    outline: PlanOutline,
+    notes: NodeNotes,
 }
 
 impl PhysicalQuery {
@@ -124,8 +125,8 @@ impl PhysicalQuery {
     pub fn empty(schema: SchemaRef) -> PhysicalQuery {
         let plan: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(schema));
         PhysicalQuery {
-            outline: PlanOutline::of(&plan),
             plan,
+            notes: NodeNotes::default(),
             is_small: true,
             rows: 0.0,
             explain: Vec::new(),
@@ -162,8 +163,7 @@ impl PhysicalQuery {
     }
 
     fn tree(&self, shown: Shown) -> PlanNode {
-        let notes = self.outline.notes_on(&self.plan);
-        let mut tree = explain::tree::plan_tree(&self.plan, &notes, shown);
+        let mut tree = explain::tree::plan_tree(&self.plan, &self.notes, shown);
         HiddenNames::of(&self.explain).show_in_tree(&mut tree);
         tree
     }

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use datafusion_common::Result;
+use datafusion_expr::LogicalPlan;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_physical_plan::ExecutionPlan;
 
 use crate::estimate::risk::Risk;
-use crate::explain::outline::Made;
+use crate::explain::notes::{Made, Notes};
 use crate::explain::{ExplainRow, ExtraNote};
 
 /// An operator and what the planner thinks of it.
@@ -24,8 +26,27 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// What EXPLAIN is told of the operator.
-    pub(crate) fn made(&self) -> Made<'_> {
+    /// Notes for EXPLAIN that it is what became of a node of the logical plan.
+    pub(crate) fn noted(mut self, notes: &Notes, node: &LogicalPlan) -> Result<Planned> {
+        if matches!(node, LogicalPlan::TableScan(_)) {
+            return self.noted_as_table(notes);
+        }
+        let (_, plan) = notes.add_node(node, self.made())?;
+        self.plan = plan;
+        Ok(self)
+    }
+
+    /// The same of a table that is read.
+    pub(crate) fn noted_as_table(mut self, notes: &Notes) -> Result<Planned> {
+        let (id, plan) = notes.add_table(self.made())?;
+        self.plan = plan;
+        if let Some(row) = self.explain.last_mut() {
+            row.node = Some(id);
+        }
+        Ok(self)
+    }
+
+    fn made(&self) -> Made<'_> {
         Made {
             plan: &self.plan,
             rows: self.rows,
@@ -62,6 +83,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// EXPLAIN's row of a derived table in it: another block.
+    pub(crate) fn derived_row(&self, block: u64) -> ExplainRow {
+        ExplainRow::derived(self.id, self.select_type, block, "ALL")
+    }
+
     /// EXPLAIN's row of a table in it.
     pub(crate) fn row(&self, table: &str, type_: &str) -> ExplainRow {
         ExplainRow::table(self.id, self.select_type, table, type_)

@@ -13,7 +13,6 @@ use datafusion_expr::expr::GroupingSet;
 use datafusion_expr::{Expr, LogicalPlan, TableScan};
 use sheaf_exec::operator::bounded_projection::MOST_COPIES;
 use sheaf_exec::{SheafTableSource, for_each_node};
-use sheaf_types::ColumnType;
 
 use crate::settings::PlannerSettings;
 
@@ -139,7 +138,7 @@ fn long_value_bytes(scan: &TableScan, long_row_bytes: u64) -> usize {
     let columns = &table.definition.columns;
     let is_string = |position: usize| {
         let column = columns.get(position);
-        column.is_some_and(|column| is_string(&column.ty))
+        column.is_some_and(|column| column.ty.is_varying())
     };
     let all = (0..columns.len()).filter(|column| is_string(*column));
     let all = all.count().max(1);
@@ -151,16 +150,6 @@ fn long_value_bytes(scan: &TableScan, long_row_bytes: u64) -> usize {
         None => all,
     };
     row_bytes as usize * read / all
-}
-
-fn is_string(ty: &ColumnType) -> bool {
-    matches!(
-        ty,
-        ColumnType::VarChar { .. }
-            | ColumnType::Text { .. }
-            | ColumnType::VarBinary { .. }
-            | ColumnType::Blob { .. }
-    )
 }
 
 fn value_bytes(data_type: &DataType) -> usize {

@@ -200,12 +200,14 @@ pub(crate) fn to_python<'py>(
     Ok(match cell {
         Cell::Null => python.None().into_bound(python),
         Cell::Signed(number) => number.into_pyobject(python)?.into_any(),
-        Cell::Unsigned(bits) if column.type_ == M::Bit => {
-            let mut bytes = Vec::with_capacity(8);
-            push_bit_bytes(bits, column.length.min(64) as u8, &mut bytes);
-            PyBytes::new(python, &bytes).into_any()
-        }
-        Cell::Unsigned(number) => number.into_pyobject(python)?.into_any(),
+        Cell::Unsigned(number) => match column.bit_length() {
+            Some(length) => {
+                let mut bytes = Vec::with_capacity(8);
+                push_bit_bytes(number, length, &mut bytes);
+                PyBytes::new(python, &bytes).into_any()
+            }
+            None => number.into_pyobject(python)?.into_any(),
+        },
         Cell::Decimal { unscaled, scale } => {
             let scale = scale.unsigned_abs();
             let text = Value::Decimal { unscaled, scale }.to_string();

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use mysql_common::constants::Command;
 use mysql_common::io::ParseBuf;
-use sheaf_sql::SqlError;
 use sheaf_sql::parser::statement_bytes::invalid_string;
+use sheaf_sql::{RecordSpool, SqlError};
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
@@ -279,7 +279,7 @@ impl Connection {
     /// cursor.
     fn open_cursor(&mut self, id: u32, parameters: &[Value]) -> Result<(), SqlError> {
         let mut sink = CursorSink::new(
-            self.session.record_spool("rows of a cursor"),
+            RecordSpool::new(&mut self.session, "rows of a cursor"),
             self.session.result_encoding(),
         );
         self.session.execute_prepared(id, parameters, &mut sink)?;

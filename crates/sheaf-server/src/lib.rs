@@ -17,7 +17,7 @@
 //!   deferred_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
-//!   binlog_dump  clients that follow the binary log    source_link  this server as such a client
+//!   binlog_dump  clients that follow the binary log    source_link, source_tls  this server as such a client
 //!   http, metrics, console  other doors: counters for monitoring, and a page for people, over HTTP
 //! ```
 //!
@@ -49,6 +49,7 @@ mod response;
 mod self_signed;
 mod shared_threads;
 mod source_link;
+mod source_tls;
 mod text_row;
 mod tls;
 mod transport;

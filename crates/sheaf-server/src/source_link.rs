@@ -6,9 +6,10 @@
 //!   | 0 | event |  | 0 | event |  ...  <-- source
 //! ```
 //!
-//! There is no TLS. mysql_native_password sends a proof alone. caching_sha2_password does so where the source still
-//! knows the password; otherwise it wants the password, which goes over a Unix socket as it is, and encrypted with the
-//! source's public key where GET_SOURCE_PUBLIC_KEY says that the key may come over the network.
+//! With SOURCE_SSL all but the greeting [is encrypted](crate::source_tls). mysql_native_password sends a proof alone.
+//! caching_sha2_password does so where the source still knows the password; otherwise it wants the password. That goes
+//! over TLS and over a Unix socket as it is. Else it is encrypted with the source's public key, where
+//! GET_SOURCE_PUBLIC_KEY says that the key may come over the network.
 //!
 //! All waits are short and repeated, so that a link that is told to stop does.
 
@@ -23,10 +24,11 @@ use mysql_common::constants::CapabilityFlags;
 use mysql_common::scramble::{scramble_native, scramble_sha256};
 use sheaf_sql::Engine;
 use sheaf_sql::replica::link::{
-    LinkError, LinkRequest, LinkStart, SourceIdentity, SourceLink, Stops,
+    LinkError, LinkRequest, LinkStart, LinkTls, SourceIdentity, SourceLink, Stops,
 };
 
 use crate::packet::MAX_FRAME_BYTES;
+use crate::source_tls;
 
 /// A read ends after this time, to look whether the link shall stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
@@ -54,6 +56,8 @@ const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;
 const COM_BINLOG_DUMP_GTID: u8 = 0x1E;
 
+/// Error 2026: both sides do not agree on TLS.
+const SSL_CONNECTION_ERROR: u16 = 2026;
 /// Error 2061: the method needs what the connection has not.
 const AUTHENTICATION_ERROR: u16 = 2061;
 /// What the source says when it does not send its log.
@@ -106,12 +110,12 @@ fn malformed() -> Trouble {
 
 trait Stream: Read + Write + Send {}
 
-impl Stream for TcpStream {}
-impl Stream for UnixStream {}
+impl<S: Read + Write + Send> Stream for S {}
 
 struct Link {
     stream: Box<dyn Stream>,
-    is_unix_socket: bool,
+    /// A password may be sent as it is.
+    is_secure: bool,
     sequence: u8,
     stops: Stops,
     timeout: Duration,
@@ -154,7 +158,7 @@ impl Link {
         };
         Ok(Link {
             stream,
-            is_unix_socket,
+            is_secure: is_unix_socket,
             sequence: 0,
             stops: Arc::clone(&request.stops),
             timeout: request.timeout,
@@ -246,24 +250,28 @@ impl Link {
         if greeting.first() == Some(&ERROR) {
             return Err(said_no(&greeting, false));
         }
-        let (mut challenge, method, is_mariadb) = read_greeting(&greeting).ok_or_else(malformed)?;
-        self.identity.is_mariadb = is_mariadb;
-        let mut method = match method.as_slice() {
+        let greeting = Greeting::read(&greeting).ok_or_else(malformed)?;
+        self.identity.is_mariadb = greeting.is_mariadb;
+        let mut challenge = greeting.challenge;
+        let mut method = match greeting.method.as_slice() {
             CACHING => CACHING.to_vec(),
             _ => NATIVE.to_vec(),
         };
-        let capabilities = CapabilityFlags::CLIENT_PROTOCOL_41
+        let mut capabilities = CapabilityFlags::CLIENT_PROTOCOL_41
             | CapabilityFlags::CLIENT_LONG_PASSWORD
             | CapabilityFlags::CLIENT_LONG_FLAG
             | CapabilityFlags::CLIENT_TRANSACTIONS
             | CapabilityFlags::CLIENT_SECURE_CONNECTION
             | CapabilityFlags::CLIENT_PLUGIN_AUTH;
+        if let Some(tls) = &request.tls {
+            if !greeting.offers_tls {
+                return Err(no_tls("the source does not support it"));
+            }
+            capabilities |= CapabilityFlags::CLIENT_SSL;
+            self.encrypt(request, tls, capabilities)?;
+        }
         let proof = proof_of(&request.password, &challenge, &method);
-        let mut login = capabilities.bits().to_le_bytes().to_vec();
-        login.extend_from_slice(&(MAX_FRAME_BYTES as u32).to_le_bytes());
-        // utf8mb4_general_ci, which every source knows.
-        login.push(45);
-        login.extend_from_slice(&[0; 23]);
+        let mut login = head_of_login(capabilities);
         login.extend_from_slice(request.user.as_bytes());
         login.push(0);
         login.push(proof.len() as u8);
@@ -299,11 +307,42 @@ impl Link {
         }
     }
 
+    /// Asks for TLS, and agrees with the source on keys.
+    fn encrypt(
+        &mut self,
+        request: &LinkRequest,
+        tls: &LinkTls,
+        capabilities: CapabilityFlags,
+    ) -> Done<()> {
+        self.write(&head_of_login(capabilities))?;
+        let socket = std::mem::replace(&mut self.stream, Box::new(io::empty()));
+        let mut stream = source_tls::over(socket, &request.host, tls).map_err(no_tls)?;
+        let began = Instant::now();
+        while stream.conn.is_handshaking() {
+            if (self.stops)() {
+                return Err(Trouble::Stopped);
+            }
+            match stream.conn.complete_io(&mut stream.sock) {
+                Ok(_) => {}
+                Err(error) if crate::packet::is_timeout(&error) => {
+                    if began.elapsed() >= CONNECT_TIMEOUT {
+                        return Err(no_tls("the source does not answer"));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(no_tls(error)),
+            }
+        }
+        self.stream = Box::new(stream);
+        self.is_secure = true;
+        Ok(())
+    }
+
     /// The source wants the password itself.
     fn send_password(&mut self, request: &LinkRequest, challenge: &[u8]) -> Done<()> {
         let mut password = request.password.clone().into_bytes();
         password.push(0);
-        if self.is_unix_socket {
+        if self.is_secure {
             return self.write(&password);
         }
         if !request.get_public_key {
@@ -453,6 +492,24 @@ fn cannot_connect(request: &LinkRequest, error: &io::Error) -> Trouble {
     })
 }
 
+fn no_tls(why: impl std::fmt::Display) -> Trouble {
+    Trouble::Is(LinkError {
+        code: SSL_CONNECTION_ERROR,
+        message: format!("SSL connection error: {why}"),
+        is_final: false,
+    })
+}
+
+/// The begin of a login, which alone asks for TLS.
+fn head_of_login(capabilities: CapabilityFlags) -> Vec<u8> {
+    let mut head = capabilities.bits().to_le_bytes().to_vec();
+    head.extend_from_slice(&(MAX_FRAME_BYTES as u32).to_le_bytes());
+    // utf8mb4_general_ci, which every source knows.
+    head.push(45);
+    head.extend_from_slice(&[0; 23]);
+    head
+}
+
 /// What an error packet says. `reads_log`: of the request for the log.
 fn said_no(packet: &[u8], reads_log: bool) -> Trouble {
     let code = packet
@@ -475,23 +532,39 @@ fn said_no(packet: &[u8], reads_log: bool) -> Trouble {
     })
 }
 
-/// The challenge, the method, and whether it is a MariaDB.
-fn read_greeting(greeting: &[u8]) -> Option<(Vec<u8>, Vec<u8>, bool)> {
-    let (version, rest) = greeting
-        .split_first()
-        .filter(|(first, _)| **first == 10)
-        .map(|(_, rest)| {
-            let end = rest.iter().position(|byte| *byte == 0)?;
-            Some((&rest[..end], &rest[end + 1..]))
-        })??;
-    let is_mariadb = String::from_utf8_lossy(version).contains("MariaDB");
-    let mut challenge = rest.get(4..12)?.to_vec();
-    // A zero, abilities, the collation, the status, more abilities, the length of the challenge, ten of nothing.
-    let behind = rest.get(12 + 1 + 2 + 1 + 2 + 2 + 1 + 10..)?;
-    challenge.extend_from_slice(behind.get(..12)?);
-    let method = behind.get(13..).unwrap_or_default();
-    let method = method.split(|byte| *byte == 0).next().unwrap_or_default();
-    Some((challenge, method.to_vec(), is_mariadb))
+/// What the source says first.
+struct Greeting {
+    challenge: Vec<u8>,
+    method: Vec<u8>,
+    is_mariadb: bool,
+    offers_tls: bool,
+}
+
+impl Greeting {
+    fn read(greeting: &[u8]) -> Option<Greeting> {
+        let (version, rest) = greeting
+            .split_first()
+            .filter(|(first, _)| **first == 10)
+            .map(|(_, rest)| {
+                let end = rest.iter().position(|byte| *byte == 0)?;
+                Some((&rest[..end], &rest[end + 1..]))
+            })??;
+        let mut challenge = rest.get(4..12)?.to_vec();
+        // A zero.
+        let abilities = rest.get(13..15)?;
+        let abilities = u32::from(u16::from_le_bytes([abilities[0], abilities[1]]));
+        // The collation, the status, more abilities, the length of the challenge, ten of nothing.
+        let behind = rest.get(15 + 1 + 2 + 2 + 1 + 10..)?;
+        challenge.extend_from_slice(behind.get(..12)?);
+        let method = behind.get(13..).unwrap_or_default();
+        let method = method.split(|byte| *byte == 0).next().unwrap_or_default();
+        Some(Greeting {
+            challenge,
+            method: method.to_vec(),
+            is_mariadb: String::from_utf8_lossy(version).contains("MariaDB"),
+            offers_tls: abilities & CapabilityFlags::CLIENT_SSL.bits() != 0,
+        })
+    }
 }
 
 /// Texts of a row; NULL is none.
@@ -532,15 +605,15 @@ mod tests {
         greeting.extend_from_slice(b"11.8.2-MariaDB-log\0");
         greeting.extend_from_slice(&[7, 0, 0, 0]);
         greeting.extend_from_slice(b"abcdefgh\0");
-        greeting.extend_from_slice(&[0; 8]);
+        greeting.extend_from_slice(&[0, 8, 0, 0, 0, 0, 0, 0]);
         greeting.extend_from_slice(&[0; 10]);
         greeting.extend_from_slice(b"ijklmnopqrst\0mysql_native_password\0");
-        let (challenge, method, is_mariadb) = read_greeting(&greeting).unwrap();
-        assert_eq!(challenge, b"abcdefghijklmnopqrst");
-        assert_eq!(method, NATIVE);
-        assert!(is_mariadb);
+        let read = Greeting::read(&greeting).unwrap();
+        assert_eq!(read.challenge, b"abcdefghijklmnopqrst");
+        assert_eq!(read.method, NATIVE);
+        assert!(read.is_mariadb && read.offers_tls);
         for end in 0..40 {
-            let _ = read_greeting(&greeting[..end]);
+            let _ = Greeting::read(&greeting[..end]);
         }
     }
 

@@ -5,9 +5,7 @@
 use arrow::record_batch::RecordBatch;
 use mysql_common::io::BufMutExt;
 use sheaf_memory::LONG_VALUE_BYTES;
-use sheaf_sql::{
-    Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers, column_flags,
-};
+use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers};
 use sheaf_types::temporal::{self, DAY};
 use sheaf_types::{Value, number};
 
@@ -130,7 +128,7 @@ impl<'a> TextRows<'a> {
 
 /// Appends the text of a value, which for NULL is empty. That of a number with ZEROFILL has zeros in front.
 fn append_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
-    if column.flags & column_flags::ZEROFILL == 0 || column.type_ == MysqlColumnType::Year {
+    if !column.has_zeros_in_front() {
         return append_plain(cell, column, out);
     }
     let start = out.len();
@@ -143,20 +141,18 @@ fn append_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
 
 fn append_plain(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     let decimals = column.decimals;
-    // That of a column has four digits.
-    let is_year =
-        column.type_ == MysqlColumnType::Year && column.flags & column_flags::ZEROFILL != 0;
+    let is_year = column.has_filled_years();
     match cell {
         Cell::Null => {}
         Cell::Bytes(bytes) => out.extend_from_slice(bytes),
         Cell::Json(bytes) => out.extend_from_slice(json_text(bytes).as_bytes()),
         Cell::Signed(value) if is_year => temporal::push_year(value as u16, out),
         Cell::Unsigned(value) if is_year => temporal::push_year(value as u16, out),
-        Cell::Unsigned(value) if column.type_ == MysqlColumnType::Bit => {
-            number::push_bit_bytes(value, column.length.min(64) as u8, out);
-        }
         Cell::Signed(value) => number::push_signed(value, out),
-        Cell::Unsigned(value) => number::push_unsigned(value, out),
+        Cell::Unsigned(value) => match column.bit_length() {
+            Some(length) => number::push_bit_bytes(value, length, out),
+            None => number::push_unsigned(value, out),
+        },
         Cell::Decimal { unscaled, scale } => {
             number::push_decimal(unscaled, scale.max(0) as u8, out);
         }
@@ -197,6 +193,7 @@ pub(crate) mod tests {
     };
     use arrow::array::{BinaryArray, ListArray};
     use arrow::datatypes::Int32Type;
+    use sheaf_sql::column_flags;
 
     pub(crate) fn column(name: &str, type_: MysqlColumnType, decimals: u8) -> ColumnMeta {
         ColumnMeta {

@@ -7,7 +7,9 @@
 //!   socket --read_tls--> rustls --reader--> packets --writer--> rustls --write_tls--> socket
 //! ```
 
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +18,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use sheaf_sql::Encryption;
 use socket2::Socket;
+
+/// The longest file with certificates or a key. All authorities that a system trusts take a quarter of it.
+const MAX_PEM_BYTES: u64 = 1 << 20;
 
 /// The server's certificate, as files in PEM.
 #[derive(Clone, Debug)]
@@ -28,11 +33,8 @@ pub struct TlsOptions {
 impl TlsOptions {
     /// Reads the files. Fails with what is wrong with which of them.
     pub(crate) fn load(&self) -> io::Result<Arc<ServerConfig>> {
-        let certificates = CertificateDer::pem_file_iter(&self.certificate)
-            .and_then(|found| found.collect::<Result<Vec<_>, _>>())
-            .map_err(|error| unreadable("the TLS certificate", &self.certificate, error))?;
-        let key = PrivateKeyDer::from_pem_file(&self.key)
-            .map_err(|error| unreadable("the TLS key", &self.key, error))?;
+        let certificates = read_certificates(&self.certificate)?;
+        let key = read_key(&self.key)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -41,6 +43,39 @@ impl TlsOptions {
             .map_err(|error| unreadable("the TLS certificate", &self.certificate, error))?;
         Ok(Arc::new(config))
     }
+}
+
+/// The certificates of a file in PEM. Fails with what is wrong with it.
+pub(crate) fn read_certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let wrong = |error: String| unreadable("the TLS certificate", path, error);
+    let text = read_pem(path).map_err(wrong)?;
+    CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong(error.to_string()))
+}
+
+/// The key of a file in PEM. Fails with what is wrong with it.
+pub(crate) fn read_key(path: &Path) -> io::Result<PrivateKeyDer<'static>> {
+    let wrong = |error: String| unreadable("the TLS key", path, error);
+    let text = read_pem(path).map_err(wrong)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// The bytes of a file that a user may have named: it may be a pipe that nobody writes, or have no end.
+fn read_pem(path: &Path) -> Result<Vec<u8>, String> {
+    let text = |error: io::Error| error.to_string();
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = file.open(path).map_err(text)?;
+    if !file.metadata().map_err(text)?.is_file() {
+        return Err("it is no regular file".to_string());
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_PEM_BYTES + 1).read_to_end(&mut bytes);
+    if read.map_err(text)? as u64 > MAX_PEM_BYTES {
+        return Err(format!("it is longer than {MAX_PEM_BYTES} bytes"));
+    }
+    Ok(bytes)
 }
 
 fn unreadable(what: &str, path: &Path, error: impl std::fmt::Display) -> io::Error {

@@ -19,6 +19,7 @@ mod isolation;
 mod locking;
 mod query;
 pub mod replica;
+mod replica_parts;
 mod request;
 mod resource_groups;
 mod rights;

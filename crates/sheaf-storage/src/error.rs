@@ -89,6 +89,10 @@ pub enum StorageError {
     #[error("a key of {bytes} bytes is larger than the limit of {limit}")]
     KeyTooLarge { bytes: usize, limit: usize },
 
+    /// A tree whose keys are long and differ in their last bytes has grown to the most levels.
+    #[error("tree {tree} has as many levels as it may have: its keys are too long and too alike")]
+    TreeTooHigh { tree: TreeId },
+
     /// The transaction's undo is larger than its limit.
     #[error("the transaction changes more than max_transaction_log_bytes ({limit} bytes)")]
     TransactionTooLarge { limit: usize },

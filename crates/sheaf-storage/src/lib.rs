@@ -76,8 +76,8 @@ pub use transaction::{
 };
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LOOK_AHEAD_KEYS, LeafCursor, LeafEntries, LeafSample,
-    MAX_ENTRY_BYTES, MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck,
-    TreeStatistics, prefix_successor,
+    MAX_ENTRY_BYTES, MAX_KEY_BYTES, MIN_VALUE_LIMIT, PointReader, ReadAhead, Residency, Settled,
+    Tree, TreeCheck, TreeStatistics, prefix_successor, value_limit,
 };
 
 /// Gives back what the calling thread keeps for its next statement, for a thread that will have none for a while.

@@ -9,7 +9,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use common::{Random, TINY_POOL_BYTES, check, contents, contents_backward, disk, open, options};
-use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, StorageError, Tree};
+use sheaf_storage::{
+    BulkBuilder, Direction, KeyRange, MAX_KEY_BYTES, MIN_VALUE_LIMIT, ReadAhead, Storage,
+    StorageError, Tree,
+};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -574,12 +577,12 @@ fn too_large_entries_are_refused() {
     let storage = open(&disk(1));
     let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
     let mut transaction = storage.begin_transaction();
-    let too_long = tree.insert(&mut transaction, &[0; 3073], b"");
+    let too_long = tree.insert(&mut transaction, &[0; MAX_KEY_BYTES + 1], b"");
     assert!(matches!(
         too_long,
         Err(StorageError::KeyTooLarge {
-            bytes: 3073,
-            limit: 3072
+            bytes: 4881,
+            limit: 4880
         })
     ));
     let too_large = tree.insert(&mut transaction, &[0; 1000], &[0; 3001]);
@@ -590,9 +593,17 @@ fn too_large_entries_are_refused() {
             limit: 4000
         })
     ));
+    let beside_long_key = tree.insert(&mut transaction, &[0; 3072], &[0; MIN_VALUE_LIMIT + 1]);
+    assert!(matches!(
+        beside_long_key,
+        Err(StorageError::EntryTooLarge {
+            bytes: 4713,
+            limit: 4712
+        })
+    ));
     // The largest allowed ones fit, whatever their neighbours.
     for i in 0..200u8 {
-        tree.insert(&mut transaction, &[i; 3072], &[i; 928])
+        tree.insert(&mut transaction, &[i; MAX_KEY_BYTES], &[i; MIN_VALUE_LIMIT])
             .unwrap();
         tree.insert(&mut transaction, &[i], &[i; 3999]).unwrap();
     }
@@ -601,7 +612,9 @@ fn too_large_entries_are_refused() {
     let mut builder = BulkBuilder::new(&storage).unwrap();
     for i in 0..200u8 {
         builder.append(&[i], &[i; 3999]).unwrap();
-        builder.append(&[i; 3072], &[i; 928]).unwrap();
+        builder
+            .append(&[i; MAX_KEY_BYTES], &[i; MIN_VALUE_LIMIT])
+            .unwrap();
     }
     let built = storage.tree(builder.finish().unwrap()).unwrap();
     assert_eq!(built.check().unwrap().entries, 400);

@@ -210,6 +210,16 @@ pub enum TableError {
     NoColumns,
     #[error("Specified key was too long; max key length is {limit} bytes")]
     KeyTooLong { limit: usize },
+    /// `key`: `table.index`.
+    #[error(
+        "Specified key was too long; a row needs {bytes} bytes in key '{key}', those of its primary key included, \
+         and the limit is {limit} bytes"
+    )]
+    EntryKeyTooLong {
+        key: String,
+        bytes: usize,
+        limit: usize,
+    },
     #[error("Key column '{column}' doesn't exist in table")]
     UnknownKeyColumn { column: String },
     #[error("BLOB/TEXT column '{column}' used in key specification without a key length")]
@@ -372,7 +382,9 @@ impl TableError {
             TableError::InvalidUseOfNull => codes::INVALID_USE_OF_NULL,
             TableError::TooManyColumns => codes::TOO_MANY_FIELDS,
             TableError::NoColumns => codes::TABLE_MUST_HAVE_COLUMNS,
-            TableError::KeyTooLong { .. } => codes::TOO_LONG_KEY,
+            TableError::KeyTooLong { .. } | TableError::EntryKeyTooLong { .. } => {
+                codes::TOO_LONG_KEY
+            }
             TableError::UnknownKeyColumn { .. } => codes::KEY_COLUMN_DOES_NOT_EXITS,
             TableError::JsonInIndex { .. } => codes::JSON_USED_AS_KEY,
             TableError::LongColumnNeedsPrefix { .. } => codes::BLOB_KEY_WITHOUT_LENGTH,
@@ -414,6 +426,18 @@ impl TableError {
         self.code().number()
     }
 
+    /// An error of writing an entry of an index: says of which index a key is too long. `key`: `table.index`.
+    pub(crate) fn of_entry(error: StorageError, key: impl FnOnce() -> String) -> TableError {
+        match error {
+            StorageError::KeyTooLarge { bytes, limit } => TableError::EntryKeyTooLong {
+                key: key(),
+                bytes,
+                limit,
+            },
+            other => TableError::Storage(other),
+        }
+    }
+
     /// An entry or row whose bytes cannot be what was written.
     pub(crate) fn corrupt(object: impl Into<String>, detail: impl Into<String>) -> TableError {
         TableError::Corrupt {
@@ -440,7 +464,7 @@ fn storage_code(error: &StorageError) -> ErrorCode {
         StorageError::PoolExhausted { .. } => codes::OUT_OF_RESOURCES,
         StorageError::DuplicateKey { .. } => codes::DUP_ENTRY,
         StorageError::EntryTooLarge { .. } => codes::TOO_BIG_ROWSIZE,
-        StorageError::KeyTooLarge { .. } => codes::TOO_LONG_KEY,
+        StorageError::KeyTooLarge { .. } | StorageError::TreeTooHigh { .. } => codes::TOO_LONG_KEY,
         StorageError::TransactionTooLarge { .. } | StorageError::SpillFileFull { .. } => {
             codes::TRANS_CACHE_FULL
         }

@@ -61,10 +61,11 @@ pub fn row(bytes: &[u8]) {
     let Ok(view) = layout.view(bytes) else {
         return;
     };
+    // Of a long value the bytes of its reference are read here: any bytes may claim to have one.
     let values: Vec<Value> = columns
         .iter()
         .enumerate()
-        .map(|(column, definition)| view.value(column, &definition.ty))
+        .map(|(column, definition)| view.value_ref(column).to_value(&definition.ty))
         .collect();
     let is_null = |(column, value): (usize, &Value)| !columns[column].nullable && value.is_null();
     if view.has_overflow() || values.iter().enumerate().any(is_null) {

@@ -32,7 +32,9 @@ pub use catalog::account::{
 pub use catalog::annotation::annotated;
 pub use catalog::cpu_set;
 pub use catalog::cpu_set::CpuSet;
-pub use catalog::definition_check::{check_database_name, check_table_name};
+pub use catalog::definition_check::{
+    MAX_DECLARED_KEY_BYTES, check_database_name, check_table_name,
+};
 pub use catalog::privilege;
 pub use catalog::privilege::{PrivilegeLevel, Privileges};
 pub use catalog::replication::{KeptReplication, moved_to, put_replication_position};
@@ -66,7 +68,7 @@ pub use definition::schema;
 pub use definition::schema::{
     CheckConstraint, CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKey,
     ForeignKeySpec, GeneratedColumn, GeneratedKind, Index, IndexPart, IndexPartSpec, IndexSpec,
-    PRIMARY, ReferentialAction, TableDefinition,
+    PRIMARY, ReferentialAction, RowOrder, TableDefinition,
 };
 pub use definition::show_create;
 pub use error::{Result, TableError};

@@ -1,7 +1,8 @@
 //! One value of a column, or a literal on its way to one.
 //!
 //! A [`Value`] is the form in which single values travel: rows to insert, defaults, bounds of key ranges, parameters.
-//! Scans never build values; they copy from row and key bytes.
+//! Scans never build values; they copy from row and key bytes. What rows, keys and files hold is a [`ValueRef`], which
+//! a column's type or a tag makes a value again.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,6 +15,7 @@ use crate::number::{
     push_shown_float, push_wide_decimal,
 };
 use crate::temporal::{push_date, push_datetime, push_time, push_year};
+use crate::text::text_of;
 
 /// A single SQL value. Values of a column are in the column's own variant:
 /// BOOL and signed integers `Int`, unsigned integers `UInt`, character types `Text`, byte strings `Bytes`.
@@ -182,6 +184,168 @@ impl Value {
     }
 }
 
+/// A borrowed value: what rows and keys hold, without the column's type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValueRef<'a> {
+    Null,
+    /// Signed integers, BOOL, dates and times (in [`Value`]'s units), YEAR, ENUM.
+    Int(i64),
+    UInt(u64),
+    /// Unscaled, at the column's scale.
+    Decimal(i128),
+    /// The same of a wide DECIMAL.
+    WideDecimal(Wide),
+    Float(f32),
+    Double(f64),
+    /// Character and byte strings.
+    Bytes(&'a [u8]),
+}
+
+impl ValueRef<'_> {
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+
+    /// The value as one of a column of this type.
+    #[inline]
+    pub fn to_value(self, ty: &ColumnType) -> Value {
+        match (self, ty) {
+            (ValueRef::Null, _) => Value::Null,
+            (ValueRef::Int(v), ColumnType::Date) => Value::Date(v as i32),
+            (ValueRef::Int(v), ColumnType::Time { .. }) => Value::Time(v),
+            (ValueRef::Int(v), ColumnType::DateTime { .. }) => Value::DateTime(v),
+            (ValueRef::Int(v), ColumnType::Timestamp { .. }) => Value::Timestamp(v),
+            (ValueRef::Int(v), ColumnType::Year) => Value::Year(v as u16),
+            (ValueRef::Int(v), ColumnType::Enum { .. }) => Value::Enum(v as u16),
+            (ValueRef::Int(v), _) => Value::Int(v),
+            (ValueRef::UInt(v), ColumnType::Set { .. }) => Value::Set(v),
+            (ValueRef::UInt(v), _) => Value::UInt(v),
+            (ValueRef::Decimal(unscaled), ty) => {
+                let scale = ty.decimal_digits().map_or(0, |(_, scale)| scale);
+                Value::Decimal { unscaled, scale }
+            }
+            (ValueRef::WideDecimal(unscaled), ty) => {
+                let scale = ty.decimal_digits().map_or(0, |(_, scale)| scale);
+                Value::WideDecimal { unscaled, scale }
+            }
+            (ValueRef::Float(v), _) => Value::Float(v),
+            (ValueRef::Double(v), _) => Value::Double(v),
+            (ValueRef::Bytes(v), ty) if ty.is_character() => Value::Text(text_of(v).into_owned()),
+            (ValueRef::Bytes(v), ColumnType::Json) => Value::Json(v.to_vec()),
+            (ValueRef::Bytes(v), _) => Value::Bytes(v.to_vec()),
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for ValueRef<'a> {
+    #[inline]
+    fn from(value: &'a Value) -> ValueRef<'a> {
+        match value {
+            Value::Null => ValueRef::Null,
+            Value::Int(v) => ValueRef::Int(*v),
+            Value::UInt(v) | Value::Set(v) => ValueRef::UInt(*v),
+            Value::Decimal { unscaled, .. } => ValueRef::Decimal(*unscaled),
+            Value::WideDecimal { unscaled, .. } => ValueRef::WideDecimal(*unscaled),
+            Value::Float(v) => ValueRef::Float(*v),
+            Value::Double(v) => ValueRef::Double(*v),
+            Value::Text(v) => ValueRef::Bytes(v.as_bytes()),
+            Value::Bytes(v) | Value::Json(v) => ValueRef::Bytes(v),
+            Value::Date(v) => ValueRef::Int(i64::from(*v)),
+            Value::Time(v) | Value::DateTime(v) | Value::Timestamp(v) => ValueRef::Int(*v),
+            Value::Year(v) | Value::Enum(v) => ValueRef::Int(i64::from(*v)),
+        }
+    }
+}
+
+/// Values in files, where no column says what they are: a tag tells the variant, and the content is a [`ValueRef`].
+/// docs/catalog-format.md has the numbers.
+impl Value {
+    pub fn tag(&self) -> u8 {
+        match self {
+            Value::Null => 0,
+            Value::Int(_) => 1,
+            Value::UInt(_) => 2,
+            Value::Decimal { .. } => 3,
+            Value::Float(_) => 4,
+            Value::Double(_) => 5,
+            Value::Text(_) => 6,
+            Value::Bytes(_) => 7,
+            Value::Date(_) => 8,
+            Value::Time(_) => 9,
+            Value::DateTime(_) => 10,
+            Value::Timestamp(_) => 11,
+            Value::Year(_) => 12,
+            Value::Enum(_) => 13,
+            Value::Set(_) => 14,
+            Value::Json(_) => 15,
+            Value::WideDecimal { .. } => 16,
+        }
+    }
+}
+
+/// What stands behind a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaggedContent {
+    Nothing,
+    Signed,
+    Unsigned,
+    /// With its scale.
+    Decimal,
+    WideDecimal,
+    Float,
+    Double,
+    String,
+}
+
+impl TaggedContent {
+    /// `None`: there is no such tag.
+    pub fn of_tag(tag: u8) -> Option<TaggedContent> {
+        Some(match tag {
+            0 => TaggedContent::Nothing,
+            1 | 8..=13 => TaggedContent::Signed,
+            2 | 14 => TaggedContent::Unsigned,
+            3 => TaggedContent::Decimal,
+            4 => TaggedContent::Float,
+            5 => TaggedContent::Double,
+            6 | 7 | 15 => TaggedContent::String,
+            16 => TaggedContent::WideDecimal,
+            _ => return None,
+        })
+    }
+
+    /// The value of a number with this tag. `None`: there is none.
+    pub fn signed(tag: u8, number: i64) -> Option<Value> {
+        Some(match tag {
+            1 => Value::Int(number),
+            8 => Value::Date(i32::try_from(number).ok()?),
+            9 => Value::Time(number),
+            10 => Value::DateTime(number),
+            11 => Value::Timestamp(number),
+            12 => Value::Year(u16::try_from(number).ok()?),
+            13 => Value::Enum(u16::try_from(number).ok()?),
+            _ => return None,
+        })
+    }
+
+    pub fn unsigned(tag: u8, number: u64) -> Option<Value> {
+        match tag {
+            2 => Some(Value::UInt(number)),
+            14 => Some(Value::Set(number)),
+            _ => None,
+        }
+    }
+
+    pub fn string(tag: u8, bytes: Vec<u8>) -> Option<Value> {
+        match tag {
+            6 => String::from_utf8(bytes).ok().map(Value::Text),
+            7 => Some(Value::Bytes(bytes)),
+            15 => Some(Value::Json(bytes)),
+            _ => None,
+        }
+    }
+}
+
 /// The text that MySQL shows for the value, without quotes: `1.50`, `2024-02-29`, `-838:59:59`. Fractions of a second
 /// are shown only where they are not zero. An ENUM and a SET show their numbers, because their labels are with the
 /// column.
@@ -282,6 +446,40 @@ mod tests {
         assert_eq!(shown("int(2) zerofill", Value::UInt(777)), "777");
         assert_eq!(shown("float(6,2) zerofill", Value::Float(1.5)), "001.50");
         assert_eq!(shown("int(4) zerofill", Value::Null), "NULL");
+    }
+
+    #[test]
+    fn a_tag_and_its_content_are_the_value_again() {
+        for (tag, value) in [
+            (1, Value::Int(-1)),
+            (2, Value::UInt(u64::MAX)),
+            (6, Value::Text("é".into())),
+            (7, Value::Bytes(vec![0xFF])),
+            (8, Value::Date(-1)),
+            (9, Value::Time(-1)),
+            (10, Value::DateTime(1)),
+            (11, Value::Timestamp(1)),
+            (12, Value::Year(2155)),
+            (13, Value::Enum(u16::MAX)),
+            (14, Value::Set(1 << 63)),
+            (15, Value::Json(vec![0])),
+        ] {
+            assert_eq!(value.tag(), tag);
+            let again = match (TaggedContent::of_tag(tag), ValueRef::from(&value)) {
+                (Some(TaggedContent::Signed), ValueRef::Int(v)) => TaggedContent::signed(tag, v),
+                (Some(TaggedContent::Unsigned), ValueRef::UInt(v)) => {
+                    TaggedContent::unsigned(tag, v)
+                }
+                (Some(TaggedContent::String), ValueRef::Bytes(v)) => {
+                    TaggedContent::string(tag, v.to_vec())
+                }
+                _ => None,
+            };
+            assert_eq!(again, Some(value));
+        }
+        assert_eq!(TaggedContent::of_tag(17), None);
+        assert_eq!(TaggedContent::signed(12, -1), None);
+        assert_eq!(TaggedContent::string(6, vec![0xFF]), None);
     }
 
     #[test]

@@ -206,13 +206,13 @@ impl Values {
     /// Without room: a plan of a thousand scans starts all of them before the first one reads a row. After its first
     /// batch a scan has [room](take_buffer) for another one like that.
     fn new(ty: &ColumnType, zone: TimeZone) -> Self {
-        if let ColumnType::Enum { labels, .. } = ty {
+        if let Some(labels) = ty.enum_labels() {
             return Self::Enum {
                 views: Vec::new(),
                 labels: Labels::new(labels),
             };
         }
-        if let ColumnType::Set { .. } = ty {
+        if ty.set_labels().is_some() {
             return Self::Set {
                 views: Views::default(),
                 ty: ty.clone(),

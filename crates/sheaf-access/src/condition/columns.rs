@@ -154,8 +154,5 @@ fn number_kind(ty: &ColumnType) -> NumberKind {
 
 /// Digits after the point of a DECIMAL column, 0 for all other types.
 pub(crate) fn scale_of(ty: &ColumnType) -> u8 {
-    match ty {
-        ColumnType::Decimal { scale, .. } => *scale,
-        _ => 0,
-    }
+    ty.decimal_digits().map_or(0, |(_, scale)| scale)
 }

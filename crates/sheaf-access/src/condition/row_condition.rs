@@ -316,14 +316,8 @@ fn float_word(value: &Value) -> Option<u64> {
 
 /// The collation of a character column that does not compare byte by byte as it is stored.
 fn collation_of(ty: &ColumnType) -> Option<Collation> {
-    match ty {
-        ColumnType::Char { collation, .. }
-        | ColumnType::VarChar { collation, .. }
-        | ColumnType::Text { collation, .. } => {
-            (*collation != Collation::Binary).then_some(*collation)
-        }
-        _ => None,
-    }
+    let collation = ty.collation().filter(|_| ty.is_character())?;
+    (collation != Collation::Binary).then_some(collation)
 }
 
 /// A string constant as it is compared.

@@ -101,7 +101,7 @@ fn is_of_same_type(field: &FieldRef, scalar: &Scalar) -> bool {
 
 /// A column of whole numbers of fewer bytes.
 fn is_narrower(field: &FieldRef, scalar: &Scalar) -> bool {
-    let is_year = SqlType::of(field) == SqlType::Year;
+    let is_year = SqlType::of(field).is_year();
     let (column, expression) = (field.data_type(), scalar.field().data_type());
     !is_year && column != expression && range_of(column).is_some() && range_of(expression).is_some()
 }

@@ -271,6 +271,15 @@ impl Scalar {
         Scalar::connected(conditions, false)
     }
 
+    /// How many operands it has as a chain of AND, or of OR: 1 if it is none.
+    pub fn chain_length(&self, is_and: bool) -> usize {
+        match &self.kind {
+            ScalarKind::And(all) if is_and => all.len(),
+            ScalarKind::Or(all) if !is_and => all.len(),
+            _ => 1,
+        }
+    }
+
     /// AND or OR. A chain grows by one condition at a time, so nothing is computed again of those that it has.
     fn connected(conditions: impl IntoIterator<Item = Scalar>, is_and: bool) -> Scalar {
         let mut all = Vec::new();

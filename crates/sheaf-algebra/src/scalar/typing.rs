@@ -202,27 +202,33 @@ impl Typing<'_> {
         }
     }
 
-    pub fn and(&self, left: Scalar, right: Scalar) -> Result<Scalar> {
-        self.connective(Operator::And, left, right)
+    /// AND. `before`: how many operands of the same chain stand in front of these.
+    pub fn and(&self, left: Scalar, right: Scalar, before: usize) -> Result<Scalar> {
+        self.connective(Operator::And, left, right, before)
     }
 
-    pub fn or(&self, left: Scalar, right: Scalar) -> Result<Scalar> {
-        self.connective(Operator::Or, left, right)
+    /// The same for OR.
+    pub fn or(&self, left: Scalar, right: Scalar, before: usize) -> Result<Scalar> {
+        self.connective(Operator::Or, left, right, before)
     }
 
     /// The rule has something to say of AND and OR only where a row may come to one side and not to the other, and of a
-    /// side in front of a constant. Of a long chain it says nothing more: each operand would be shown all before it.
-    fn connective(&self, operator: Operator, left: Scalar, right: Scalar) -> Result<Scalar> {
+    /// side in front of a constant. Of what stands behind many operands of a chain it says nothing more: each operand
+    /// would be shown all before it.
+    fn connective(
+        &self,
+        operator: Operator,
+        left: Scalar,
+        right: Scalar,
+        before: usize,
+    ) -> Result<Scalar> {
         let is_of_rows = |scalar: &Scalar| {
             matches!(scalar.kind, ScalarKind::Column(_) | ScalarKind::Call { .. })
         };
-        let is_long = |side: &Scalar| match (&side.kind, operator) {
-            (ScalarKind::And(all), Operator::And) | (ScalarKind::Or(all), Operator::Or) => {
-                all.len() >= MAX_ORDERED
-            }
-            _ => false,
-        };
-        let has_conditions = right.notes && !is_long(&left) && !is_long(&right);
+        let is_and = operator == Operator::And;
+        let has_conditions = right.notes
+            && before + left.chain_length(is_and) < MAX_ORDERED
+            && right.chain_length(is_and) < MAX_ORDERED;
         if !has_conditions && right.contains(&is_of_rows) {
             cancel::check_statement().map_err(access_error)?;
             return Ok(match operator {

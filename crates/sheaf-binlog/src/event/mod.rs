@@ -187,6 +187,15 @@ pub fn seal_one(event: &mut [u8], end: u64) {
     event[body..].copy_from_slice(&checksum.to_le_bytes());
 }
 
+/// Takes the checksum from an event: for a follower that has not read yet that events have one.
+pub fn cut_checksum(event: &mut Vec<u8>) {
+    let length = event.len().saturating_sub(CHECKSUM_BYTES);
+    if length >= HEADER_BYTES {
+        event.truncate(length);
+        event[LENGTH_PLACE..][..4].copy_from_slice(&(length as u32).to_le_bytes());
+    }
+}
+
 /// Whether an event has the checksum of its bytes.
 pub(crate) fn is_sound(event: &[u8]) -> bool {
     let Some(body) = event.len().checked_sub(CHECKSUM_BYTES) else {

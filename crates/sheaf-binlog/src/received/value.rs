@@ -71,12 +71,8 @@ impl<'c> Target<'c> {
         };
         // A text of the source is no text of a binary string, nor the other way round.
         let is_binary = source.collation.map(|collation| collation == BINARY);
-        let wants_binary = matches!(
-            ty,
-            ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. }
-        );
         let is_string = field.string_collation().is_some();
-        if !takes || is_string && is_binary.is_some_and(|is_binary| is_binary != wants_binary) {
+        if !takes || is_string && is_binary.is_some_and(|is_binary| is_binary != ty.is_binary()) {
             return None;
         }
         let encoding = match source.collation {
@@ -212,23 +208,13 @@ pub(super) fn read_value(
         },
         code::ENUM => {
             let number = bytes.little(usize::from(metadata).clamp(1, 2))?;
-            match ty {
-                ColumnType::Enum { labels, .. } if number <= labels.len() as u64 => {
-                    Value::Enum(number as u16)
-                }
-                _ => return None,
-            }
+            let labels = ty.enum_labels()?;
+            (number <= labels.len() as u64).then_some(Value::Enum(number as u16))?
         }
         code::SET => {
             let bits = bytes.little(usize::from(metadata).clamp(1, 8))?;
-            match ty {
-                ColumnType::Set { labels, .. }
-                    if labels.len() >= 64 || bits >> labels.len() == 0 =>
-                {
-                    Value::Set(bits)
-                }
-                _ => return None,
-            }
+            let members = ty.set_labels()?.len();
+            (members >= 64 || bits >> members == 0).then_some(Value::Set(bits))?
         }
         _ => return None,
     })
@@ -255,24 +241,29 @@ fn string(bytes: &[u8], target: &Target<'_>) -> Option<Value> {
         TextEncoding::Utf8 => String::from_utf8(bytes.to_vec()).ok(),
         encoding => encoding.decode(bytes),
     };
-    Some(match target.ty {
-        ColumnType::Binary { length } => {
-            let mut bytes = bytes.to_vec();
-            bytes.resize((*length as usize).max(bytes.len()), 0);
-            Value::Bytes(bytes)
+    let ty = target.ty;
+    let length = ty.declared_length().map(|length| length as usize);
+    if ty.is_json() {
+        return Some(Value::Json(json::text::read(&text()?).ok()?.into_bytes()));
+    }
+    if ty.is_binary() {
+        let mut bytes = bytes.to_vec();
+        if let Some(length) = length.filter(|_| ty.is_padded()) {
+            bytes.resize(length.max(bytes.len()), 0);
         }
-        ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => Value::Bytes(bytes.to_vec()),
-        ColumnType::Json => Value::Json(json::text::read(&text()?).ok()?.into_bytes()),
-        ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
-            let text = text()?;
-            (text.chars().count() <= *length as usize).then_some(Value::Text(text))?
-        }
-        ColumnType::Text { max_bytes, .. } => {
-            let text = text()?;
-            (text.len() as u64 <= *max_bytes).then_some(Value::Text(text))?
-        }
-        _ => return None,
-    })
+        return Some(Value::Bytes(bytes));
+    }
+    if !ty.is_character() {
+        return None;
+    }
+    let text = text()?;
+    let fits = match length {
+        Some(length) => text.chars().count() <= length,
+        None => ty
+            .long_bytes()
+            .is_some_and(|most| text.len() as u64 <= most),
+    };
+    fits.then_some(Value::Text(text))
 }
 
 /// The days of a DATE in its three bytes.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use mysql::Conn;
 
-use crate::binary_log::{LOG_BIN, events};
-use crate::command_line::{connect, serve_with, terminate};
+use crate::binary_log::{events, serve_with_log};
+use crate::command_line::{connect, stop};
 use crate::harness::{code, query_text, run, wait_until};
 use crate::raw_client::{COM_QUERY, RawClient};
 
@@ -30,9 +30,7 @@ fn added(connection: &mut Conn, statements: &[&str]) -> Vec<String> {
 
 #[test]
 fn definitions_are_such_that_followers_can_make_them() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (_directory, server, _, mut connection) = serve_with_log();
     let own = &mut connection;
     run(
         own,
@@ -110,7 +108,27 @@ fn definitions_are_such_that_followers_can_make_them() {
                 "SET auto_increment_increment = 1",
             ]
         ),
-        ["Query use `shop`; ALTER TABLE d ADD id INT AUTO_INCREMENT PRIMARY KEY\n, ALGORITHM=COPY"]
+        ["Query use `shop`; ALTER TABLE d ALGORITHM=COPY, ADD id INT AUTO_INCREMENT PRIMARY KEY"]
+    );
+    // Nobody knows in which order InnoDB has the rows.
+    let number = "ADD id INT AUTO_INCREMENT UNIQUE";
+    for (table, keys) in [
+        ("e", "UNIQUE (a), UNIQUE (b)"),
+        ("f", "PRIMARY KEY (a DESC, b)"),
+    ] {
+        let make = format!("CREATE TABLE {table} (a INT NOT NULL, b INT NOT NULL, {keys})");
+        run(own, &[&make]);
+        let alter = format!("ALTER TABLE {table} {number}");
+        assert_eq!(code(own, &alter), 1235, "{keys}");
+        run(own, &["SET sql_log_bin = 0", &alter, "SET sql_log_bin = 1"]);
+    }
+    run(
+        own,
+        &[
+            "CREATE TABLE g (a INT NOT NULL, UNIQUE (a DESC))",
+            "ALTER TABLE g ADD id INT AUTO_INCREMENT UNIQUE",
+            "ALTER TABLE g MODIFY id BIGINT AUTO_INCREMENT",
+        ],
     );
     run(
         own,
@@ -119,15 +137,12 @@ fn definitions_are_such_that_followers_can_make_them() {
             "ALTER TABLE d ADD c VARCHAR(99) DEFAULT (UUID())",
         ],
     );
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }
 
 #[test]
 fn a_table_with_its_rows_is_a_definition_and_rows() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (_directory, server, port, mut connection) = serve_with_log();
     let own = &mut connection;
     run(
         own,
@@ -182,15 +197,12 @@ fn a_table_with_its_rows_is_a_definition_and_rows() {
         "{failed:?}"
     );
     assert_eq!(code(own, "SELECT * FROM twice"), 1146);
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }
 
 #[test]
 fn accounts_come_with_what_is_kept_of_their_passwords() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (_directory, server, _, mut connection) = serve_with_log();
     let own = &mut connection;
     let statements = [
         "CREATE USER u IDENTIFIED WITH caching_sha2_password BY 'secret-1', n REQUIRE SSL ACCOUNT LOCK",
@@ -206,7 +218,7 @@ fn accounts_come_with_what_is_kept_of_their_passwords() {
         "DROP ROLE r",
     ];
     let found = added(own, &statements);
-    let native = "ALTER USER `u`@`%` IDENTIFIED WITH 'mysql_native_password' AS '*";
+    let native = "ALTER USER `u`@`%` IDENTIFIED /*!80400 WITH 'caching_sha2_password' AS '$A$005$";
     let begins = [
         "CREATE USER `u`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$",
         native,
@@ -227,22 +239,36 @@ fn accounts_come_with_what_is_kept_of_their_passwords() {
     }
     assert!(
         found[0].ends_with(
-            ", `n`@`%` IDENTIFIED WITH 'mysql_native_password' REQUIRE SSL ACCOUNT LOCK"
+            ", `n`@`%` IDENTIFIED /*!80400 WITH 'caching_sha2_password' AS '' # */ WITH 'mysql_native_password' AS '' /*\n*/ \
+             REQUIRE SSL ACCOUNT LOCK"
         ),
         "{}",
         found[0]
     );
+    // MySQL from 8.4.0 on reads the first, and others the second.
+    assert!(
+        found[1].contains("' # */ WITH 'mysql_native_password' AS '*"),
+        "{}",
+        found[1]
+    );
+    let kept = "ALTER USER `k`@`%` IDENTIFIED WITH 'mysql_native_password' AS '*";
+    let hash = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19";
+    let found = added(
+        own,
+        &[
+            "CREATE USER k",
+            &format!("ALTER USER k IDENTIFIED WITH mysql_native_password AS '{hash}'"),
+        ],
+    );
+    assert!(found[1].starts_with(&format!("Query {kept}")), "{found:?}");
     let resource_group = "CREATE RESOURCE GROUP g TYPE = USER";
     assert!(added(own, &[resource_group]).is_empty());
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }
 
 #[test]
 fn rows_that_move_are_updated_and_share_events() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (_directory, server, _, mut connection) = serve_with_log();
     let own = &mut connection;
     run(
         own,
@@ -292,8 +318,7 @@ fn rows_that_move_are_updated_and_share_events() {
         )
         .is_empty()
     );
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }
 
 /// How often a file has 20000 times this byte in a row.
@@ -308,9 +333,7 @@ fn runs_of(path: &Path, byte: u8) -> usize {
 
 #[test]
 fn rows_without_a_key_have_all_of_their_long_values() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (directory, server, _, mut connection) = serve_with_log();
     let own = &mut connection;
     run(
         own,
@@ -374,15 +397,12 @@ fn rows_without_a_key_have_all_of_their_long_values() {
     assert!(!events(own).is_empty());
     let file = directory.path().join("binlog.000002");
     assert_eq!(runs_of(&file, b'e'), 190);
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }
 
 #[test]
 fn a_follower_is_listed_and_begins_where_an_event_does() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (_directory, server, port, mut connection) = serve_with_log();
     run(
         &mut connection,
         &["CREATE DATABASE shop", "CREATE TABLE shop.t (a INT)"],
@@ -448,15 +468,12 @@ fn a_follower_is_listed_and_begins_where_an_event_does() {
     wait_until("it is off the list", || {
         query_text(&mut connection, "SHOW REPLICAS").is_empty()
     });
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }
 
 #[test]
 fn what_was_executed_is_known_while_files_cannot_be_written() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let (mut server, port) = serve_with(directory.path(), LOG_BIN);
-    let mut connection = connect(port);
+    let (directory, server, _, mut connection) = serve_with_log();
     let own = &mut connection;
     run(
         own,
@@ -479,6 +496,5 @@ fn what_was_executed_is_known_while_files_cannot_be_written() {
         written.iter().any(|event| event.starts_with("Write_rows")),
         "{written:?}"
     );
-    terminate(&server);
-    server.wait().expect("the process is ours");
+    stop(server);
 }

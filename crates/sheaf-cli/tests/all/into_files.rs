@@ -86,6 +86,80 @@ fn load_data_reads_what_was_written() {
     }
 }
 
+/// Second bytes of characters may be those of an escape character or a separator. Bytes come back as they were, too.
+#[test]
+fn load_data_reads_what_was_written_in_sets_of_several_bytes() {
+    let (directory, server) = server_with_files();
+    let mut connection = server.connect_to_new("files");
+    run(
+        &mut connection,
+        "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(40), b VARBINARY(40))",
+    );
+    run(&mut connection, "CREATE TABLE u LIKE t");
+    for (set, text) in [
+        ("sjis", "ソ表ポミｱ中"),
+        ("cp932", "ソ表ポミｱ中①"),
+        ("big5", "功許蓋中文"),
+        ("gbk", "中文誠亅乗"),
+        ("gb2312", "中文"),
+        ("gb18030", "中文誠😀ẁ"),
+        ("euckr", "한국어"),
+        ("ujis", "中文ソｱ"),
+        ("eucjpms", "中文ソｱ"),
+    ] {
+        let insert = format!(
+            "REPLACE INTO t VALUES (1, '{text}', X'835C837C83'), (2, '\\t{text}\\n', X'5C830983'), \
+             (3, CONCAT('|', '{text}', '|'), X'81308436'), (4, 'a', X'81308409FE'), (5, '', '')"
+        );
+        run(&mut connection, &insert);
+        for (number, format) in [
+            "",
+            "FIELDS TERMINATED BY '|' ENCLOSED BY '\"'",
+            "FIELDS TERMINATED BY '|' OPTIONALLY ENCLOSED BY '@' LINES TERMINATED BY '|\\n'",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let file = format!("{set}{number}");
+            run(
+                &mut connection,
+                &format!("TABLE t ORDER BY id INTO OUTFILE '{file}' CHARACTER SET {set} {format}"),
+            );
+            let path = directory.path().join(&file);
+            run(&mut connection, "TRUNCATE TABLE u");
+            let load = format!(
+                "LOAD DATA INFILE '{}' INTO TABLE u CHARACTER SET {set} {format}",
+                path.display()
+            );
+            run(&mut connection, &load);
+            let rows = |connection: &mut Conn, table: &str| {
+                let sql = format!("SELECT id, HEX(s), HEX(b) FROM {table} ORDER BY id");
+                query_text(connection, &sql)
+            };
+            let (before, after) = (rows(&mut connection, "t"), rows(&mut connection, "u"));
+            assert_eq!(before, after, "{set} {format}");
+        }
+    }
+    let written_in = |connection: &mut Conn, name: &str, text: &str, format: &str| {
+        run(
+            connection,
+            &format!("SELECT {text} INTO OUTFILE '{name}' {format}"),
+        );
+        written(directory.path(), name)
+    };
+    // As MySQL 9.7 writes them.
+    let bars = "CHARACTER SET big5 FIELDS TERMINATED BY '|'";
+    assert_eq!(
+        written_in(&mut connection, "b", "'中\\\\文\\t中', '功能許|'", bars),
+        b"\xA4\xA4\\\\\xA4\xE5\t\xA4\xA4|\xA5\\\xAF\xE0\xB3\\\\|\n"
+    );
+    let sjis = "CHARACTER SET sjis";
+    assert_eq!(
+        written_in(&mut connection, "s", "'ソｱ\\t中', 'ポ|'", sjis),
+        b"\x83\\\xB1\\\t\x92\x86\t\x83||\n"
+    );
+}
+
 #[test]
 fn files_have_the_bytes_that_mysql_writes() {
     let (directory, server) = server_with_files();

@@ -151,6 +151,48 @@ fn a_file_of_latin1_is_one_of_cp1252() {
     );
 }
 
+/// The second byte of some characters of sjis is a backslash or a bar. What is read is what MySQL 9.7 reads.
+#[test]
+fn a_file_of_several_bytes_a_character_is_loaded() {
+    let mut server = FilesOfServer::with_table(
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(20), n VARBINARY(20))",
+    );
+    let (file, connection) = (&server.file, &mut server.connection);
+    let text =
+        b"\x83\x5C\t1\n\x83\x5C\\\\\tabc\n\xB1\\\tx\tn\n\x83\x7C|\t\x81\x5C\n\x83\x5C\\\n\t\x83\x5C";
+    std::fs::write(file, text).expect("the directory is ours");
+    let mut loaded = |format: &str| {
+        let load = format!(
+            "LOAD DATA INFILE '{}' IGNORE INTO TABLE t CHARACTER SET sjis {format} (s, n)",
+            file.display()
+        );
+        connection.query_drop("TRUNCATE TABLE t").expect("empty");
+        connection.query_drop(load).expect("the file fits");
+        query_text(connection, "SELECT id, HEX(s), HEX(n) FROM t ORDER BY id")
+    };
+    assert_eq!(
+        loaded(""),
+        [
+            "1\tE382BD\t31",
+            "2\tE382BD5C\t616263",
+            "3\tEFBDB10978\t6E",
+            "4\tE3839D7C\t815C",
+            "5\tE382BD0A\t835C"
+        ]
+    );
+    assert_eq!(
+        loaded("FIELDS TERMINATED BY '|' LINES TERMINATED BY '\\t'"),
+        [
+            "1\tE382BD\tNULL",
+            "2\t310AE382BD5C\tNULL",
+            "3\t6162630AEFBDB10978\tNULL",
+            "4\t6E0AE3839D\t",
+            "5\tE280950AE382BD0A\tNULL",
+            "6\tE382BD\tNULL"
+        ]
+    );
+}
+
 #[test]
 fn a_byte_of_a_file_that_is_no_character_is_told() {
     let mut server = FilesOfServer::with_table("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))");

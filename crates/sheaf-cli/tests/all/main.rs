@@ -17,6 +17,7 @@ mod console;
 mod console_page;
 mod direct;
 mod embedded;
+mod explained_runs;
 mod failed_commits;
 mod faults;
 mod foreign_keys_concurrent;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::harness::{TestServer, query_text, wait_until};
@@ -18,6 +19,14 @@ impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// A connection to a database, which waits for a table as long as a test takes.
+fn patient(server: &TestServer, database: &str) -> Conn {
+    let mut connection = server.connect();
+    run(&mut connection, &format!("use {database}"));
+    set_wait(&mut connection, 600);
+    connection
 }
 
 /// Each session has rows and numbers of its own.
@@ -336,12 +345,7 @@ fn rows_are_changed_while_foreign_keys_come_and_go() {
 fn a_foreign_key_waits_for_transactions_of_both_tables_and_nobody_waits_for_it() {
     let server = TestServer::start();
     let mut one = server.connect_to_new("online_parents");
-    let mut two = server.connect();
-    let mut three = server.connect();
-    for connection in [&mut two, &mut three] {
-        run(connection, "use online_parents");
-        set_wait(connection, 600);
-    }
+    let [mut two, mut three] = [(); 2].map(|()| patient(&server, "online_parents"));
     for sql in [
         "create table p (id int primary key)",
         "create table c (id int primary key, parent int)",
@@ -401,12 +405,7 @@ fn a_foreign_key_waits_for_transactions_of_both_tables_and_nobody_waits_for_it()
 fn a_build_waits_for_an_old_transaction_and_nobody_waits_for_the_build() {
     let server = TestServer::start();
     let mut one = server.connect_to_new("online_waits");
-    let mut two = server.connect();
-    let mut three = server.connect();
-    for connection in [&mut two, &mut three] {
-        run(connection, "use online_waits");
-        set_wait(connection, 600);
-    }
+    let [mut two, mut three] = [(); 2].map(|()| patient(&server, "online_waits"));
     run(&mut one, "create table t (a int primary key, b int)");
     run(&mut one, "insert into t values (1, 10), (2, 20), (3, 30)");
     let indexes = "show index from t where key_name <> 'PRIMARY'";
@@ -465,12 +464,7 @@ fn a_build_waits_for_an_old_transaction_and_nobody_waits_for_the_build() {
 fn a_build_beside_too_many_changes_fails_and_leaves_nothing_behind() {
     let server = TestServer::start();
     let mut one = server.connect_to_new("online_limit");
-    let mut two = server.connect();
-    let mut three = server.connect();
-    for connection in [&mut two, &mut three] {
-        run(connection, "use online_limit");
-        set_wait(connection, 600);
-    }
+    let [mut two, mut three] = [(); 2].map(|()| patient(&server, "online_limit"));
     run(
         &mut one,
         "set global innodb_online_alter_log_max_size = 65536",
@@ -518,9 +512,7 @@ fn a_build_beside_too_many_changes_fails_and_leaves_nothing_behind() {
 fn a_change_with_lock_exclusive_waits_for_readers_first() {
     let server = TestServer::start();
     let mut one = server.connect_to_new("online_alone");
-    let mut two = server.connect();
-    run(&mut two, "use online_alone");
-    set_wait(&mut two, 600);
+    let mut two = patient(&server, "online_alone");
     run(&mut one, "create table t (a int primary key, b int)");
     run(&mut one, "insert into t values (1, 10), (2, 20)");
     let id = id_of(&two);

@@ -411,7 +411,7 @@ fn statements_about_the_replica_say_what_is_wrong_with_them() {
             "CHANGE REPLICATION SOURCE TO SOURCE_AUTO_POSITION = 1, SOURCE_LOG_POS = 4",
             1776,
         ),
-        ("CHANGE REPLICATION SOURCE TO SOURCE_SSL = 1", 1235),
+        ("CHANGE REPLICATION SOURCE TO SOURCE_SSL_CRL = 'a'", 1235),
         ("CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 5", 1235),
         (
             "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'a' FOR CHANNEL 'b'",
@@ -419,7 +419,17 @@ fn statements_about_the_replica_say_what_is_wrong_with_them() {
         ),
         ("CHANGE REPLICATION SOURCE TO SOURCE_NOTHING = 1", 1064),
         ("CHANGE REPLICATION SOURCE TO SOURCE_HOST = ''", 1210),
-        ("START REPLICA UNTIL SQL_AFTER_GTIDS = ''", 1235),
+        ("START REPLICA UNTIL SQL_AFTER_GTIDS = ''", 1200),
+        ("START REPLICA UNTIL SQL_AFTER_GTIDS = 'x'", 1772),
+        ("START REPLICA UNTIL SOURCE_LOG_FILE = 'a'", 1277),
+        (
+            "START REPLICA IO_THREAD UNTIL SOURCE_LOG_FILE = 'a', SOURCE_LOG_POS = 4",
+            1277,
+        ),
+        (
+            "START REPLICA UNTIL RELAY_LOG_FILE = 'a', RELAY_LOG_POS = 4",
+            1235,
+        ),
         ("START REPLICA IO_THREAD,", 1064),
     ] {
         assert_eq!(code(&mut root, statement), wanted, "{statement}");
@@ -486,6 +496,243 @@ fn statements_about_the_replica_say_what_is_wrong_with_them() {
     assert!(!file.exists());
     terminate(&server);
     server.wait().expect("the process is ours");
+}
+
+#[test]
+fn a_filter_leaves_out_databases_and_tables_and_holds_after_a_start() {
+    let mut pair = Pair::new();
+    for (statement, wanted) in [
+        ("CHANGE REPLICATION FILTER REPLICATE_DO_TABLE = (b)", 1064),
+        (
+            "CHANGE REPLICATION FILTER REPLICATE_WILD_DO_TABLE = ('b')",
+            3067,
+        ),
+        (
+            "CHANGE REPLICATION FILTER REPLICATE_REWRITE_DB = ((a, b))",
+            1235,
+        ),
+    ] {
+        assert_eq!(code(&mut pair.replica, statement), wanted, "{statement}");
+    }
+    run(
+        &mut pair.replica,
+        &[
+            "CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = (other), REPLICATE_IGNORE_TABLE = (shop.a, `shop`.`b`), \
+           REPLICATE_WILD_IGNORE_TABLE = ('shop.tmp\\_%')",
+        ],
+    );
+    pair.follow(", SOURCE_AUTO_POSITION = 1");
+    run(
+        &mut pair.source,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE DATABASE other",
+            "USE shop",
+            "CREATE TABLE a (id INT PRIMARY KEY)",
+            "CREATE TABLE tmp_1 AS SELECT 1 AS one",
+            "CREATE TABLE tmpx (id INT PRIMARY KEY)",
+            "CREATE TABLE kept (id INT PRIMARY KEY)",
+            "BEGIN",
+            "INSERT INTO a VALUES (1)",
+            "INSERT INTO kept VALUES (1)",
+            "COMMIT",
+            "INSERT INTO a VALUES (2)",
+            "ALTER TABLE a ADD b INT",
+            "USE other",
+            "CREATE TABLE u (a INT)",
+            "INSERT INTO u VALUES (1)",
+            "INSERT INTO shop.kept VALUES (2)",
+        ],
+    );
+    assert_eq!(
+        code(
+            &mut pair.replica,
+            "CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = ()"
+        ),
+        3081
+    );
+    pair.catch_up();
+    pair.crash_replica();
+    run(
+        &mut pair.source,
+        &["DROP TABLE shop.a", "INSERT INTO shop.kept VALUES (3)"],
+    );
+    pair.catch_up();
+    pair.check_same(&["SELECT * FROM shop.kept ORDER BY id"]);
+    assert_eq!(
+        query_text(&mut pair.replica, "SHOW TABLES FROM shop"),
+        ["kept", "tmpx"]
+    );
+    assert_eq!(code(&mut pair.replica, "USE other"), 1049);
+    for (name, value) in [
+        ("Replicate_Ignore_DB", "other"),
+        ("Replicate_Ignore_Table", "shop.a,shop.b"),
+        ("Replicate_Wild_Ignore_Table", "shop.tmp\\_%"),
+        ("Replicate_Do_DB", ""),
+    ] {
+        assert_eq!(field(&mut pair.replica, name), value);
+    }
+    run(
+        &mut pair.replica,
+        &[
+            "STOP REPLICA",
+            "CHANGE REPLICATION FILTER REPLICATE_IGNORE_DB = ()",
+        ],
+    );
+    assert_eq!(field(&mut pair.replica, "Replicate_Ignore_DB"), "");
+}
+
+#[test]
+fn an_applier_stops_where_it_is_told_to_and_its_position_stays() {
+    let mut pair = Pair::new();
+    run(
+        &mut pair.source,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.a (id INT PRIMARY KEY)",
+        ],
+    );
+    pair.follow(", SOURCE_AUTO_POSITION = 1");
+    pair.catch_up();
+    let uuid = query_text(&mut pair.source, "SELECT @@server_uuid")[0].clone();
+    // Transactions 3 to 8, and the position behind the sixth.
+    let mut position = String::new();
+    run(&mut pair.replica, &["STOP REPLICA"]);
+    for id in 3..9 {
+        run(
+            &mut pair.source,
+            &[&format!("INSERT INTO shop.a VALUES ({id})")],
+        );
+        if id == 6 {
+            let row: Option<mysql::Row> =
+                pair.source.query_first("SHOW BINARY LOG STATUS").unwrap();
+            let row = row.expect("there is a log");
+            let (file, place): (String, u64) = (row.get(0).unwrap(), row.get(1).unwrap());
+            position = format!("SOURCE_LOG_FILE = '{file}', SOURCE_LOG_POS = {place}");
+        }
+    }
+    for (until, condition, last) in [
+        (
+            format!("SQL_AFTER_GTIDS = '{uuid}:3-4'"),
+            "SQL_AFTER_GTIDS",
+            "4",
+        ),
+        (
+            format!("SQL_AFTER_GTIDS = '{uuid}:3-4'"),
+            "SQL_AFTER_GTIDS",
+            "4",
+        ),
+        (
+            format!("SQL_BEFORE_GTIDS = '{uuid}:6'"),
+            "SQL_BEFORE_GTIDS",
+            "5",
+        ),
+        (position, "Source", "6"),
+    ] {
+        run(
+            &mut pair.replica,
+            &[&format!("START REPLICA UNTIL {until}")],
+        );
+        wait_until(&until, || {
+            field(&mut pair.replica, "Replica_SQL_Running") == "No"
+        });
+        assert_eq!(field(&mut pair.replica, "Last_SQL_Error"), "");
+        assert_eq!(field(&mut pair.replica, "Until_Condition"), condition);
+        assert_eq!(
+            query_text(&mut pair.replica, "SELECT MAX(id) FROM shop.a"),
+            [last],
+            "{until}"
+        );
+        wait_until("the receiver", || {
+            field(&mut pair.replica, "Replica_IO_Running") == "Yes"
+        });
+        run(&mut pair.replica, &["STOP REPLICA"]);
+    }
+    run(&mut pair.replica, &["START REPLICA"]);
+    pair.catch_up();
+    assert_eq!(field(&mut pair.replica, "Until_Condition"), "None");
+    // The source begins with its file, and has nothing new.
+    let applied = field(&mut pair.replica, "Exec_Source_Log_Pos");
+    pair.crash_replica();
+    wait_until("the source", || {
+        field(&mut pair.replica, "Replica_IO_Running") == "Yes"
+    });
+    wait_until("the applier", || {
+        field(&mut pair.replica, "Replica_SQL_Running_State").starts_with("Replica has read")
+    });
+    assert_eq!(field(&mut pair.replica, "Exec_Source_Log_Pos"), applied);
+}
+
+#[test]
+fn a_source_is_followed_over_tls_if_its_certificate_is_trusted() {
+    let mut pair = Pair::new();
+    let file = |place: usize| {
+        pair.directories[place]
+            .path()
+            .join("server-cert.pem")
+            .display()
+            .to_string()
+    };
+    let (own, other) = (file(0), file(1));
+    run(
+        &mut pair.source,
+        &[
+            "CREATE USER repl IDENTIFIED WITH caching_sha2_password BY 'sec-ret' REQUIRE SSL",
+            "GRANT REPLICATION SLAVE ON *.* TO repl",
+            "CREATE DATABASE shop",
+        ],
+    );
+    let repl = "SOURCE_USER = 'repl', SOURCE_PASSWORD = 'sec-ret'";
+    pair.follow(&format!(", {repl}, SOURCE_AUTO_POSITION = 1"));
+    let mut fails = |options: &str, wanted: &str, text: &str| {
+        if !options.is_empty() {
+            let change = format!("CHANGE REPLICATION SOURCE TO {options}");
+            run(
+                &mut pair.replica,
+                &["STOP REPLICA", &change, "START REPLICA"],
+            );
+        }
+        wait_until(options, || {
+            field(&mut pair.replica, "Last_IO_Errno") == wanted
+        });
+        let error = field(&mut pair.replica, "Last_IO_Error");
+        assert!(error.contains(text), "{error}");
+    };
+    // A password is not sent as it is, and the account wants TLS.
+    fails("", "3159", "secure connection");
+    let untrusted = format!("SOURCE_SSL = 1, SOURCE_SSL_CA = '{other}'");
+    fails(&untrusted, "2026", "certificate");
+    fails("SOURCE_SSL_CA = '/absent.pem'", "2026", "/absent.pem");
+    let named = "SOURCE_SSL_CA = '', SOURCE_SSL_VERIFY_SERVER_CERT = 1";
+    fails(named, "2026", "needs SOURCE_SSL_CA");
+    // The certificate is for 127.0.0.1, too.
+    let trusted = format!("CHANGE REPLICATION SOURCE TO SOURCE_SSL_CA = '{own}'");
+    run(
+        &mut pair.replica,
+        &["STOP REPLICA", &trusted, "START REPLICA"],
+    );
+    run(
+        &mut pair.source,
+        &["CREATE TABLE shop.a (id INT PRIMARY KEY)"],
+    );
+    pair.catch_up();
+    // The threads that run begin with the server.
+    pair.crash_replica();
+    run(&mut pair.source, &["INSERT INTO shop.a VALUES (1)"]);
+    pair.catch_up();
+    pair.check_same(&["SELECT * FROM shop.a"]);
+    let shown = [
+        ("Source_SSL_Allowed", "Yes"),
+        ("Source_SSL_CA_File", own.as_str()),
+        ("Source_SSL_Verify_Server_Cert", "Yes"),
+        ("Source_SSL_Key", ""),
+    ];
+    for (name, value) in shown {
+        assert_eq!(field(&mut pair.replica, name), value);
+    }
+    let configured = "SELECT SSL_ALLOWED, SSL_CA_FILE = '', SSL_VERIFY_SERVER_CERTIFICATE FROM \
+                      performance_schema.replication_connection_configuration";
+    assert_eq!(query_text(&mut pair.replica, configured), ["YES\t0\tYES"]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn folder(name: &str) -> PathBuf {
     tests_folder("tpch").join(name)
 }
 
-fn queries() -> Vec<(String, String)> {
+pub fn queries() -> Vec<(String, String)> {
     let mut queries: Vec<_> = fs::read_dir(folder("queries"))
         .expect("the queries can be listed")
         .map(|entry| entry.expect("a folder entry").path())

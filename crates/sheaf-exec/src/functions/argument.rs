@@ -129,6 +129,17 @@ fn array_of_one(value: &ScalarValue) -> Result<ArrayRef> {
     Ok(Arc::new(texts.finish()))
 }
 
+/// Bytes of the first value of a kernel's array, if it is a text or a byte string; those of other values are few.
+fn bytes_of_first(array: &ArrayRef) -> usize {
+    match array.data_type() {
+        _ if array.is_empty() => 0,
+        DataType::Utf8View => array.as_string_view().value(0).len(),
+        DataType::BinaryView => array.as_binary_view().value(0).len(),
+        DataType::Binary => array.as_binary::<i32>().value(0).len(),
+        _ => 0,
+    }
+}
+
 /// A function call on a batch.
 pub struct Call<'a> {
     pub args: &'a ScalarFunctionArgs,
@@ -194,12 +205,17 @@ impl<'a> Call<'a> {
         &self.limits.numbers
     }
 
+    /// Whether no statement runs that the call is of: it is folded into a plan.
+    fn is_folded(&self) -> bool {
+        self.limits.oversized.is_none()
+    }
+
     /// Gives a warning, in strict modes too.
     ///
     /// # Errors
     /// The warning, where constants are folded: it is given when the statement runs.
     pub(super) fn warn(&self, error: EvaluationError) -> Result<()> {
-        if self.limits.oversized.is_none() {
+        if self.is_folded() {
             return Err(error.into());
         }
         self.limits.warn(error);
@@ -258,6 +274,9 @@ impl<'a> Call<'a> {
 
     /// The kernel's array as the call's value. Zero has no sign in it, as in columns: operators that sort or tell
     /// values apart take -0.0 for another value than 0.0.
+    ///
+    /// # Errors
+    /// 1041 for a constant that is folded, where a plan has no room for it.
     pub fn finish(&self, mut array: ArrayRef) -> Result<ColumnarValue> {
         array = match array.data_type() {
             DataType::Float64 => unsigned_zeros::<Float64Type>(array),
@@ -266,6 +285,9 @@ impl<'a> Call<'a> {
         };
         if self.bytewise && array.data_type() == &DataType::Utf8View {
             array = Arc::new(bytes_of_characters(array.as_string_view(), &self.turns()));
+        }
+        if self.is_folded() && self.rows() == 1 && !sheaf_memory::may_fold(bytes_of_first(&array)) {
+            return Err(EvaluationError::too_many_constants(name_in_sql(self.name)).into());
         }
         if self.constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(

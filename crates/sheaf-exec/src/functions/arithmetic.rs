@@ -58,8 +58,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("$divide", (2, 3), quotient_type, divide)
         .stops_at_null()
         .arithmetic(),
-    // AVG: a sum and a count, which is 0 where there is no sum.
-    Function::new("$average", (2, 3), average_type, divide),
+    // AVG: a sum and a count, which is 0 where there is no sum. Behind the number of decimals: the digits before the
+    // point, where it is wide.
+    Function::new("$average", (2, 4), average_type, divide),
     Function::new(
         "$integer_divide",
         (2, 2),
@@ -223,9 +224,23 @@ fn average_type(operands: &Operands<'_>) -> Result<Field> {
         return Ok(double_quotient(operands));
     }
     let (kept, shown) = decimals_of_quotient(operands);
+    let told = operands.int(3).and_then(|told| u8::try_from(told).ok());
+    if let Some(whole_digits) = told {
+        return Ok(field::wide_decimal(whole_digits, kept, shown));
+    }
     let (digits, _) = types[0].decimal_digits();
     let whole_digits = digits.saturating_add(types[1].decimal_digits().1);
     Ok(decimal_of(operands, whole_digits, kept, shown))
+}
+
+/// Digits before the point of an average of such values, if it is to be wide: 128 bits have no room for them beside the
+/// decimals that are kept. What is averaged says it, as sums have all digits of 128 bits by their type.
+pub fn digits_of_wide_average(value: &SqlType, increment: u8) -> Option<u8> {
+    let count = SqlType::Integer { unsigned: false };
+    let (kept, _) = quotient_scale(value, &count, increment);
+    let (digits, _) = value.decimal_digits();
+    let is_narrow = matches!(value, SqlType::Decimal { .. }) && !value.is_wide();
+    (is_narrow && is_wide(digits.saturating_add(kept))).then_some(digits)
 }
 
 fn double_quotient(operands: &Operands<'_>) -> Field {
@@ -602,8 +617,8 @@ fn is_rounded(call: &Call<'_>, kept: u8) -> Result<bool> {
         return Ok(false);
     }
     let told = match call.len() {
-        3 => call.int(2)?.get(0),
-        _ => None,
+        2 => None,
+        _ => call.int(2)?.get(0),
     };
     let computed = computed_scale(&call.sql_type(0), &call.sql_type(1), increment_of(told));
     Ok(computed > kept)

@@ -316,8 +316,8 @@ pub fn common_field_in(operation: &str, fields: &[FieldRef]) -> Result<Field> {
 /// Whether a choice between this integer and a FLOAT is a FLOAT: the integer has 24 bits at most, as a FLOAT's digits.
 fn is_within_float(field: &Field) -> bool {
     match declared_type(field) {
-        Some(ColumnType::Year) => true,
-        Some(ColumnType::Bit { .. }) => false,
+        Some(ty) if ty.is_year() => true,
+        Some(ty) if ty.bit_length().is_some() => false,
         Some(ty) => ty.integer_bits().is_some_and(|bits| bits <= FLOAT_BITS),
         None => matches!(
             field.data_type(),
@@ -338,7 +338,7 @@ pub fn field_of_parts(fields: &[FieldRef]) -> Result<Field> {
     }
     match length {
         Some(length) => {
-            let ty = ColumnType::Bit { length };
+            let ty = ColumnType::bit(length);
             Ok(field::declared(arrow_type(&ty), &ty))
         }
         None => common_field_in("UNION", fields),

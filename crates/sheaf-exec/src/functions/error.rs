@@ -181,6 +181,17 @@ impl EvaluationError {
         )
     }
 
+    /// 1041: the constants that were computed for a plan take all that such constants may.
+    pub fn too_many_constants(function: &str) -> EvaluationError {
+        Self::new(
+            codes::OUT_OF_RESOURCES,
+            format!(
+                "Out of memory; the constants of a statement that are computed while it is planned have no room for the \
+                 result of {function}()"
+            ),
+        )
+    }
+
     /// Whether fewer rows at a time would not have this error.
     pub fn is_batch_too_large(&self) -> bool {
         self.code == codes::OUT_OF_RESOURCES.number()

@@ -20,7 +20,6 @@ use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::{DataFusionError, Result};
 pub use sheaf_access::TYPE_KEY;
-use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sheaf_types::number::{FloatDigits, MAX_WIDE_DIGITS, is_wide};
 use sheaf_types::text::encoding::TextEncoding;
@@ -39,6 +38,10 @@ pub const HYBRID_KEY: &str = "sheaf.hybrid";
 pub const BYTES_LITERAL_KEY: &str = "sheaf.bytes_literal";
 /// What marks a literal of bytes. Beside a text that is no literal it is a text.
 pub const LITERALS_OF_BYTES: [&str; 2] = [HYBRID_KEY, BYTES_LITERAL_KEY];
+
+/// Of a literal that a choice is beside operands that are none (`IFNULL('a', column)`). Beside a date MySQL reads it
+/// for each row, as it would read these.
+pub const CHOSEN_KEY: &str = "sheaf.chosen";
 
 /// Of a text that is the date or time that arithmetic has made of a text: a number where numbers are wanted.
 pub const MOMENT_KEY: &str = "sheaf.moment";
@@ -140,10 +143,7 @@ const SHORT_BYTES: u64 = u16::MAX as u64;
 /// be too long themselves.
 pub fn may_be_long(field: &Field) -> bool {
     match declared_type(field) {
-        Some(ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes }) => {
-            max_bytes > SHORT_BYTES
-        }
-        Some(_) => false,
+        Some(ty) => ty.long_bytes().is_some_and(|most| most > SHORT_BYTES),
         None => {
             field.is_nullable()
                 && matches!(field.data_type(), DataType::Utf8View | DataType::Binary)
@@ -160,7 +160,9 @@ impl SqlType {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
                 SqlType::Integer { unsigned: false }
             }
-            DataType::UInt16 if declared_type(field) == Some(ColumnType::Year) => SqlType::Year,
+            DataType::UInt16 if declared_type(field).is_some_and(|ty| ty.is_year()) => {
+                SqlType::Year
+            }
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
                 SqlType::Integer { unsigned: true }
             }
@@ -188,9 +190,9 @@ impl SqlType {
                 fsp: fraction_digits(field),
             },
             _ => match declared_type(field) {
-                Some(ColumnType::Enum { collation, .. } | ColumnType::Set { collation, .. }) => {
-                    SqlType::Enum { collation }
-                }
+                Some(ty) if ty.has_labels() => SqlType::Enum {
+                    collation: ty.collation().unwrap_or_default(),
+                },
                 declared => {
                     let coercibility = field.metadata().get(COERCIBILITY_KEY);
                     let collation = declared.and_then(|ty| ty.collation());
@@ -258,6 +260,16 @@ impl SqlType {
             SqlType::Enum { .. } | SqlType::Year | SqlType::Json => true,
             _ => false,
         }
+    }
+
+    pub fn is_year(&self) -> bool {
+        *self == SqlType::Year
+    }
+
+    /// Whether the order of values is that of their Arrow values: numbers, bytes, dates and times.
+    pub fn has_order_of_values(&self) -> bool {
+        let is_number = self.is_exact_number() && *self != SqlType::Boolean || self.is_float();
+        is_number || self.is_temporal() || *self == SqlType::Bytes
     }
 
     pub fn is_float(&self) -> bool {
@@ -328,10 +340,7 @@ pub fn bit_length(field: &Field) -> Option<u8> {
     else {
         return None;
     };
-    match declared_type(field)? {
-        ColumnType::Bit { length } => Some(length),
-        _ => None,
-    }
+    declared_type(field)?.bit_length()
 }
 
 /// The width to which texts of a number are filled up with zeros: that of a column with ZEROFILL.
@@ -350,14 +359,8 @@ pub fn shown_type(field: &Field) -> Option<ColumnType> {
     let scale = float_decimals(field)?;
     let digits = FloatDigits::new(COMPUTED_FLOAT_PRECISION.max(scale), scale);
     Some(match field.data_type() {
-        DataType::Float32 => ColumnType::Float {
-            digits,
-            sign: Sign::Signed,
-        },
-        _ => ColumnType::Double {
-            digits,
-            sign: Sign::Signed,
-        },
+        DataType::Float32 => ColumnType::float(digits),
+        _ => ColumnType::double(digits),
     })
 }
 
@@ -379,12 +382,7 @@ pub fn common_float_decimals<'f>(fields: impl IntoIterator<Item = &'f FieldRef>)
 }
 
 fn fraction_digits(field: &Field) -> u8 {
-    match declared_type(field) {
-        Some(
-            ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } | ColumnType::Time { fsp },
-        ) => fsp,
-        _ => 0,
-    }
+    declared_type(field).map_or(0, |ty| ty.fraction_digits())
 }
 
 /// Fields of results. Names are the caller's business: DataFusion renames them to the expression.
@@ -465,14 +463,14 @@ pub mod field {
     pub fn datetime(fsp: u8) -> Field {
         declared(
             DataType::Timestamp(TimeUnit::Microsecond, None),
-            &ColumnType::DateTime { fsp },
+            &ColumnType::datetime(fsp),
         )
     }
 
     pub fn time(fsp: u8) -> Field {
         declared(
             DataType::Duration(TimeUnit::Microsecond),
-            &ColumnType::Time { fsp },
+            &ColumnType::time(fsp),
         )
     }
 
@@ -533,10 +531,7 @@ pub mod field {
         }
         let mut field = declared(
             DataType::Utf8View,
-            &ColumnType::VarChar {
-                length: ANY_LENGTH,
-                collation,
-            },
+            &ColumnType::varchar(ANY_LENGTH, collation),
         );
         let told = match coercibility {
             Coercibility::Explicit => Some(EXPLICIT),
@@ -646,15 +641,15 @@ fn is_of_other_set(one: Collation, other: Collation) -> bool {
 }
 
 /// The collation of two texts of different character sets: that of Unicode if it is not the weaker one, as it has all
-/// characters of the other, and else the stronger one's, if the other is a literal. `None`: there is none.
+/// characters of the other, and else the stronger one's, if the other is a literal. Of two of Unicode the first that
+/// [takes the other](Collation::takes_unicode). `None`: there is none.
 fn of_two_sets(
     one: (Collation, Coercibility),
     other: (Collation, Coercibility),
 ) -> Option<(Collation, Coercibility)> {
     let has_all_of = |left: (Collation, Coercibility), right: (Collation, Coercibility)| {
-        let (left_set, right_set) = (left.0.character_set(), right.0.character_set());
-        let has_more = !right.0.is_of_unicode() || left_set == "utf8mb4" && right_set == "utf8mb3";
-        let is_part = right_set == "ascii" && left.1 <= right.1;
+        let has_more = !right.0.is_of_unicode() || left.0.takes_unicode();
+        let is_part = right.0.character_set() == "ascii" && left.1 <= right.1;
         is_part || left.0.is_of_unicode() && (left.1 < right.1 || left.1 == right.1 && has_more)
     };
     // A text that does not know the connection's collation, such as one of a function.

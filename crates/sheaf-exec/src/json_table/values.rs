@@ -31,7 +31,7 @@ pub fn assigned(column: &str, ty: &ColumnType, json: Json<'_>) -> Result<Value, 
     let is_text = ty.is_character() || ty.is_binary() || ty.has_labels();
     let is_whole = ty.whole_digits().is_some();
     let value = match json.view() {
-        _ if *ty == ColumnType::Json => return Ok(Value::Json(json.to_document().into_bytes())),
+        _ if ty.is_json() => return Ok(Value::Json(json.to_document().into_bytes())),
         _ if is_text => Value::Text(unquote(json).into_owned()),
         View::Date(_) | View::Time(_) | View::DateTime(_) | View::Timestamp(_) => as_json(json),
         View::String(_)
@@ -52,7 +52,7 @@ pub fn assigned(column: &str, ty: &ColumnType, json: Json<'_>) -> Result<Value, 
                 Err(_) => Value::UInt(u64::try_from(whole).unwrap_or(u64::MAX)),
             }
         }
-        View::String(_) if matches!(ty, ColumnType::Float { .. } | ColumnType::Double { .. }) => {
+        View::String(_) if ty.is_floating() => {
             Value::Double(coerced(to_double(json), "DOUBLE", column)?)
         }
         _ => as_json(json),
@@ -81,9 +81,9 @@ fn moment(ty: &ColumnType, text: &str) -> Option<Value> {
         (value, None | Some(ColumnProblem::Rounded)) => Some(value),
         // Something follows, or nothing is there.
         (value, Some(ColumnProblem::IncorrectTemporal { .. })) => {
-            let is_there = match ty {
-                ColumnType::Time { .. } => read_time(text).is_ok(),
-                _ => !matches!(
+            let is_there = match ty.has_date() {
+                false => read_time(text).is_ok(),
+                true => !matches!(
                     value,
                     Value::Date(ZERO_DATE)
                         | Value::DateTime(ZERO_DATETIME)

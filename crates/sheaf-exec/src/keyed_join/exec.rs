@@ -47,7 +47,6 @@ use crate::keyed_join::lookup_record::LookupRecord;
 use crate::keyed_join::lookup_switch::{LookupSwitch, SharedSwitch, SwitchWatch, SwitchingJoin};
 use crate::keyed_join::stream::{Inner, KeyedJoinStream, Round, State};
 use crate::operator::noted_rows::NotedRows;
-use crate::operator::operator_id::OperatorId;
 use crate::operator::scan_exec::{ScanCounts, access_error};
 use crate::operator::shared_exec::{is_repeatable, is_same};
 
@@ -61,7 +60,6 @@ pub const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
 /// A join of an outer plan with a table through one of its indexes.
 #[derive(Debug)]
 pub struct KeyedJoinExec {
-    id: OperatorId,
     outer: Arc<dyn ExecutionPlan>,
     spec: Arc<KeyedLookupSpec>,
     /// One per leading part of the index.
@@ -161,7 +159,6 @@ impl KeyedJoinExec {
         let properties = Arc::new(properties(&outer, in_order, &projection, &schema)?);
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(KeyedJoinExec {
-            id: OperatorId::fresh(),
             outer,
             spec,
             keys,
@@ -196,11 +193,6 @@ impl KeyedJoinExec {
     /// Where the join is going to record what it looks up, if it has not begun to run.
     pub fn record_lookups(&self) -> Arc<LookupRecord> {
         Arc::clone(self.record.get_or_init(Arc::default))
-    }
-
-    /// The number that it carries through the rules.
-    pub fn id(&self) -> OperatorId {
-        self.id
     }
 
     pub fn spec(&self) -> &Arc<KeyedLookupSpec> {
@@ -400,7 +392,6 @@ impl ExecutionPlan for KeyedJoinExec {
             }
         };
         Ok(Arc::new(KeyedJoinExec {
-            id: self.id,
             outer,
             spec: Arc::clone(&self.spec),
             keys: self.keys.clone(),

@@ -39,10 +39,8 @@ pub struct KeyColumn {
 impl KeyColumn {
     /// The key part of a column of this type, whose values are those of an expression.
     pub fn new(expr: Arc<dyn PhysicalExpr>, ty: &ColumnType) -> KeyColumn {
-        let range = match ty {
-            ColumnType::MediumInt { .. } => ty.integer_range(),
-            _ => None,
-        };
+        let is_medium = ty.integer_bits() == Some(24);
+        let range = ty.integer_range().filter(|_| is_medium);
         KeyColumn {
             expr,
             data_type: arrow_type(ty),

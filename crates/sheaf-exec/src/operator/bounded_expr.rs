@@ -18,13 +18,13 @@ use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DataFusionError, Result, ScalarValue, internal_err};
-use datafusion_expr::{ColumnarValue, Operator};
-use datafusion_physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion_expr::{ColumnarValue, Operator, Volatility};
+use datafusion_physical_expr::expressions::{BinaryExpr, CaseExpr, Column, InListExpr, Literal};
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::functions::closed::is_or_calls;
 use crate::functions::limits::{ResultLimits, ask_for};
-use crate::functions::{EvaluationError, Function};
+use crate::functions::{EvaluationError, Function, as_function};
 use crate::long_literal::{bytes_of, long_constant_bytes};
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
@@ -132,16 +132,47 @@ fn has_long_constant(expr: &Arc<dyn PhysicalExpr>) -> bool {
 
 /// Bytes of long constants that are part of the results for each row, or of what these are made of.
 pub(crate) fn repeated_bytes(expr: &Arc<dyn PhysicalExpr>) -> usize {
-    if long_constant_bytes(expr) == 0 && !lengthens(expr) {
-        return 0;
+    match long_constant_bytes(expr) == 0 && !lengthens(expr) {
+        true => 0,
+        false => bytes_of_row(expr),
     }
-    let mut bytes = 0usize;
+}
+
+/// Bytes of long constants that there are for each row at the same time, while an expression is computed. What makes no
+/// text takes what is the same for all rows as it is. What gives one of its parts, gives the longest one at most, and
+/// conditions of AND and OR are computed one after the other.
+fn bytes_of_row(expr: &Arc<dyn PhysicalExpr>) -> usize {
+    let comparison = expr.downcast_ref::<BinaryExpr>();
+    let call = expr.downcast_ref::<ScalarFunctionExpr>();
+    let parts = expr.children().into_iter();
+    let connects = |expr: &BinaryExpr| matches!(expr.op(), Operator::And | Operator::Or);
+    if expr.is::<CaseExpr>() || comparison.is_some_and(connects) || call.is_some_and(chooses) {
+        return parts.map(bytes_of_row).max().unwrap_or(0);
+    }
+    let makes_text = call.is_some_and(|call| is_string(call.return_type()));
+    let compares = comparison.is_some() || expr.is::<InListExpr>();
+    let takes_constants = compares || call.is_some() && !makes_text;
+    let parts = parts.filter(|part| !takes_constants || is_of_rows(part));
+    let parts = parts.map(bytes_of_row);
+    parts.fold(long_constant_bytes(expr), usize::saturating_add)
+}
+
+/// Whether a function gives one of its arguments.
+fn chooses(call: &ScalarFunctionExpr) -> bool {
+    const CHOICES: [&str; 4] = ["$coalesce", "$greatest", "$least", "elt"];
+    as_function(call.fun()).is_some_and(|function| CHOICES.contains(&function.name))
+}
+
+/// Whether an expression may differ from row to row.
+fn is_of_rows(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let differs = |expr: &Arc<dyn PhysicalExpr>| {
+        let call = expr.downcast_ref::<ScalarFunctionExpr>();
+        let is_volatile =
+            call.is_some_and(|call| call.fun().signature().volatility == Volatility::Volatile);
+        is_volatile || expr.is::<Column>()
+    };
     // The closure does not fail.
-    let _ = expr.apply(|expr| {
-        bytes = bytes.saturating_add(long_constant_bytes(expr));
-        Ok(TreeNodeRecursion::Continue)
-    });
-    bytes
+    expr.exists(|expr| Ok(differs(expr))).unwrap_or(true)
 }
 
 /// Whether the results of an expression for many rows may take much more memory than what they are made of: by
@@ -227,9 +258,33 @@ impl PhysicalExpr for BoundedExpr {
 #[cfg(test)]
 mod tests {
     use arrow::datatypes::Field;
-    use datafusion_physical_expr::expressions::{CastExpr, lit};
+    use datafusion_physical_expr::expressions::{CastExpr, binary, case, in_list, lit};
 
     use super::*;
+
+    #[test]
+    fn constants_count_where_rows_have_copies_of_them() {
+        let rows = Schema::new(vec![Field::new("a", DataType::Utf8View, true)]);
+        let column = || -> Arc<dyn PhysicalExpr> { Arc::new(Column::new("a", 0)) };
+        let long = |bytes: usize| lit(ScalarValue::Utf8View(Some("x".repeat(bytes))));
+        let connect = |left, op, right| binary(left, op, right, &rows).unwrap();
+        let equal = |bytes: usize| connect(column(), Operator::Eq, long(bytes));
+        assert_eq!(bytes_of_row(&long(5_000)), 5_000);
+        assert_eq!(bytes_of_row(&equal(5_000)), 0);
+        let chosen = |bytes: [usize; 2]| {
+            let branches = vec![(equal(9_000), long(bytes[0]))];
+            case(None, branches, Some(long(bytes[1]))).unwrap()
+        };
+        let is_chosen = connect(chosen([5_000, 6_000]), Operator::Eq, column());
+        assert_eq!(bytes_of_row(&is_chosen), 6_000);
+        let other = connect(chosen([7_000, 6_000]), Operator::Lt, chosen([5_000, 5_000]));
+        assert_eq!(bytes_of_row(&other), 12_000);
+        let any = connect(is_chosen, Operator::Or, other);
+        assert_eq!(bytes_of_row(&any), 12_000);
+        let members = vec![long(8_000), chosen([5_000, 5_000])];
+        let member = in_list(column(), members, &false, &rows).unwrap();
+        assert_eq!(bytes_of_row(&member), 5_000);
+    }
 
     #[test]
     fn copies_are_of_one_column_or_literal() {

@@ -40,6 +40,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use crate::memory_pool::without_waiting;
 use crate::operator::compacted_exec::detached;
 use crate::operator::key_width_exec::watch_sort_keys;
+use crate::operator::node_id::in_place_of;
 use crate::operator::source_exec::SourceExec;
 
 /// Rows are thrown away when there are so many more than are wanted.
@@ -69,8 +70,8 @@ pub fn keep_copies_of_first_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
         if sort.fetch().is_none() || !has_texts(&sort.schema()) || comes_in_order(sort)? {
             return Ok(Transformed::no(node));
         }
-        let first: Arc<dyn ExecutionPlan> = Arc::new(FirstRowsExec::new(node));
-        Ok(Transformed::yes(first))
+        let first = Arc::new(FirstRowsExec::new(Arc::clone(&node)));
+        Ok(Transformed::yes(in_place_of(&node, first)))
     })?;
     Ok(replaced.data)
 }
@@ -115,7 +116,7 @@ impl DisplayAs for FirstRowsExec {
 }
 
 impl ExecutionPlan for FirstRowsExec {
-    /// EXPLAIN finds what it knows about a sort by this.
+    /// That of the sort.
     fn name(&self) -> &str {
         self.sort.name()
     }

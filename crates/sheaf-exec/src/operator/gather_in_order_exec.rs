@@ -35,6 +35,7 @@ use datafusion_physical_plan::{
 };
 use futures::{Stream, StreamExt};
 
+use crate::operator::node_id::in_place_of;
 use crate::operator::plan_members::{no_expressions, row_for_row, with_input};
 
 /// Batches that a stream may be ahead.
@@ -54,7 +55,10 @@ pub fn gather_unions_in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Ex
             Running::Workers,
         ));
         Ok(Transformed::yes(match gather.fetch() {
-            Some(fetch) => Arc::new(GlobalLimitExec::new(ordered, 0, Some(fetch))),
+            Some(fetch) => {
+                let limit = GlobalLimitExec::new(ordered, 0, Some(fetch));
+                in_place_of(&node, Arc::new(limit))
+            }
             None => ordered,
         }))
     })?;

@@ -38,7 +38,7 @@
 //! | [`interruptible_expr`] | where a join can be stopped between two batches |
 //! | [`measuring_exec`] | what an operator delivers, for EXPLAIN ANALYZE |
 //! | [`checked_rows`] | checks rows against what the operator promises, in tests |
-//! | [`operator_id`] | the number that an operator carries through the rules |
+//! | [`node_id`] | which node of a plan an operator belongs to |
 //! | [`plan_members`], [`wrapped_expr`] | what many operators, or expressions around others, say of themselves |
 //! | [`row_file`] | rows in a temporary file |
 //! | [`row_set`] | a set of rows, in memory and in a temporary file |
@@ -69,8 +69,8 @@ pub mod lazy_connective;
 pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod new_rows_exec;
+pub mod node_id;
 pub(crate) mod noted_rows;
-pub mod operator_id;
 pub mod otherwise_exec;
 pub(crate) mod plan_members;
 pub mod recursion_limit_exec;

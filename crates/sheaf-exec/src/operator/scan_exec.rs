@@ -43,7 +43,6 @@ use sheaf_storage::{Direction, KeyRange, ThreadPageWork, Tree};
 
 use crate::operator::bound_values::BoundRead;
 use crate::operator::noted_rows::NotedRows;
-use crate::operator::operator_id::OperatorId;
 use crate::operator::plan_members::leaf;
 
 /// Turns an error of the access floor into DataFusion's; the SQL floor finds it inside again. An error that the
@@ -71,7 +70,6 @@ pub struct ScanOrder {
 /// A scan of one index of one table.
 #[derive(Debug)]
 pub struct ScanExec {
-    id: OperatorId,
     spec: Arc<ScanSpec>,
     /// One entry per partition: its share of `spec.ranges`, in key order.
     shares: Vec<Vec<KeyRange>>,
@@ -119,7 +117,6 @@ impl ScanExec {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         ScanExec {
-            id: OperatorId::fresh(),
             spec,
             shares,
             order,
@@ -161,11 +158,6 @@ impl ScanExec {
         }
     }
 
-    /// The number that it carries through the rules.
-    pub fn id(&self) -> OperatorId {
-        self.id
-    }
-
     /// As planned: of a scan that is bound, for the values that it was planned with.
     pub fn spec(&self) -> &Arc<ScanSpec> {
         &self.spec
@@ -203,7 +195,6 @@ impl ScanExec {
             self.cancel.clone(),
         );
         ScanExec {
-            id: self.id,
             budget: self.budget.clone(),
             starts_small: self.starts_small,
             bound: self.bound.clone(),
@@ -376,7 +367,6 @@ impl ExecutionPlan for ScanExec {
         );
         let budget = self.budget.clone();
         Some(Arc::new(ScanExec {
-            id: self.id,
             budget,
             starts_small: self.starts_small,
             bound: self.bound.clone(),

@@ -95,9 +95,11 @@ pub(super) fn aggregate_arguments(
             let to = field_of_parts(&fields)?;
             for at in [0, 2] {
                 let value = std::mem::take(&mut args[at]);
-                args[at] = match bit_length(&to) {
-                    Some(_) => choose::as_column_of(value, &to, schema, None)?,
-                    None => choose::convert_to_field(value, &to, schema, None)?,
+                // A wide DECIMAL is cut as one of a union is.
+                let is_column = bit_length(&to).is_some() || SqlType::of(&to).is_wide();
+                args[at] = match is_column {
+                    true => choose::as_column_of(value, &to, schema, None)?,
+                    false => choose::convert_to_field(value, &to, schema, None)?,
                 };
             }
             Ok(args)

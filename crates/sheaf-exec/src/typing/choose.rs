@@ -29,8 +29,8 @@ use crate::functions::call;
 use crate::functions::control::{case_values, common_field, common_field_in, microseconds};
 use crate::functions::truncated::MomentKind;
 use crate::functions::types::{
-    BYTES_LITERAL_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bit_length,
-    collation_of, field, float_decimals, zerofill,
+    BYTES_LITERAL_KEY, CHOSEN_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY,
+    bit_length, collation_of, field, float_decimals, zerofill,
 };
 
 /// Converts a value to the field of a choice that it is a branch of.
@@ -87,17 +87,19 @@ pub(super) fn convert_to_field(
     })
 }
 
-/// Restores what the plain CASE lost of its field: fraction digits, a collation, shown decimals.
+/// Restores what the plain CASE lost of its field: fraction digits, a collation, shown decimals, and that its bytes are
+/// literals.
 pub(super) fn with_metadata(expr: Expr, field: &Field) -> Expr {
-    let decimals = field.metadata().contains_key(DECIMALS_KEY);
+    let keys = [DECIMALS_KEY, BYTES_LITERAL_KEY];
+    let is_told = keys.iter().any(|key| field.metadata().contains_key(*key));
     let declared = field
         .metadata()
         .get(TYPE_KEY)
         .is_some_and(|_| SqlType::of(field).is_declared());
-    if !decimals && !declared {
-        return expr;
+    match is_told || declared {
+        true => typed(expr, field),
+        false => expr,
     }
-    typed(expr, field)
 }
 
 /// The value of a subquery, whose field is this one. A plan that computes it once forgets how many of its digits are
@@ -164,7 +166,14 @@ pub(super) fn text_of_columns(
     args: &[Expr],
     schema: &DFSchema,
 ) -> Result<Option<Field>> {
-    let mut texts = fields_of(args.iter(), schema)?;
+    // What is compared says nothing.
+    let shown = match choice {
+        "nullif" => vec![0],
+        "$case" => case_values(args.len()).collect(),
+        "$simple_case" => case_values(args.len() - 1).map(|at| at + 1).collect(),
+        _ => Vec::from_iter(0..args.len()),
+    };
+    let mut texts = fields_of(shown.iter().map(|at| &args[*at]), schema)?;
     texts.retain(|field| *field.data_type() == DataType::Utf8View);
     if !texts
         .iter()
@@ -282,12 +291,14 @@ fn with_few_open(
     field: &Field,
     schema: &DFSchema,
 ) -> Result<Expr> {
-    if let Some(value) = chosen_literal(&case) {
-        return Ok(typed_literal(value.clone(), field));
-    }
     let branches = &case.when_then_expr;
     let conditions = branches.iter().map(|(condition, _)| condition.as_ref());
     let values = branches.iter().map(|(_, value)| value.as_ref());
+    if let Some(value) = chosen_literal(&case) {
+        let mut parts = conditions.chain(values).chain(case.else_expr.as_deref());
+        let among_literals = parts.all(|part| literal(part).is_some());
+        return Ok(chosen(value.clone(), field, among_literals));
+    }
     let is_hidden = are_many(&conditions.clone().collect::<Vec<_>>())
         || are_deep(conditions.chain(values).chain(case.else_expr.as_deref()));
     let case = with_metadata(Expr::Case(case), field);
@@ -308,6 +319,16 @@ fn chosen_literal(case: &Case) -> Option<&ScalarValue> {
         }
     }
     literal(case.else_expr.as_deref()?)
+}
+
+/// A literal that a choice is, among operands that are literals, too, or not.
+fn chosen(value: ScalarValue, field: &Field, among_literals: bool) -> Expr {
+    if among_literals || field.data_type() != &DataType::Utf8View {
+        return typed_literal(value, field);
+    }
+    let mut metadata = field.metadata().clone();
+    metadata.insert(CHOSEN_KEY.to_string(), String::new());
+    typed_literal(value, &field.clone().with_metadata(metadata))
 }
 
 /// CASE of a value, which is compared with others.
@@ -364,6 +385,7 @@ fn make_texts_of_bytes(
 
 pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let to = common_field_in("coalesce", &fields_of(args.iter(), schema)?)?;
+    let among_literals = args.iter().all(|arg| literal(arg).is_some());
     let mut converted = Vec::with_capacity(args.len());
     for arg in args {
         let is_null = literal(&arg).is_some_and(ScalarValue::is_null);
@@ -383,7 +405,7 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Re
     };
     if converted.is_empty() {
         return Ok(match last {
-            Expr::Literal(value, _) => typed_literal(value, &to),
+            Expr::Literal(value, _) => chosen(value, &to, among_literals),
             last => with_metadata(last, &to),
         });
     }

@@ -29,6 +29,20 @@ use crate::operator::scan_exec::access_error;
 /// So often planning and execution copy the constants of a list, at most at the same time.
 const COPIES_OF_LIST: usize = 4;
 
+/// What the comparison with a member that is no constant takes, as measured: a call that makes a text, and the sort
+/// keys of both operands.
+const COMPARISON_BYTES: usize = 3 << 10;
+
+/// Makes room for a list of these members.
+///
+/// # Errors
+/// 1041: there is none, or the statement shall stop for another reason.
+fn ask_for_list(members: &[Expr]) -> Result<()> {
+    let bytes = |member: &Expr| literal(member).map_or(COMPARISON_BYTES, ScalarValue::size);
+    let bytes: usize = members.iter().map(bytes).sum();
+    ask_for(bytes.saturating_mul(COPIES_OF_LIST))
+}
+
 /// `x IN (list)`: plain where each member is a literal of x's domain.
 pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let mut args = args.into_iter();
@@ -65,9 +79,7 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
         1 => PartOf::OnlyMember,
         _ => PartOf::OneOfSeveral,
     };
-    let constants = members.iter().filter_map(literal);
-    let bytes: usize = constants.map(ScalarValue::size).sum();
-    ask_for(bytes.saturating_mul(COPIES_OF_LIST))?;
+    ask_for_list(&members)?;
     let mut subject = Subject::of(&x, schema, rule)?;
     let mut values = Vec::new();
     let mut lists: Vec<(Expr, Vec<Expr>)> = Vec::new();
@@ -340,6 +352,7 @@ pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> 
         false => PartOf::Operator,
     };
     let make = |row: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
+        ask_for_list(&members)?;
         let PlainRows { plain, are_plain } = PlainRows::of(&row, &members, schema, rule)?;
         let mut are_plain = are_plain.into_iter();
         let mut members = members.into_iter();

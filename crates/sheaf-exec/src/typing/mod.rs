@@ -93,16 +93,14 @@ pub fn resolve_node(
                     true => reached::in_operands(function.name, args, schema, rule)?,
                     false => args,
                 };
-                let of_columns = match texts.literal_metadata {
-                    Some(_) if is_choice(function.name) => {
-                        choose::text_of_columns(function.name, &args, schema)?
-                    }
-                    _ => None,
+                let of_columns = match is_choice(function.name) {
+                    true => choose::text_of_columns(function.name, &args, schema)?,
+                    false => None,
                 };
                 let value = resolve_call((func, function.name), args, schema, rule)?;
-                match (&texts.literal_metadata, of_columns) {
-                    (Some(_), Some(field)) => choose::as_text_of_columns(value, &field, schema),
-                    (Some(metadata), None) if is_asked_for(function.name) => {
+                match (of_columns, &texts.literal_metadata) {
+                    (Some(field), _) => choose::as_text_of_columns(value, &field, schema),
+                    (None, Some(metadata)) if is_asked_for(function.name) => {
                         choose::as_literal(value, metadata, schema)
                     }
                     _ => Ok(value),

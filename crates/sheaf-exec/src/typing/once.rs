@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::datatypes::FieldRef;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result, TableReference};
-use datafusion_expr::{Expr, ScalarUDF, Volatility};
+use datafusion_expr::{Case, Expr, ScalarUDF, Volatility};
 
 use super::reached::takes_conditions;
 use super::{deep, field_of, literal};
@@ -29,12 +29,9 @@ const MANY_NODES: usize = 64;
 /// Branches of a CASE that may stand in the open. DataFusion makes each a condition that has those of all before it.
 const MANY_BRANCHES: usize = 32;
 
-/// Whether a CASE that DataFusion is to leave alone stands in the open: it notes what a strict change hears of.
-pub fn has_many_branches(expr: &Expr) -> bool {
-    let is_long =
-        |expr: &Expr| matches!(expr, Expr::Case(case) if case.when_then_expr.len() > MANY_BRANCHES);
-    // The closure does not fail.
-    expr.exists(|expr| Ok(is_long(expr))).unwrap_or(true)
+/// Whether DataFusion is to leave a CASE alone that stands in the open: it notes what a strict change hears of.
+pub fn has_many_branches(case: &Case) -> bool {
+    case.when_then_expr.len() > MANY_BRANCHES
 }
 
 /// CASE inside of each other that may stand in the open. DataFusion asks each whether it may be NULL once for itself

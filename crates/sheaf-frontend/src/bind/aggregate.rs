@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
+use sheaf_algebra::scalar::ScalarKind;
 use sheaf_algebra::scalar::typing::AggregateCall;
 use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::SqlType;
+use sheaf_exec::functions::arithmetic::digits_of_wide_average;
 use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
 use sqlparser::ast::Expr;
@@ -277,8 +280,17 @@ impl Binder<'_> {
         match name {
             // The type and the rounding of a quotient are those of AVG.
             "avg" => {
-                let arguments = vec![column(self, "$sum")?, column(self, "count")?];
-                self.quotient("$average", arguments)
+                let mut arguments = vec![column(self, "$sum")?, column(self, "count")?];
+                let decimals = self.quotient_decimals();
+                let summand = self.summand(&arguments[0])?;
+                match summand.and_then(|ty| digits_of_wide_average(&ty, decimals)) {
+                    Some(digits) => {
+                        let told = [decimals, digits].map(|told| self.integer(told.into()));
+                        arguments.extend(told);
+                        self.call("$average", arguments)
+                    }
+                    None => self.quotient("$average", arguments),
+                }
             }
             "$json_min" | "$json_max" => {
                 let extreme = column(self, &name["$json_".len()..])?;
@@ -299,6 +311,21 @@ impl Binder<'_> {
             }
             _ => column(self, name),
         }
+    }
+
+    /// The type of what a sum adds up, given the column that the sum is.
+    fn summand(&mut self, sum: &Scalar) -> Bound<Option<SqlType>> {
+        let ScalarKind::Column(sum) = *sum.kind() else {
+            return Ok(None);
+        };
+        let block = self.block()?;
+        let aggregates = block.aggregates.iter().rev();
+        let mut aggregates = aggregates.map(|(id, known)| (id, known.arguments()));
+        let functions = block.functions.iter().rev();
+        let mut functions = functions.map(|(id, known)| (id, known.arguments()));
+        let found = aggregates.find(|(id, _)| **id == sum);
+        let found = found.or_else(|| functions.find(|(id, _)| **id == sum));
+        Ok(found.and_then(|(_, arguments)| Some(arguments.first()?.sql_type())))
     }
 
     /// The column of the block's group that is this aggregate.

@@ -31,7 +31,7 @@ fn widest(of: &Field) -> Option<Field> {
     let is_number_only = bit_length(of).is_some() || zerofill(of).is_some();
     match SqlType::of(of) {
         SqlType::Float => Some(field::double_of(float_decimals(of))),
-        SqlType::Year => Some(field::unsigned_bigint()),
+        ty if ty.is_year() => Some(field::unsigned_bigint()),
         ty if ty.is_integer() && is_number_only => Some(field::unsigned_bigint()),
         _ if is_number_only => Some(match of.data_type() {
             DataType::Float64 => field::double_of(float_decimals(of)),

@@ -12,7 +12,6 @@ use sheaf_algebra::{ColumnSet, Relation, Scalar};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::functions::types::declared_type;
 use sheaf_exec::typing::{MAX_WATCHED_PARTS, Purpose, indexed_columns_of};
-use sheaf_types::ColumnType;
 use sheaf_types::temporal::{ZERO_DATE, ZERO_DATETIME};
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
@@ -237,7 +236,7 @@ fn tested_for_null(part: &Scalar) -> Option<&Scalar> {
 
 /// The zero date of a column of dates that is NOT NULL. A TIMESTAMP is not asked for it in that way.
 fn zero_date_of(field: &Field) -> Option<ScalarValue> {
-    if field.is_nullable() || matches!(declared_type(field), Some(ColumnType::Timestamp { .. })) {
+    if field.is_nullable() || declared_type(field).is_some_and(|ty| ty.follows_time_zone()) {
         return None;
     }
     match field.data_type() {

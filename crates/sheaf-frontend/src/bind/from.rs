@@ -25,7 +25,6 @@ use sheaf_algebra::relation::{
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::{Column, Relation, Scalar};
 use sheaf_exec::{SheafTableSource, TableHints};
-use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
     Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
@@ -528,12 +527,13 @@ impl Binder<'_> {
         for column in &mut columns {
             let mut declared = declared.iter();
             let found = declared.find(|declared| declared.name == column.name);
-            let Some(ColumnType::Char { length, .. }) = found.map(|found| &found.ty) else {
+            let padded = found.filter(|found| found.ty.is_character() && found.ty.is_padded());
+            let Some(length) = padded.and_then(|padded| padded.ty.declared_length()) else {
                 continue;
             };
             let operands = vec![
                 column.scalar(),
-                self.integer(i64::from(*length)),
+                self.integer(i64::from(length)),
                 self.text(" ")?,
             ];
             let value = self.call("rpad", operands)?;

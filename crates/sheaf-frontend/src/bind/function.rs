@@ -9,7 +9,6 @@ use datafusion_expr::WindowFunctionDefinition;
 use sheaf_access::arrow_field;
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::{as_function, scalar_function};
-use sheaf_types::ColumnType;
 use sheaf_types::column_type::MAX_FRACTION_DIGITS;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::SECOND;
@@ -171,7 +170,7 @@ impl Binder<'_> {
             Some(column) => {
                 let value = self.value(&default_expression(&column)?)?;
                 // What is written alone is a number, and shown as one, or a text without the number of its label.
-                match matches!(column.ty, ColumnType::Bit { .. }) || column.ty.has_labels() {
+                match column.ty.bit_length().is_some() || column.ty.has_labels() {
                     true => Ok(self.typing().column_of(value, &arrow_field(&column))?),
                     false => Ok(value),
                 }

@@ -23,9 +23,8 @@ use sheaf_exec::functions::types::declared_type;
 use sheaf_exec::functions::{Length, SqlType, as_function};
 use sheaf_exec::typing::Purpose;
 use sheaf_table::{Column, GeneratedColumn};
-use sheaf_types::column_type::Sign;
+use sheaf_types::Collation;
 use sheaf_types::temporal::TimeZone;
-use sheaf_types::{Collation, ColumnType};
 
 use super::Binder;
 use super::block::Block;
@@ -119,29 +118,26 @@ fn holds_all(column: &Column, expression: &Scalar) -> bool {
     if expression.is_nullable() && !column.nullable {
         return false;
     }
-    match &column.ty {
+    match (&column.ty, column.ty.declared_length()) {
         _ if column.hidden => true,
-        ColumnType::VarChar { length, .. } => {
-            longest_text(expression).is_some_and(|longest| longest <= *length)
+        (ty, Some(length)) if ty.is_short_text() && ty.is_varying() => {
+            longest_text(expression).is_some_and(|longest| longest <= length)
         }
-        ColumnType::Float { digits, sign } | ColumnType::Double { digits, sign } => {
-            digits.is_none() && *sign == Sign::Signed
-        }
-        ColumnType::Decimal { sign, .. } => *sign == Sign::Signed,
+        (ty, _) if ty.is_floating() => ty.float_digits().is_none() && !ty.is_unsigned(),
+        (ty, _) if ty.decimal_digits().is_some() => !ty.is_unsigned(),
         // BIT and YEAR have fewer values than the numbers of their bytes.
-        ty if ty.is_integer() => true,
-        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Time { .. } => true,
-        _ => false,
+        (ty, _) if ty.is_integer() => true,
+        (ty, _) => ty.is_temporal() && !ty.follows_time_zone(),
     }
 }
 
 /// Characters of the longest text that an expression gives, as far as the [rows](Length) of its functions tell.
 fn longest_text(expression: &Scalar) -> Option<u32> {
     match expression.kind() {
-        ScalarKind::Column(_) => match declared_type(expression.field())? {
-            ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => Some(length),
-            _ => None,
-        },
+        ScalarKind::Column(_) => {
+            let ty = declared_type(expression.field())?;
+            ty.declared_length().filter(|_| ty.is_short_text())
+        }
         ScalarKind::Literal(value) => {
             let text = value.try_as_str()?.unwrap_or_default();
             u32::try_from(text.chars().count()).ok()

@@ -147,7 +147,7 @@ impl Reading<'_> {
     fn column(&mut self, written: &Written) -> Bound<Column> {
         match written {
             Written::ForOrdinality(name) => {
-                let ty = ColumnType::BigInt { sign: Sign::Signed };
+                let ty = ColumnType::bigint(Sign::Signed);
                 self.add(&name.value, ty, Otherwise::Null)?;
                 Ok(Column::Ordinality)
             }
@@ -175,7 +175,7 @@ impl Reading<'_> {
                 self.defaults.push(default);
             }
         }
-        let is_json = ty == ColumnType::Json;
+        let is_json = ty.is_json();
         self.add(name, ty, on_error.clone())?;
         Ok(Column::Value(ValueColumn {
             name: name.clone(),
@@ -195,9 +195,8 @@ impl Reading<'_> {
         let written = column_type(&written, name)?;
         let collation = self.collation_of(&written)?;
         let most = MAX_VARBINARY_LENGTH / collation.character_bytes();
-        if let ColumnType::VarChar { length, .. } = written.ty
-            && length > most
-        {
+        let is_varchar = written.ty.is_short_text() && written.ty.is_varying();
+        if is_varchar && written.ty.declared_length() > Some(most) {
             return Err(SqlError::too_big_field_length(name, most.into()));
         }
         match written.ty.collation() {
@@ -222,7 +221,7 @@ impl Reading<'_> {
                 "CHARACTER SET {set} for a column of JSON_TABLE"
             )));
         }
-        let has_bytes = written.ty == ColumnType::Json || written.ty.is_binary();
+        let has_bytes = written.ty.is_json() || written.ty.is_binary();
         match Collation::parse(named) {
             Some(Collation::Binary) => Ok(Collation::Binary),
             _ if has_bytes => Err(SqlError::collation_of_other_character_set(named, "binary")),
@@ -295,7 +294,7 @@ fn otherwise(
     let document: Document =
         text::read(default).map_err(|problem| wrong(&problem.in_argument(1, NAME)))?;
     let json = document.as_json();
-    if json.nesting() > 0 && *ty != ColumnType::Json {
+    if json.nesting() > 0 && !ty.is_json() {
         return Err(SqlError::invalid_default(column));
     }
     Ok(Otherwise::Default(document))

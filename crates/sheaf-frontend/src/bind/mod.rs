@@ -418,6 +418,8 @@ struct Binder<'a> {
     drops_order: bool,
     /// The query that is bound next is an operand: its item keeps the digits of quotients that are not shown.
     keeps_digits: bool,
+    /// Operands of a chain of AND or OR in front of the part of the chain that is bound next.
+    operands_before: usize,
     /// The query that is bound next is that of an EXISTS, which does not ask what it lists.
     lists_nothing: bool,
     /// The views whose queries are bound, the innermost last.
@@ -481,6 +483,7 @@ impl<'a> Binder<'a> {
             values_of_subqueries: ColumnSet::new(),
             drops_order: false,
             keeps_digits: false,
+            operands_before: 0,
             lists_nothing: false,
             open_views: Vec::new(),
             delivers_key: false,

@@ -19,7 +19,6 @@ use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::functions::control::field_of_parts;
 use sheaf_exec::functions::types::{Coercibility, SqlType, declared_type, float_decimals};
 use sheaf_exec::typing::Texts;
-use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 
 use super::{Binder, Bound, Output};
@@ -109,13 +108,7 @@ pub(super) fn column_of_parts(parts: &[FieldRef], texts: &Texts) -> Bound<Field>
 
 /// Whether a column of DOUBLE(M,D) has rounded the value. No other type of parts has more decimals than the whole.
 fn is_rounded(field: &Field) -> bool {
-    matches!(
-        declared_type(field),
-        Some(ColumnType::Double {
-            digits: Some(_),
-            ..
-        })
-    )
+    declared_type(field).is_some_and(|ty| !ty.is_single() && ty.float_digits().is_some())
 }
 
 /// The length of a text that is written as an item of a part's list.
@@ -134,14 +127,9 @@ fn literal_length(relation: &Relation, output: &Output) -> Option<u32> {
 fn length_of(field: &Field) -> u32 {
     let declared = declared_type(field);
     if let Some(ty) = &declared {
-        match ty {
-            ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => return *length,
-            ColumnType::Binary { length } | ColumnType::VarBinary { length } => return *length,
-            ty => {
-                if let Some(digits) = ty.float_digits() {
-                    return digits.precision.into();
-                }
-            }
+        let digits = || Some(ty.float_digits()?.precision.into());
+        if let Some(length) = ty.declared_length().or_else(digits) {
+            return length;
         }
     }
     match field.data_type() {

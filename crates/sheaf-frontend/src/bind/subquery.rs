@@ -17,6 +17,7 @@ use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::AggregateCall;
 use sheaf_algebra::{ColumnId, Relation, Scalar};
 use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::one_row::{OneRow, SEVERAL_ROWS};
 use sheaf_exec::typing::Purpose;
 use sqlparser::ast::{
@@ -158,9 +159,12 @@ impl Binder<'_> {
             return Err(operand_columns(1));
         }
         let columns = outputs.into_iter().zip(&operands);
-        let columns = columns.map(|(output, operand)| match number_of(&right, output.id) {
-            Some(number) if operand.sql_type().is_temporal() => number.clone(),
-            _ => Scalar::column(output.id, output.field),
+        let columns = columns.map(|(output, operand)| {
+            let constant = constant_beside(&operand.sql_type(), (&right, output.id));
+            match constant {
+                Some(constant) => constant.clone(),
+                None => Scalar::column(output.id, output.field),
+            }
         });
         let columns = columns.collect();
         let condition = self.with_purpose(Purpose::Other, |this| {
@@ -274,38 +278,47 @@ impl Binder<'_> {
     }
 }
 
-/// The constant number that all rows of a query have in a column. Beside a date it is read as one, as where it stands
-/// alone:
+/// The constant that all rows of a query have in a column, where it is read as it is where it stands alone: a number
+/// beside a date, and any constant beside a YEAR.
 ///
 /// ```text
 ///   d IN (SELECT 20240229 FROM t)    d = DATE '2024-02-29'
 ///   d IN (SELECT n FROM t)           20240229 = n
+///   y IN (SELECT '24' FROM t)        y = 2024
+///   y IN (SELECT s FROM t)           2024 = s
 /// ```
-fn number_of(query: &Relation, column: ColumnId) -> Option<&Scalar> {
+fn constant_beside<'q>(
+    compared: &SqlType,
+    (query, column): (&'q Relation, ColumnId),
+) -> Option<&'q Scalar> {
     let Operator::Project(project) = query.operator() else {
         return None;
     };
     let item = project.items.iter().find(|item| item.column == column)?;
     let ty = item.value.sql_type();
     let is_number = ty.is_exact_number() || ty.is_float();
-    (is_number && item.value.as_literal().is_some()).then_some(&item.value)
+    let is_read = match compared {
+        SqlType::Year => is_number || ty.is_text() || ty.is_temporal(),
+        compared => is_number && compared.is_temporal(),
+    };
+    (is_read && item.value.as_literal().is_some()).then_some(&item.value)
 }
 
 /// The constant that a query is: `SELECT 24`, without tables. To MySQL it is the literal, which is the year 2024 to a
 /// YEAR, and a date beside dates. What a table's rows have is none: it is compared as a number, as MySQL's manual says.
 fn only_literal(query: &Query) -> Option<&Expr> {
-    let SetExpr::Select(select) = query.body.as_ref() else {
-        return None;
+    let select = match query.body.as_ref() {
+        SetExpr::Select(select) => select,
+        // In parentheses of its own.
+        SetExpr::Query(inner) if has_nothing_but_its_body(query) => return only_literal(inner),
+        _ => return None,
     };
     let [SelectItem::UnnamedExpr(literal) | SelectItem::ExprWithAlias { expr: literal, .. }] =
         select.projection.as_slice()
     else {
         return None;
     };
-    let is_all = query.with.is_none()
-        && query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.locks.is_empty()
+    let is_all = has_nothing_but_its_body(query)
         && select.optimizer_hints.is_empty()
         && select.from.is_empty()
         && select.selection.is_none()
@@ -316,9 +329,17 @@ fn only_literal(query: &Query) -> Option<&Expr> {
     (is_all && is_made_of_literals(literal)).then_some(literal)
 }
 
+fn has_nothing_but_its_body(query: &Query) -> bool {
+    query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.locks.is_empty()
+}
+
 /// Whether an expression is a literal, or is computed of literals.
 fn is_made_of_literals(expression: &Expr) -> bool {
     match expression {
+        Expr::Subquery(query) => only_literal(query).is_some(),
         Expr::Value(ValueWithSpan { value, .. }) => {
             matches!(value, Literal::Number(..) | Literal::SingleQuotedString(_))
         }

@@ -5,7 +5,7 @@
 //! and COLLATION alone.
 
 use sheaf_algebra::{ColumnSet, Scalar};
-use sheaf_exec::functions::types::{Coercibility, collation_of};
+use sheaf_exec::functions::types::{Coercibility, collation_of, is_literal_of_bytes};
 use sheaf_exec::functions::{SqlType, called};
 use sheaf_types::Collation;
 use sqlparser::ast::Expr;
@@ -98,7 +98,8 @@ impl Binder<'_> {
 
     /// How much an operand yields to others: 0 not at all, and 6 to all.
     fn coercibility(&mut self, operand: &Expr) -> Bound<i64> {
-        let ty = self.value(operand)?.sql_type();
+        let value = self.value(operand)?;
+        let ty = value.sql_type();
         Ok(match (collation_of(&ty), ty) {
             _ if is_system_constant(operand) => 3,
             (Some(_), _) if makes_bytes(operand) => 4,
@@ -111,7 +112,11 @@ impl Binder<'_> {
                 false => 4,
             },
             (None, SqlType::Null) => 6,
-            (None, SqlType::Bytes) if matches!(operand, Expr::Value(_)) || makes_bytes(operand) => {
+            (None, SqlType::Bytes)
+                if matches!(operand, Expr::Value(_))
+                    || is_literal_of_bytes(value.field())
+                    || makes_bytes(operand) =>
+            {
                 4
             }
             (None, SqlType::Bytes) => 2,

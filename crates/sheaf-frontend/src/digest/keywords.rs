@@ -5,18 +5,30 @@
 //!
 //! Reference: MySQL 9.7, `information_schema.KEYWORDS`, and what `STATEMENT_DIGEST_TEXT()` says of each.
 
+use std::sync::LazyLock;
+
+use crate::parser::word_table::WordTable;
+
 /// The longest of all.
 const LONGEST: usize = "ASSIGN_GTIDS_TO_ANONYMOUS_TRANSACTIONS".len();
 
 /// What a digest shows of a word; `None` if it is a name. `is_call`: a parenthesis follows, so that it may be a
 /// function of the grammar.
 pub(super) fn keyword(word: &str, is_call: bool) -> Option<&'static str> {
-    with_upper(word, |upper| {
-        let found = find(&KEYWORDS, upper);
-        let found = found.or_else(|| is_call.then(|| find(&FUNCTIONS, upper)).flatten())?;
-        let alias = ALIASES.binary_search_by(|(name, _)| name.cmp(&found));
-        Some(alias.map_or(found, |at| ALIASES[at].1))
-    })
+    let found = WORDS.find(word);
+    let found = found.or_else(|| is_call.then(|| CALLS.find(word)).flatten());
+    found.copied()
+}
+
+/// Keywords, and functions of the grammar, with what is shown of them.
+static WORDS: LazyLock<WordTable<&str>> = LazyLock::new(|| shown(&KEYWORDS));
+static CALLS: LazyLock<WordTable<&str>> = LazyLock::new(|| shown(&FUNCTIONS));
+
+fn shown(words: &[&'static str]) -> WordTable<&'static str> {
+    WordTable::new(words.iter().map(|word| {
+        let alias = ALIASES.binary_search_by(|(name, _)| name.cmp(word));
+        (*word, alias.map_or(*word, |at| ALIASES[at].1))
+    }))
 }
 
 /// The same of a word in a comment with hints.

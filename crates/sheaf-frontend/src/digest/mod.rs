@@ -45,9 +45,11 @@ pub struct Digest {
 impl Digest {
     /// Of one statement. `max_bytes`: see the module's comment.
     pub fn of(statement: &str, reading: Reading, max_bytes: usize) -> Digest {
+        /// Items of most statements.
+        const USUAL_ITEMS: usize = 64;
         let resolved = resolve_executable_comments(statement);
         let mut reduction = Reduction {
-            items: Vec::new(),
+            items: Vec::with_capacity(USUAL_ITEMS),
             bytes: 0,
             max_bytes,
             is_full: false,

@@ -232,7 +232,7 @@ impl<'t> Tokens<'t> {
         }
         let operator = OPERATORS.iter().find(|operator| {
             let bytes = operator.as_bytes();
-            rest.starts_with(bytes)
+            bytes[0] == rest[0] && rest.starts_with(bytes)
         })?;
         self.pieces.skip_to(start + operator.len());
         Some(Token::Word(match *operator {

@@ -72,8 +72,8 @@ pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use row_portions::{RowPortion, RowPortions, parsed_at_once};
 pub use statement::Statement;
 use statement::{Assignment, BinaryLogChange, IntoTarget, TransactionEnd};
-pub(crate) use tokens::pieces;
 use tokens::plain_tokens::plain_tokens;
+pub(crate) use tokens::{pieces, word_table};
 use tokens::{room_for_tokens, spell_out_char_set, tokens_of};
 pub use tokens::{scan, statement_bytes, text_size};
 pub use types::column_type;
@@ -372,8 +372,12 @@ impl StatementParser<'_> {
             "GET" => Ok(Statement::GetDiagnostics(Box::new(self.get_diagnostics()?))),
             "PURGE" => self.purge(),
             "CHANGE" => {
-                let words = ["CHANGE REPLICATION SOURCE TO", "CHANGE MASTER TO"];
+                let filter = "CHANGE REPLICATION FILTER";
+                let words = ["CHANGE REPLICATION SOURCE TO", "CHANGE MASTER TO", filter];
                 match self.accept_one_of(&words) {
+                    Some(word) if word == filter => {
+                        Ok(Statement::Replication(self.change_filter()?))
+                    }
                     Some(_) => Ok(Statement::Replication(self.change_source()?)),
                     None => self.unsupported(&first),
                 }

@@ -113,12 +113,12 @@ pub(crate) fn plan_groups(
         return Ok(None);
     }
     let planned = table.plan_path(planner, block, &Wanted::default(), &path)?;
-    planner.notes.add_table(planned.made());
+    let planned = planned.noted_as_table(&planner.notes)?;
     let Some(second) = second else {
         return Ok(Some(planned));
     };
     let other = table.plan_path(planner, block, &Wanted::default(), &second)?;
-    planner.notes.add_table(other.made());
+    let other = other.noted_as_table(&planner.notes)?;
     let walks = vec![Arc::clone(&planned.plan), other.plan];
     Ok(Some(Planned {
         plan: UnionExec::try_new(walks)?,

@@ -50,7 +50,7 @@ use crate::cost::jumps::jump_us;
 use crate::cost::lookup::lookup_us;
 use crate::estimate::risk::{Expectation, Risk};
 use crate::explain::ExplainRow;
-use crate::explain::outline::Notes;
+use crate::explain::notes::Notes;
 use crate::json::{Json, Object};
 use crate::physical::planner::Planner;
 use crate::planned::Planned;
@@ -170,8 +170,8 @@ impl Planner<'_> {
         if !is_guarded {
             return Ok(doubted.planned);
         }
-        self.notes.add_node(doubted.node, doubted.planned.made());
-        notes.add_node(doubted.node, alternative.made());
+        doubted.planned = doubted.planned.noted(&self.notes, doubted.node)?;
+        let alternative = alternative.noted(&notes, doubted.node)?;
         self.notes.absorb(notes);
         self.with_alternative(doubted, alternative, &switches_to)
     }

@@ -38,7 +38,7 @@ use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::{MAX_KEPT_BYTES, SharedExec, is_repeatable, is_same};
 
 use crate::PlannerContext;
-use crate::explain::outline::{NotesByOperator, PlanOutline, address};
+use crate::explain::notes::NodeNotes;
 use crate::json::{Json, Object};
 
 /// What the second run must be estimated to cost for the first one's rows to be kept, in microseconds.
@@ -56,7 +56,7 @@ const VALUE_BYTES: f64 = 32.0;
 /// Puts references to one run in the place of operators that `plan` has several times.
 pub(crate) fn share(
     plan: Arc<dyn ExecutionPlan>,
-    outline: &PlanOutline,
+    notes: &NodeNotes,
     context: &PlannerContext,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if !context.settings.switch.shared_subplans {
@@ -67,14 +67,13 @@ pub(crate) fn share(
     if candidates.len() < 2 {
         return Ok(plan);
     }
-    let notes = outline.notes_on(&plan);
-    let groups = equal_groups(&candidates, &notes);
+    let groups = equal_groups(&candidates, notes);
     if groups.is_empty() {
         return Ok(plan);
     }
     context.trace.outcome("shared_subplans", || {
         let groups = groups.iter().map(|group| {
-            let estimate = Estimate::of(&group[0], &notes);
+            let estimate = Estimate::of(&group[0], notes);
             Object::new()
                 .with("references", group.len())
                 .with("rows", Json::count(estimate.rows))
@@ -84,6 +83,11 @@ pub(crate) fn share(
         Json::List(groups.collect())
     });
     replace(plan, &groups, context.settings.kept_bytes)
+}
+
+/// Tells an operator from others of the same plan.
+fn address(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    Arc::as_ptr(plan).cast::<()>() as usize
 }
 
 /// Operators that may be shared, from the top down.
@@ -106,7 +110,7 @@ fn find_candidates<'p>(
 /// Operators that are equal, each with everything below it, and worth being shared; the topmost ones of them.
 fn equal_groups(
     candidates: &[&Arc<dyn ExecutionPlan>],
-    notes: &NotesByOperator<'_>,
+    notes: &NodeNotes,
 ) -> Vec<Vec<Arc<dyn ExecutionPlan>>> {
     let mut groups: Vec<Vec<Arc<dyn ExecutionPlan>>> = Vec::new();
     let mut taken: Vec<usize> = Vec::new();
@@ -175,7 +179,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>) -> Estimate {
+    fn of(plan: &Arc<dyn ExecutionPlan>, notes: &NodeNotes) -> Estimate {
         let columns = plan.schema().fields().len();
         let mut operator = plan;
         loop {

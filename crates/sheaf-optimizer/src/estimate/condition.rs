@@ -589,16 +589,16 @@ fn compare_with(
         set,
         exact: true,
     };
-    if let ColumnType::Enum { labels, collation } = ty {
-        return match enum_numbers(labels, *collation, column.collation, op, constant) {
+    if let (Some(labels), Some(collation)) = (ty.enum_labels(), ty.collation()) {
+        return match enum_numbers(labels, collation, column.collation, op, constant) {
             Some(set) => term(set),
             None => Term::Opaque,
         };
     }
-    if let ColumnType::Set { labels, collation } = ty {
+    if let (Some(labels), Some(collation)) = (ty.set_labels(), ty.collation()) {
         return match set_number(
             ty,
-            (&labels[..], *collation),
+            (&labels[..], collation),
             column.collation,
             (op, constant),
         ) {

@@ -88,9 +88,11 @@ impl Explanation {
                 self.tables.splice(0..0, inserted);
             }
             _ => {
+                // Tables of other query blocks may have the same name.
+                let first = self.tables.iter().filter_map(|row| row.id).min();
                 let is_changed = |row: &&mut ExplainRow| {
                     let name = row.table.as_ref();
-                    name.is_some_and(|table| tables.contains(table))
+                    row.id == first && name.is_some_and(|table| tables.contains(table))
                 };
                 for row in self.tables.iter_mut().filter(is_changed) {
                     row.select_type = kind.to_string();

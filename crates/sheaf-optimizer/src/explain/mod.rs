@@ -19,7 +19,7 @@
 //! | [`explanation`] | what all formats print |
 //! | [`nested_json`] | FORMAT=JSON: the rows of the table as MySQL 8 nests them |
 //! | [`tree`] | FORMAT=TREE: the operators of a plan, one a line |
-//! | [`outline`] | what the planner knew and estimated of each operator |
+//! | [`notes`] | what the planner knew and estimated of each node |
 //! | [`sql_text`] | expressions of a typed plan as SQL |
 //! | [`physical_order`] | the order of a sort that no statement has written |
 //! | [`hidden_names`] | columns of functional key parts as their expressions |
@@ -29,7 +29,7 @@
 pub(crate) mod explanation;
 pub(crate) mod hidden_names;
 pub(crate) mod nested_json;
-pub(crate) mod outline;
+pub(crate) mod notes;
 mod physical_order;
 pub(crate) mod reads;
 pub(crate) mod sql_text;
@@ -39,28 +39,22 @@ pub(crate) mod tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use sheaf_exec::operator::node_id::NodeId;
+
 use crate::explain::table_detail::TableDetail;
 use crate::json::{Json, Object};
-
-/// Numbers what one plan does: the line of a tree and the row of the table with the same number are about the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodeId(usize);
-
-impl NodeId {
-    pub fn new(number: usize) -> NodeId {
-        NodeId(number)
-    }
-}
 
 /// One row of EXPLAIN's table. `None` is shown as NULL.
 #[derive(Debug, Clone, Default)]
 pub struct ExplainRow {
-    /// The line of the tree that is about the same table.
+    /// The node that reads the table: lines of the tree have its number, too.
     pub node: Option<NodeId>,
     /// Number of the SELECT; `None` for the row of a UNION's result.
     pub id: Option<u64>,
     pub select_type: String,
     pub table: Option<String>,
+    /// The query block that a derived table is.
+    pub(crate) derived: Option<u64>,
     pub partitions: Option<String>,
     /// system, const, eq_ref, ref, range, index or ALL, best first.
     pub type_: Option<String>,
@@ -213,6 +207,14 @@ impl ExplainRow {
             table: Some(name.to_string()),
             type_: Some(type_.to_string()),
             ..ExplainRow::default()
+        }
+    }
+
+    /// The row of a derived table: another query block.
+    pub fn derived(id: u64, select_type: &str, block: u64, type_: &str) -> ExplainRow {
+        ExplainRow {
+            derived: Some(block),
+            ..ExplainRow::table(id, select_type, &format!("<derived{block}>"), type_)
         }
     }
 

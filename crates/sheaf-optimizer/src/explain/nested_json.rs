@@ -209,7 +209,7 @@ impl Blocks<'_> {
             table.add("used_columns", detail.used_columns());
             table = table.with_some("attached_condition", detail.attached_condition(names));
         }
-        match derived_block(row) {
+        match row.derived {
             // It is in the document once.
             Some(id) if self.done.contains(&id) => {
                 let first = Object::new().with("select_id", id);
@@ -232,15 +232,6 @@ impl Blocks<'_> {
 /// A cost as MySQL writes it: a number in a text.
 fn cost(cost_us: f64) -> String {
     format!("{cost_us:.2}")
-}
-
-/// The block behind `<derived2>`.
-fn derived_block(row: &ExplainRow) -> Option<u64> {
-    let name = row.table.as_deref()?;
-    name.strip_prefix("<derived")?
-        .strip_suffix('>')?
-        .parse()
-        .ok()
 }
 
 fn join_buffer(row: &ExplainRow) -> Option<&'static str> {

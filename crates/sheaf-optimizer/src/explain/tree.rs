@@ -49,6 +49,7 @@ use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
 use sheaf_exec::operator::new_rows_exec::NewRowsExec;
+use sheaf_exec::operator::node_id::NodeId;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
@@ -63,12 +64,12 @@ use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_storage::KeyRange;
 use sheaf_table::PRIMARY;
 
-use crate::explain::outline::{About, Note, NotesByOperator};
+use crate::explain::notes::{About, NodeNotes, Note};
 use crate::explain::physical_order::physical_order_text;
 use crate::explain::sql_text::{
     Names, conditions_text, expression_text, operator_text, order_text,
 };
-use crate::explain::{ExplainRow, MAY_SWITCH, NodeId, access_words};
+use crate::explain::{ExplainRow, MAY_SWITCH, access_words};
 use crate::json::{Json, Object};
 
 /// What is said of the operators besides the plan.
@@ -93,7 +94,8 @@ pub struct Progress {
 /// A line of the tree with the lines below it.
 #[derive(Debug, Clone, Default)]
 pub struct PlanNode {
-    /// Names the row of EXPLAIN's table that is about the same.
+    /// The node whose operator it is. The row of EXPLAIN's table that is about the same has its number, too. `None`: a
+    /// rule added the operator, or the line says how it goes on.
     pub id: Option<NodeId>,
     pub text: String,
     /// Estimated rows, and the cost of the operator and all below it in microseconds.
@@ -266,7 +268,7 @@ pub(crate) fn number(number: f64) -> String {
 /// The tree of a plan with the planner's notes on its operators.
 pub(crate) fn plan_tree(
     plan: &Arc<dyn ExecutionPlan>,
-    notes: &NotesByOperator<'_>,
+    notes: &NodeNotes,
     shown: Shown,
 ) -> PlanNode {
     if let Some(measuring) = plan.downcast_ref::<MeasuringExec>() {
@@ -281,6 +283,7 @@ pub(crate) fn plan_tree(
         return plan_tree(child, notes, shown);
     }
     let mut node = plan_line(plan, notes, shown);
+    node.id = node.id.or(NodeId::of(plan));
     if shown != Shown::Plan {
         add_counters(plan, &mut node);
     }
@@ -344,11 +347,7 @@ fn counters_of(plan: &Arc<dyn ExecutionPlan>) -> Vec<(String, u64)> {
 }
 
 /// Which share of the ranges of a scan has been walked over, by the estimate of how many entries they have.
-fn walked_share(
-    plan: &Arc<dyn ExecutionPlan>,
-    notes: &NotesByOperator<'_>,
-    node: &PlanNode,
-) -> Option<f64> {
+fn walked_share(plan: &Arc<dyn ExecutionPlan>, notes: &NodeNotes, node: &PlanNode) -> Option<f64> {
     let About::Table(row) = &notes.of(plan)?.about else {
         return None;
     };
@@ -361,7 +360,7 @@ fn walked_share(
     Some((*walked as f64 / (row.rows?.max(1)) as f64).min(1.0))
 }
 
-fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: Shown) -> PlanNode {
+fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NodeNotes, shown: Shown) -> PlanNode {
     let note = notes.of(plan);
     let about = note.map_or(&About::Nothing, |note| &note.about);
     let children = || -> Vec<PlanNode> {
@@ -379,7 +378,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
         return PlanNode::new(text, note, Vec::new());
     }
     if let Some(join) = plan.downcast_ref::<KeyedJoinExec>() {
-        return keyed_join(join, note, children(), shown);
+        return keyed_join(join, (NodeId::of(plan), note), children(), shown);
     }
     if let Some(join) = plan.downcast_ref::<GraceJoinExec>() {
         return hash_join(join.join(), note, children());
@@ -454,7 +453,12 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     if let Some(tables) = plan.downcast_ref::<CommonTablesExec>() {
         return common_tables(tables, notes, shown);
     }
-    line(other_text(plan, about))
+    let text = other_text(plan, about);
+    // One that takes the first rows belongs to a LIMIT, which is estimated and not this.
+    if plan.is::<CoalescePartitionsExec>() {
+        return PlanNode::new(text, None, children());
+    }
+    line(text)
 }
 
 /// A join with the rows before it, unless it takes nothing of them.
@@ -566,7 +570,7 @@ fn conditions(row: &ExplainRow) -> String {
 /// The outer rows, and the lookup as a line of its own.
 fn keyed_join(
     join: &KeyedJoinExec,
-    note: Option<&Note>,
+    (id, note): (Option<NodeId>, Option<&Note>),
     mut children: Vec<PlanNode>,
     shown: Shown,
 ) -> PlanNode {
@@ -601,6 +605,7 @@ fn keyed_join(
         }
         text.push_str(&conditions(row));
         children.push(PlanNode {
+            id,
             text,
             rows: row.rows.map(|rows| rows as f64),
             cost_us: row.cost_us,
@@ -727,11 +732,7 @@ fn aggregate_text(aggregate: &AggregateExec, about: &About) -> String {
     }
 }
 
-fn scalar_subquery(
-    plan: &SubqueryValuesExec,
-    notes: &NotesByOperator<'_>,
-    shown: Shown,
-) -> PlanNode {
+fn scalar_subquery(plan: &SubqueryValuesExec, notes: &NodeNotes, shown: Shown) -> PlanNode {
     let mut node = plan_tree(plan.input(), notes, shown);
     for (number, subquery) in plan.subqueries().iter().enumerate() {
         let text = format!(
@@ -744,7 +745,7 @@ fn scalar_subquery(
     node
 }
 
-fn common_tables(plan: &CommonTablesExec, notes: &NotesByOperator<'_>, shown: Shown) -> PlanNode {
+fn common_tables(plan: &CommonTablesExec, notes: &NodeNotes, shown: Shown) -> PlanNode {
     let mut node = plan_tree(plan.input(), notes, shown);
     for (table, operators) in plan.tables() {
         let text = format!("Materialize CTE {} (runs once, if needed)", table.name);

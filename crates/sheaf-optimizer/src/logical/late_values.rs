@@ -33,13 +33,7 @@ const LONG: u32 = 1_000;
 
 /// Whether a column's values may be long.
 pub(crate) fn may_be_long(ty: &ColumnType) -> bool {
-    match ty {
-        ColumnType::Text { .. } | ColumnType::Blob { .. } => true,
-        ColumnType::VarChar { length, .. } | ColumnType::VarBinary { length, .. } => {
-            *length >= LONG
-        }
-        _ => false,
-    }
+    ty.long_bytes().is_some() || ty.declared_length() >= Some(LONG)
 }
 
 /// Moves projections from below sorts with a limit to above them.

@@ -13,6 +13,8 @@ use std::ops::Bound;
 
 use datafusion_common::ScalarValue;
 use sheaf_access::{CompareOp, arrow_type, i256_of, int256_of};
+use sheaf_table::ValueRef;
+use sheaf_types::column_type::Stored;
 use sheaf_types::number::{
     self, Int256, MAX_DIGITS, MAX_WIDE_DIGITS, decimal_to_double, is_wide, wide_floor_of,
 };
@@ -87,29 +89,20 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
     if constant.is_null() {
         return Some(Floor::Null);
     }
-    match ty {
+    match ty.stored() {
         // MySQL compares a DECIMAL with a double as doubles, which is another order.
-        ColumnType::Decimal { .. }
+        Stored::Decimal { .. }
             if matches!(constant, ScalarValue::Float32(_) | ScalarValue::Float64(_)) =>
         {
             None
         }
-        ColumnType::Decimal {
-            precision,
-            scale,
-            sign,
-        } if is_wide(*precision) => wide_floor(*precision, *scale, sign.is_unsigned(), constant),
-        ColumnType::Decimal {
-            precision,
-            scale,
-            sign,
-        } => decimal_floor(
-            *precision,
-            *scale,
-            sign.is_unsigned(),
-            Number::of(constant)?,
-        ),
-        ColumnType::Float { .. } => {
+        Stored::Decimal { precision, scale } if is_wide(precision) => {
+            wide_floor(precision, scale, ty.is_unsigned(), constant)
+        }
+        Stored::Decimal { precision, scale } => {
+            decimal_floor(precision, scale, ty.is_unsigned(), Number::of(constant)?)
+        }
+        Stored::Float => {
             let wanted = double_of(constant)?;
             #[allow(
                 clippy::cast_possible_truncation,
@@ -124,55 +117,48 @@ pub(crate) fn floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
                 value: Value::Float(value),
             })
         }
-        ColumnType::Double { .. } => Some(exactly(Value::Double(double_of(constant)?))),
-        // Strings are compared by their sort keys, which is what the constant is.
-        ColumnType::Char { .. }
-        | ColumnType::VarChar { .. }
-        | ColumnType::Text { .. }
-        | ColumnType::Binary { .. }
-        | ColumnType::VarBinary { .. }
-        | ColumnType::Blob { .. } => Some(exactly(Value::Bytes(bytes_of(constant)?.to_vec()))),
+        Stored::Double => Some(exactly(Value::Double(double_of(constant)?))),
         // No index has JSON values.
-        ColumnType::Json => None,
-        ColumnType::Date => match constant {
-            ScalarValue::Date32(Some(days)) => Some(exactly(Value::Date(*days))),
-            ScalarValue::TimestampMicrosecond(Some(micros), None) => {
-                let days = i32::try_from(micros.div_euclid(DAY_MICROS)).ok()?;
-                Some(Floor::At {
-                    value: Value::Date(days),
-                    exact: micros.rem_euclid(DAY_MICROS) == 0,
-                })
-            }
-            _ => None,
-        },
-        ColumnType::DateTime { .. } => Some(exactly(Value::DateTime(micros_of(constant)?))),
-        ColumnType::Timestamp { .. } => Some(exactly(Value::Timestamp(micros_of(constant)?))),
-        ColumnType::Time { .. } => match constant {
-            ScalarValue::DurationMicrosecond(Some(micros)) => Some(exactly(Value::Time(*micros))),
-            _ => None,
-        },
-        ColumnType::Year => integer_floor(0, 2155, Number::of(constant)?, |value| {
-            u16::try_from(value).map(Value::Year).ok()
-        }),
-        ColumnType::Enum { .. } | ColumnType::Set { .. } => None,
-        ColumnType::Bool
-        | ColumnType::TinyInt { .. }
-        | ColumnType::SmallInt { .. }
-        | ColumnType::MediumInt { .. }
-        | ColumnType::Int { .. }
-        | ColumnType::BigInt { .. }
-        | ColumnType::Bit { .. } => {
-            let (least, most) = ty.integer_range()?;
-            let unsigned = ty.is_unsigned();
-            integer_floor(least, most, Number::of(constant)?, |value| {
-                if unsigned {
-                    u64::try_from(value).map(Value::UInt).ok()
-                } else {
-                    i64::try_from(value).map(Value::Int).ok()
-                }
+        Stored::String if ty.is_json() => None,
+        // Strings are compared by their sort keys, which is what the constant is.
+        Stored::String => Some(exactly(Value::Bytes(bytes_of(constant)?.to_vec()))),
+        Stored::Small | Stored::Unsigned(_) if ty.has_labels() => None,
+        Stored::Signed(_) if ty.is_temporal() => temporal_floor(ty, constant),
+        stored @ (Stored::Signed(_) | Stored::Unsigned(_) | Stored::Small) => {
+            let (least, most) = ty.whole_range()?;
+            integer_floor(least, most, Number::of(constant)?, |value| match stored {
+                Stored::Unsigned(_) => u64::try_from(value).map(Value::UInt).ok(),
+                _ => Some(stored_number(i64::try_from(value).ok()?, ty)),
             })
         }
     }
+}
+
+/// The same of a column of dates, times or both.
+fn temporal_floor(ty: &ColumnType, constant: &ScalarValue) -> Option<Floor> {
+    match (constant, ty.clock_digits()) {
+        (ScalarValue::DurationMicrosecond(Some(micros)), Some(_)) if !ty.has_date() => {
+            Some(exactly(stored_number(*micros, ty)))
+        }
+        _ if !ty.has_date() => None,
+        (constant, Some(_)) => Some(exactly(stored_number(micros_of(constant)?, ty))),
+        (ScalarValue::Date32(Some(days)), None) => {
+            Some(exactly(stored_number(i64::from(*days), ty)))
+        }
+        (ScalarValue::TimestampMicrosecond(Some(micros), None), None) => {
+            let days = i32::try_from(micros.div_euclid(DAY_MICROS)).ok()?;
+            Some(Floor::At {
+                value: stored_number(i64::from(days), ty),
+                exact: micros.rem_euclid(DAY_MICROS) == 0,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The value of a column that stores this number.
+fn stored_number(number: i64, ty: &ColumnType) -> Value {
+    ValueRef::Int(number).to_value(ty)
 }
 
 fn exactly(value: Value) -> Floor {

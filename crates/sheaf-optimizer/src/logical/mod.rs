@@ -56,7 +56,7 @@ pub(crate) mod semantics;
 use std::sync::{Arc, LazyLock};
 
 use datafusion_common::Result;
-use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_expr::logical_plan::InvariantLevel;
 use datafusion_expr::{Expr, JoinType, LogicalPlan, Operator, UserDefinedLogicalNode};
 use datafusion_optimizer::OptimizerContext;
@@ -65,7 +65,7 @@ use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use sheaf_exec::json_table::Expand;
-use sheaf_exec::long_literal::has_long_literal;
+use sheaf_exec::long_literal::is_long_literal;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::row_by_row::RowByRow;
@@ -152,17 +152,27 @@ fn computes(node: &LogicalPlan) -> bool {
     let mut has_long = false;
     // The closure does not fail.
     let _ = node.apply_expressions(|expr| {
-        let is_column = matches!(expr, Expr::Column(_));
-        computes |= !is_column;
-        has_long = has_long
-            || !is_column
-                && (is_deep_chain(expr) || has_long_literal(expr) || has_many_branches(expr));
+        if !matches!(expr, Expr::Column(_)) {
+            computes = true;
+            has_long = is_deep_chain(expr) || has_long_part(expr);
+        }
         Ok(match has_long {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
         })
     });
     computes && !has_long
+}
+
+/// Whether a long literal or a long CASE is in an expression: one walk looks for both.
+fn has_long_part(expr: &Expr) -> bool {
+    let is_long = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => is_long_literal(call),
+        Expr::Case(case) => has_many_branches(case),
+        _ => false,
+    };
+    // The closure does not fail.
+    expr.exists(|expr| Ok(is_long(expr))).unwrap_or(true)
 }
 
 /// A chain of AND or OR in which each operand stands beside all before it: the rule that simplifies looks for each of

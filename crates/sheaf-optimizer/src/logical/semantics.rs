@@ -67,9 +67,9 @@ pub(crate) fn order_key(column: &Column, expr: Expr) -> Option<Expr> {
 
 /// Whether an index of an ENUM or SET has the order of its numbers. To MySQL the number of 64 members is below zero.
 fn has_order_of_numbers(ty: &ColumnType) -> bool {
-    match ty {
-        ColumnType::Set { labels, .. } => labels.len() < MAX_SET_LABELS,
-        ty => ty.has_labels(),
+    match ty.set_labels() {
+        Some(labels) => labels.len() < MAX_SET_LABELS,
+        None => ty.has_labels(),
     }
 }
 

@@ -278,7 +278,7 @@ impl Planner<'_> {
             return internal_err!("{} does not keep all of its columns", source.name);
         };
         let schema = Arc::clone(scan.projected_schema.inner());
-        let mut row = block.row(&format!("<derived{}>", known.block), "ALL");
+        let mut row = block.derived_row(known.block);
         row.estimate(known.rows, known.rows);
         let cost_us = known.rows * READ_US;
         Ok(Planned {

@@ -24,7 +24,7 @@ use sheaf_exec::operator::window::bound_windows;
 
 use crate::PlannerContext;
 use crate::adaptive::shared_subplans;
-use crate::explain::outline::PlanOutline;
+use crate::explain::notes::NodeNotes;
 use crate::physical::rules::{Found, one_stream, result_limits};
 use crate::physical::{late_columns, plan_check, rules};
 use crate::row_width::row_bytes;
@@ -35,7 +35,7 @@ use crate::row_width::row_bytes;
 pub(super) fn finished(
     (mut plan, saves_memory): (Arc<dyn ExecutionPlan>, bool),
     logical: &LogicalPlan,
-    (outline, properties): (&PlanOutline, &ExecutionProps),
+    (notes, properties): (&NodeNotes, &ExecutionProps),
     context: &PlannerContext,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if is_sorted(logical) {
@@ -55,7 +55,7 @@ pub(super) fn finished(
         plan = rules::sort_all_rows(plan, most)?;
     }
     context.cancel.check().map_err(access_error)?;
-    plan = shared_subplans::share(plan, outline, context)?;
+    plan = shared_subplans::share(plan, notes, context)?;
     if found.has_sorts {
         plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
     }

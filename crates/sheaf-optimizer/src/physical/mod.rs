@@ -14,6 +14,7 @@
 //! | [`properties`] | rows in one stream or divided by keys, and in an order, as operators require it |
 //! | [`rules`] | the order of the physical rules, and those of DataFusion that we keep |
 //! | [`finish`] | what is done to a plan that has all operators, step by step |
+//! | [`made_anew`] | nodes of operators that rules of DataFusion's make anew |
 //! | [`late_columns`] | long columns of sorts that keep few rows, read after the sort |
 //! | [`plan_check`] | does the finished plan contradict itself |
 
@@ -25,6 +26,7 @@ pub(crate) mod finish;
 pub(crate) mod joins;
 pub(crate) mod late_columns;
 pub(crate) mod long_keys;
+mod made_anew;
 pub(crate) mod plan_check;
 pub(crate) mod planner;
 pub(crate) mod properties;

@@ -34,8 +34,10 @@ use datafusion_physical_plan::{
 };
 
 use sheaf_exec::functions::limits::ResultLimits;
+use sheaf_exec::operator::node_id::in_place_of;
 
 use crate::PlannerContext;
+use crate::physical::made_anew::with_nodes_of;
 use crate::physical::properties::meet_requirements;
 
 /// Applies them once. Rows are divided between so many workers where operators have them divided.
@@ -51,13 +53,15 @@ pub fn apply(
         plan = OutputRequirements::new_remove_mode().optimize(plan, options)?;
     }
     if found.has_limited_sorts {
-        plan = TopKAggregation::new().optimize(plan, options)?;
+        let limited = TopKAggregation::new().optimize(Arc::clone(&plan), options)?;
+        plan = with_nodes_of(&plan, limited)?;
     }
     if found.has_windows {
         plan = LimitPushPastWindows::new().optimize(plan, options)?;
     }
     if found.has_limits {
-        plan = LimitPushdown::new().optimize(plan, options)?;
+        let pushed = LimitPushdown::new().optimize(Arc::clone(&plan), options)?;
+        plan = with_nodes_of(&plan, pushed)?;
     }
     Ok(plan)
 }
@@ -111,7 +115,8 @@ fn push_projections(
         Ok(TreeNodeRecursion::Continue)
     })?;
     if has_conditions && !has_filtered_merges {
-        return ProjectionPushdown::new().optimize(plan, options);
+        let pushed = ProjectionPushdown::new().optimize(Arc::clone(&plan), options)?;
+        return with_nodes_of(&plan, pushed);
     }
     pushed_projections(plan)
 }
@@ -200,7 +205,11 @@ pub fn sort_in_one_stream(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
             return Ok(Transformed::no(node));
         };
         let sort = SortExec::new(keys, one_stream(unsorted)).with_fetch(merge.fetch());
-        Ok(Transformed::yes(Arc::new(sort) as Arc<dyn ExecutionPlan>))
+        let planned = match merge.input().children().as_slice() {
+            [first, ..] if merge.input().is::<UnionExec>() => *first,
+            _ => merge.input(),
+        };
+        Ok(Transformed::yes(in_place_of(planned, Arc::new(sort))))
     })?;
     Ok(sorted.data)
 }
@@ -248,7 +257,7 @@ pub fn sort_all_rows(plan: Arc<dyn ExecutionPlan>, most: usize) -> Result<Arc<dy
         };
         let all = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()))
             .with_preserve_partitioning(sort.preserve_partitioning());
-        let all: Arc<dyn ExecutionPlan> = Arc::new(all);
+        let all = in_place_of(&node, Arc::new(all));
         let limited: Arc<dyn ExecutionPlan> = match all.output_partitioning().partition_count() {
             1 => Arc::new(GlobalLimitExec::new(all, 0, Some(fetch))),
             _ => Arc::new(LocalLimitExec::new(all, fetch)),

@@ -11,6 +11,7 @@ mod first_rows;
 mod harness;
 mod lookup_regret;
 mod merge_joins;
+mod nodes;
 mod null_equality;
 mod operators;
 mod orders;

@@ -5,6 +5,15 @@
 //!   CREATE USER u IDENTIFIED BY 'secret'   -->  CREATE USER `u`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '..'
 //!   GRANT SELECT ON t TO CURRENT_USER()    -->  GRANT SELECT ON t TO `u`@`%`
 //! ```
+//!
+//! MySQL has no mysql_native_password any more, and MariaDB no caching_sha2_password. So an account of the first kind
+//! has a password of both kinds, and followers read one of them: MySQL from 8.4.0 on what is in the first comment, up
+//! to the end of the line, and others what is behind it.
+//!
+//! ```text
+//!   IDENTIFIED /*!80400 WITH 'caching_sha2_password' AS '..' # */ WITH 'mysql_native_password' AS '..' /*
+//!   */
+//! ```
 
 use sheaf_table::{AccountName, AuthenticationMethod};
 
@@ -60,10 +69,11 @@ impl Session {
                 let method = self.method_of(&name);
                 // Not in the same words as here, but of the same password.
                 let verifier = password::verifier(method, password)?;
+                let later = later_verifier(method, password)?;
                 format!(
                     "ALTER USER {}{}",
                     quoted(&name),
-                    identified_with(method, &verifier)
+                    identified_with(method, &verifier, later.as_deref())
                 )
             }
             _ => with_current_user(text, &quoted(&self.client.account_name())),
@@ -103,9 +113,16 @@ impl Session {
                     Secret::Verifier(verifier) => verifier.clone(),
                 }),
             };
+            let secret = user.identified.as_ref().map(|it| &it.secret);
+            let later = match secret {
+                Some(Secret::Password(password)) => later_verifier(method, password)?,
+                Some(Secret::None) | None => later_verifier(method, "")?,
+                // The password is not known.
+                Some(Secret::Verifier(_)) => None,
+            };
             let identified = match &verifier {
-                Some(verifier) => identified_with(method, verifier),
-                None if are_new => identified_with(method, ""),
+                Some(verifier) => identified_with(method, verifier, later.as_deref()),
+                None if are_new => identified_with(method, "", later.as_deref()),
                 None => String::new(),
             };
             texts.push(format!("{}{identified}", quoted(&name)));
@@ -123,12 +140,31 @@ impl Session {
     }
 }
 
-/// The alphabet of verifiers has no quote.
-fn identified_with(method: AuthenticationMethod, verifier: &str) -> String {
-    let method = method.name();
-    match verifier {
-        "" => format!(" IDENTIFIED WITH '{method}'"),
-        verifier => format!(" IDENTIFIED WITH '{method}' AS '{verifier}'"),
+/// What followers keep of a password that do not have the method. `None`: all have it.
+fn later_verifier(method: AuthenticationMethod, password: &str) -> Result<Option<String>> {
+    match method {
+        AuthenticationMethod::NativePassword => {
+            let later = AuthenticationMethod::CachingSha2Password;
+            password::verifier(later, password).map(Some)
+        }
+        AuthenticationMethod::CachingSha2Password => Ok(None),
+    }
+}
+
+/// `later`: the same password for followers that know caching_sha2_password alone.
+fn identified_with(method: AuthenticationMethod, verifier: &str, later: Option<&str>) -> String {
+    // The alphabet of verifiers has no quote.
+    // No password is said in so many words: MySQL takes one that is not said for one that has expired.
+    let with = |method: AuthenticationMethod, verifier: &str| {
+        format!("WITH '{}' AS '{verifier}'", method.name())
+    };
+    let own = with(method, verifier);
+    match later {
+        None => format!(" IDENTIFIED {own}"),
+        Some(later) => {
+            let later = with(AuthenticationMethod::CachingSha2Password, later);
+            format!(" IDENTIFIED /*!80400 {later} # */ {own} /*\n*/")
+        }
     }
 }
 

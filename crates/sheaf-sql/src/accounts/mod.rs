@@ -37,12 +37,12 @@ mod grant_tables;
 mod logged;
 mod named;
 pub mod password;
-mod requirements;
+pub(crate) mod requirements;
 mod role_tables;
 mod roles;
 mod sha256_crypt;
-mod show;
-mod statements;
+pub(crate) mod show;
+pub(crate) mod statements;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -78,19 +78,17 @@ fn may(
     Some(granted.contains(privileges) || is_for_everybody(database, table))
 }
 
-impl Session {
-    /// Runs something of the server's own, whichever rights the client has. Names of tables mean those of all sessions:
-    /// what the client has put into a table of its own is not the server's.
-    pub(crate) fn with_all_rights<T>(&mut self, body: impl FnOnce(&mut Session) -> T) -> T {
-        let own = std::mem::replace(&mut self.client.rights, Rights::all());
-        let account = self.client.info.account.take();
-        let temporary = std::mem::take(&mut self.temporary);
-        // Sessions survive panics, and these rights must not.
-        let result = catch_unwind(AssertUnwindSafe(|| body(self)));
-        (self.client.rights, self.client.info.account) = (own, account);
-        self.temporary = temporary;
-        result.unwrap_or_else(|panic| resume_unwind(panic))
-    }
+/// Runs something of the server's own, whichever rights the client has. Names of tables mean those of all sessions:
+/// what the client has put into a table of its own is not the server's.
+pub(crate) fn with_all_rights<T>(session: &mut Session, body: impl FnOnce(&mut Session) -> T) -> T {
+    let own = std::mem::replace(&mut session.client.rights, Rights::all());
+    let account = session.client.info.account.take();
+    let temporary = std::mem::take(&mut session.temporary);
+    // Sessions survive panics, and these rights must not.
+    let result = catch_unwind(AssertUnwindSafe(|| body(session)));
+    (session.client.rights, session.client.info.account) = (own, account);
+    session.temporary = temporary;
+    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Authentication, for the protocol floor.

@@ -22,35 +22,33 @@ use crate::parser::statement::{
 use crate::session::Session;
 use crate::statement::properties::Requirement;
 
-impl Session {
-    /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
-    pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
-        self.client.changed_alone.clear();
-        if self.client.has_all_rights() {
-            return Ok(());
-        }
-        let check = RightsCheck {
-            client: &self.client,
-            database: self.database.as_deref(),
-            names: self.table_names(),
-        };
-        let changed_alone = match requirement {
-            Requirement::Update(update) => check.changed_alone(update.into())?,
-            Requirement::Delete(delete) => check.changed_alone(delete.into())?,
-            _ => Vec::new(),
-        };
-        self.client.changed_alone = changed_alone;
-        if let Requirement::Session(id) = requirement {
-            let session = self.engine.session_handle(id)?;
-            return self.client.check_sees_session(&session);
-        }
-        let check = RightsCheck {
-            client: &self.client,
-            database: self.database.as_deref(),
-            names: self.table_names(),
-        };
-        check.check(requirement)
+/// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
+pub(crate) fn check_requirement(session: &mut Session, requirement: Requirement<'_>) -> Result<()> {
+    session.client.changed_alone.clear();
+    if session.client.has_all_rights() {
+        return Ok(());
     }
+    let check = RightsCheck {
+        client: &session.client,
+        database: session.database.as_deref(),
+        names: session.table_names(),
+    };
+    let changed_alone = match requirement {
+        Requirement::Update(update) => check.changed_alone(update.into())?,
+        Requirement::Delete(delete) => check.changed_alone(delete.into())?,
+        _ => Vec::new(),
+    };
+    session.client.changed_alone = changed_alone;
+    if let Requirement::Session(id) = requirement {
+        let other = session.engine.session_handle(id)?;
+        return session.client.check_sees_session(&other);
+    }
+    let check = RightsCheck {
+        client: &session.client,
+        database: session.database.as_deref(),
+        names: session.table_names(),
+    };
+    check.check(requirement)
 }
 
 impl Client {

@@ -23,6 +23,7 @@ use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
 
 use super::named::{LeftOut, create, missing, operation_failed};
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{ActiveRoles, DefaultRoles, RoleGrant, UserName};
 use crate::rights::client::roles_of;
@@ -181,103 +182,104 @@ pub(super) fn check_known(accounts: &Accounts, roles: &[AccountName]) -> Result<
     }
 }
 
-impl Session {
-    pub(super) fn create_roles(
-        &self,
-        roles: Vec<AccountName>,
-        if_not_exists: bool,
-    ) -> Result<LeftOut> {
-        if roles.iter().any(|role| role.user.is_empty()) {
-            return Err(operation_failed(CREATE_ROLE, &roles));
+pub(super) fn create_roles(
+    client: &Client,
+    engine: &Engine,
+    roles: Vec<AccountName>,
+    if_not_exists: bool,
+) -> Result<LeftOut> {
+    if roles.iter().any(|role| role.user.is_empty()) {
+        return Err(operation_failed(CREATE_ROLE, &roles));
+    }
+    let method = engine.default_method();
+    let made = roles.into_iter().map(|name| Account {
+        method,
+        // No client may be it.
+        locked: true,
+        ..Account::new(name)
+    });
+    let made: Vec<Account> = made.collect();
+    let mut left_out = LeftOut::new();
+    engine.catalog().change_accounts(|accounts| {
+        let names = made.iter().map(|account| &account.name);
+        for name in names.filter(|name| !accounts.contains_key(name)) {
+            client.check_covers_hidden(accounts, name)?;
         }
-        let method = self.engine.default_method();
-        let made = roles.into_iter().map(|name| Account {
-            method,
-            // No client may be it.
-            locked: true,
-            ..Account::new(name)
-        });
-        let made: Vec<Account> = made.collect();
-        let mut left_out = LeftOut::new();
-        self.engine.catalog().change_accounts(|accounts| {
-            let names = made.iter().map(|account| &account.name);
-            for name in names.filter(|name| !accounts.contains_key(name)) {
-                self.client.check_covers_hidden(accounts, name)?;
-            }
-            left_out = create(accounts, made, CREATE_ROLE, if_not_exists)?;
-            Ok::<(), SqlError>(())
-        })?;
-        Ok(left_out)
-    }
+        left_out = create(accounts, made, CREATE_ROLE, if_not_exists)?;
+        Ok::<(), SqlError>(())
+    })?;
+    Ok(left_out)
+}
 
-    /// A role that an account does not have is none that is taken from it.
-    pub(super) fn revoke_roles(
-        &mut self,
-        grant: &RoleGrant,
-        if_exists: bool,
-        ignore_unknown_user: bool,
-    ) -> Result<()> {
-        let (client, warnings) = (&self.client, &mut self.warnings);
-        self.engine.catalog().change_accounts(|accounts| {
-            client.check_may_grant_roles(accounts, grant.roles.iter())?;
-            for role in &grant.roles {
-                if accounts.contains_key(role) {
-                    continue;
-                }
-                let error = unknown_authorization(role);
-                match if_exists {
-                    true => warnings.warn(error.code, error.message),
-                    false => return Err(error),
-                }
+/// A role that an account does not have is none that is taken from it.
+pub(super) fn revoke_roles(
+    session: &mut Session,
+    grant: &RoleGrant,
+    if_exists: bool,
+    ignore_unknown_user: bool,
+) -> Result<()> {
+    let (client, warnings) = (&session.client, &mut session.warnings);
+    session.engine.catalog().change_accounts(|accounts| {
+        client.check_may_grant_roles(accounts, grant.roles.iter())?;
+        for role in &grant.roles {
+            if accounts.contains_key(role) {
+                continue;
             }
-            for name in &client.names_of(&grant.accounts) {
-                let Some(account) = accounts.get_mut(name) else {
-                    if !ignore_unknown_user {
-                        return Err(unknown_authorization(name));
-                    }
-                    let message = format!("Authorization ID {} does not exist.", name.user);
-                    warnings.warn(codes::USER_DOES_NOT_EXIST, message);
-                    continue;
-                };
-                if grant
-                    .roles
-                    .iter()
-                    .any(|role| account.roles.contains_key(role))
-                {
-                    let roles = &mut Arc::make_mut(account).roles;
-                    roles.retain(|role, _| !grant.roles.contains(role));
+            let error = unknown_authorization(role);
+            match if_exists {
+                true => warnings.warn(error.code, error.message),
+                false => return Err(error),
+            }
+        }
+        for name in &client.names_of(&grant.accounts) {
+            let Some(account) = accounts.get_mut(name) else {
+                if !ignore_unknown_user {
+                    return Err(unknown_authorization(name));
                 }
+                let message = format!("Authorization ID {} does not exist.", name.user);
+                warnings.warn(codes::USER_DOES_NOT_EXIST, message);
+                continue;
+            };
+            if grant
+                .roles
+                .iter()
+                .any(|role| account.roles.contains_key(role))
+            {
+                let roles = &mut Arc::make_mut(account).roles;
+                roles.retain(|role, _| !grant.roles.contains(role));
             }
-            Ok(())
-        })
-    }
-
-    /// SET ROLE. Error 3530.
-    pub(super) fn set_role(&mut self, roles: &ActiveRoles) -> Result<()> {
-        let name = self.client.account_name();
-        let accounts = self.engine.catalog().accounts();
-        let has = |fits: &dyn Fn(&GrantedRole) -> bool| roles_of(&accounts, &name, fits);
-        self.client.active_roles = match roles {
-            ActiveRoles::None => BTreeSet::new(),
-            ActiveRoles::Default => has(&|granted| granted.is_default),
-            ActiveRoles::All => has(&|_| true),
-            ActiveRoles::AllExcept(left_out) => {
-                let mut all = has(&|_| true);
-                all.retain(|role| !left_out.contains(role));
-                all
-            }
-            ActiveRoles::Only(chosen) => {
-                let all = has(&|_| true);
-                let mut unknown = chosen.iter().filter(|role| !all.contains(role));
-                if let Some(role) = unknown.next() {
-                    return Err(not_granted(role, &name));
-                }
-                chosen.iter().cloned().collect()
-            }
-        };
-        self.client.take_rights(self.engine.catalog(), &self.handle);
+        }
         Ok(())
-    }
+    })
+}
+
+/// SET ROLE. Error 3530.
+pub(super) fn set_role(session: &mut Session, roles: &ActiveRoles) -> Result<()> {
+    let name = session.client.account_name();
+    let accounts = session.engine.catalog().accounts();
+    let has = |fits: &dyn Fn(&GrantedRole) -> bool| roles_of(&accounts, &name, fits);
+    session.client.active_roles = match roles {
+        ActiveRoles::None => BTreeSet::new(),
+        ActiveRoles::Default => has(&|granted| granted.is_default),
+        ActiveRoles::All => has(&|_| true),
+        ActiveRoles::AllExcept(left_out) => {
+            let mut all = has(&|_| true);
+            all.retain(|role| !left_out.contains(role));
+            all
+        }
+        ActiveRoles::Only(chosen) => {
+            let all = has(&|_| true);
+            let mut unknown = chosen.iter().filter(|role| !all.contains(role));
+            if let Some(role) = unknown.next() {
+                return Err(not_granted(role, &name));
+            }
+            chosen.iter().cloned().collect()
+        }
+    };
+    session
+        .client
+        .take_rights(session.engine.catalog(), &session.handle);
+    Ok(())
 }
 
 impl Client {

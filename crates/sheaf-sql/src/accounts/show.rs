@@ -8,6 +8,7 @@ use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_name;
 
 use crate::accounts::roles::{check_granted, list_of, quoted};
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
 use crate::query::rows::{Cells, Rows};
@@ -17,76 +18,76 @@ use crate::session::Session;
 const TEXT: Cells = Cells::Text(64);
 const GRANTEE: Cells = Cells::Text(292);
 
-impl Session {
-    /// What was granted to an account, and to the roles of it that are named. Without any, the user is shown with the
-    /// roles that the session uses. Error 3530.
-    pub(crate) fn grant_rows(&self, user: &UserName, using: &[AccountName]) -> Result<Rows> {
-        let account = self.client.shown_account(self.engine.catalog(), user)?;
-        check_granted(&account, using)?;
-        let is_used = |role: &AccountName| match (user, using.is_empty()) {
-            (UserName::Current, true) => self.client.active_roles.contains(role),
-            _ => using.contains(role),
-        };
-        let header = format!("Grants for {}@{}", account.name.user, account.name.host);
-        let mut rows = Rows::new([(header, Cells::Text(1024))]);
-        let accounts = self.engine.catalog().accounts();
-        let account = Arc::new(account);
-        let sources = with_roles(&accounts, &account, |role, _| is_used(role));
-        let roles = sources.get(1..).unwrap_or_default();
-        for line in grants_of(&with_grants_of(&account, roles)) {
-            rows.push(vec![line.into()]);
-        }
-        Ok(rows)
+/// What was granted to an account, and to the roles of it that are named. Without any, the user is shown with the
+/// roles that the session uses. Error 3530.
+pub(crate) fn grant_rows(
+    client: &Client,
+    engine: &Engine,
+    user: &UserName,
+    using: &[AccountName],
+) -> Result<Rows> {
+    let account = client.shown_account(engine.catalog(), user)?;
+    check_granted(&account, using)?;
+    let is_used = |role: &AccountName| match (user, using.is_empty()) {
+        (UserName::Current, true) => client.active_roles.contains(role),
+        _ => using.contains(role),
+    };
+    let header = format!("Grants for {}@{}", account.name.user, account.name.host);
+    let mut rows = Rows::new([(header, Cells::Text(1024))]);
+    let accounts = engine.catalog().accounts();
+    let account = Arc::new(account);
+    let sources = with_roles(&accounts, &account, |role, _| is_used(role));
+    let roles = sources.get(1..).unwrap_or_default();
+    for line in grants_of(&with_grants_of(&account, roles)) {
+        rows.push(vec![line.into()]);
     }
+    Ok(rows)
+}
 
-    pub(crate) fn create_user_rows(&self, user: &UserName) -> Result<Rows> {
-        let account = self.client.shown_account(self.engine.catalog(), user)?;
-        let header = format!(
-            "CREATE USER for {}@{}",
-            account.name.user, account.name.host
-        );
-        let mut rows = Rows::new([(header, Cells::Text(1024))]);
-        let verifier = match account.verifier.as_str() {
-            "" => String::new(),
-            // Its alphabet has no quote.
-            verifier => format!(" AS '{verifier}'"),
-        };
-        let default = account.roles.iter().filter(|(_, role)| role.is_default);
-        let default_roles = match list_of(default.map(|(name, _)| name)).as_str() {
-            "" => String::new(),
-            roles => format!(" DEFAULT ROLE {roles}"),
-        };
-        let require = if account.require_tls { "SSL" } else { "NONE" };
-        let limit = match account.max_user_connections {
-            0 => String::new(),
-            limit => format!(" WITH MAX_USER_CONNECTIONS {limit}"),
-        };
-        let lock = if account.locked { "LOCK" } else { "UNLOCK" };
-        rows.push(vec![
-            format!(
-                "CREATE USER {} IDENTIFIED WITH '{}'{verifier}{default_roles} REQUIRE {require}{limit} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
-                quoted(&account.name),
-                account.method.name()
-            )
-            .into(),
-        ]);
-        Ok(rows)
-    }
+pub(crate) fn create_user_rows(client: &Client, engine: &Engine, user: &UserName) -> Result<Rows> {
+    let account = client.shown_account(engine.catalog(), user)?;
+    let header = format!(
+        "CREATE USER for {}@{}",
+        account.name.user, account.name.host
+    );
+    let mut rows = Rows::new([(header, Cells::Text(1024))]);
+    let verifier = match account.verifier.as_str() {
+        "" => String::new(),
+        // Its alphabet has no quote.
+        verifier => format!(" AS '{verifier}'"),
+    };
+    let default = account.roles.iter().filter(|(_, role)| role.is_default);
+    let default_roles = match list_of(default.map(|(name, _)| name)).as_str() {
+        "" => String::new(),
+        roles => format!(" DEFAULT ROLE {roles}"),
+    };
+    let require = if account.require_tls { "SSL" } else { "NONE" };
+    let limit = match account.max_user_connections {
+        0 => String::new(),
+        limit => format!(" WITH MAX_USER_CONNECTIONS {limit}"),
+    };
+    let lock = if account.locked { "LOCK" } else { "UNLOCK" };
+    rows.push(vec![
+        format!(
+            "CREATE USER {} IDENTIFIED WITH '{}'{verifier}{default_roles} REQUIRE {require}{limit} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
+            quoted(&account.name),
+            account.method.name()
+        )
+        .into(),
+    ]);
+    Ok(rows)
+}
 
-    /// The accounts that `information_schema` shows the session.
-    fn shown_accounts(&self) -> Vec<Account> {
-        let own = self.client.account_name();
-        let sees_all = self
-            .client
-            .check_database("mysql", Privileges::SELECT)
-            .is_ok();
-        let accounts = self.engine.catalog().accounts();
-        accounts
-            .values()
-            .filter(|account| sees_all || account.name == own)
-            .map(|account| Account::clone(account))
-            .collect()
-    }
+/// The accounts that `information_schema` shows the session.
+fn shown_accounts(client: &Client, engine: &Engine) -> Vec<Account> {
+    let own = client.account_name();
+    let sees_all = client.check_database("mysql", Privileges::SELECT).is_ok();
+    let accounts = engine.catalog().accounts();
+    accounts
+        .values()
+        .filter(|account| sees_all || account.name == own)
+        .map(|account| Account::clone(account))
+        .collect()
 }
 
 impl Client {
@@ -119,7 +120,7 @@ pub(crate) fn user_privileges(session: &Session) -> Rows {
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in session.shown_accounts() {
+    for account in shown_accounts(&session.client, &session.engine) {
         let grantee = account.name.to_string();
         for (name, grantable) in listed(account.global, "USAGE") {
             rows.push(vec![
@@ -142,7 +143,7 @@ pub(crate) fn schema_privileges(session: &Session) -> Rows {
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in session.shown_accounts() {
+    for account in shown_accounts(&session.client, &session.engine) {
         let grantee = account.name.to_string();
         for (database, privileges) in &account.databases {
             for (name, grantable) in listed(*privileges, "USAGE") {
@@ -169,7 +170,7 @@ pub(crate) fn table_privileges(session: &Session) -> Rows {
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in session.shown_accounts() {
+    for account in shown_accounts(&session.client, &session.engine) {
         let grantee = account.name.to_string();
         for (database, tables) in &account.tables {
             for (table, privileges) in tables {
@@ -200,7 +201,7 @@ pub(crate) fn column_privileges(session: &Session) -> Rows {
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in session.shown_accounts() {
+    for account in shown_accounts(&session.client, &session.engine) {
         let grantee = account.name.to_string();
         for (database, tables) in &account.columns {
             for (table, columns) in tables {

@@ -12,8 +12,10 @@ use sheaf_table::{
 use sheaf_types::error::codes;
 
 use super::named::{LeftOut, create, missing, operation_failed};
+use super::roles::{create_roles, revoke_roles, set_role};
 use super::{password, roles};
 use crate::accounts::requirements::RightsCheck;
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
@@ -178,302 +180,311 @@ fn illegal_grant() -> SqlError {
     )
 }
 
-impl Session {
-    pub(crate) fn change_accounts(
-        &mut self,
-        statement: AccountStatement,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mut left_out = LeftOut::new();
-        let mut problem = "does not exist";
-        let mut code = codes::USER_DOES_NOT_EXIST;
-        let catalog = Arc::clone(self.engine.catalog());
-        match statement {
-            AccountStatement::Create {
-                if_not_exists,
-                users,
-                default_roles,
-                options,
-            } => {
-                (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
-                let made = self.define_accounts(users, &options)?;
-                catalog.change_accounts(|accounts| {
-                    self.client
-                        .check_may_grant_roles(accounts, default_roles.iter())?;
-                    roles::check_known(accounts, &default_roles)?;
-                    let names = made.iter().map(|account| account.name.clone());
-                    let mut new: Vec<AccountName> = names.collect();
-                    new.retain(|name| !accounts.contains_key(name));
-                    for name in &new {
-                        self.client.check_covers_hidden(accounts, name)?;
-                    }
-                    left_out = create(accounts, made, CREATE_USER, if_not_exists)?;
-                    roles::add_default_roles(accounts, &new, &default_roles)
-                })?;
-            }
-            AccountStatement::Alter {
-                if_exists,
-                users,
-                options,
-            } => catalog.change_accounts(|accounts| {
-                left_out = self.client.alter(accounts, &users, &options, if_exists)?;
-                Ok::<(), SqlError>(())
-            })?,
-            AccountStatement::Drop { if_exists, users } => catalog.change_accounts(|accounts| {
-                let names = self.client.names_of(&users);
-                self.client.check_covers(accounts, &names)?;
-                left_out = missing(accounts, &names, DROP_USER, if_exists)?;
-                account::drop_accounts(accounts, &names);
-                Ok::<(), SqlError>(())
-            })?,
-            AccountStatement::Rename(pairs) => self.rename_accounts(&pairs)?,
-            AccountStatement::SetPassword { user, password } => {
-                let name = self.client.name_of(&user);
-                catalog.change_accounts(|accounts| {
-                    self.client
-                        .check_covers(accounts, std::slice::from_ref(&name))?;
-                    let account = accounts.get_mut(&name).ok_or_else(|| {
-                        SqlError::new(
-                            codes::PASSWORD_NO_MATCH,
-                            "Can't find any matching row in the user table",
-                        )
-                    })?;
-                    let verifier = password::verifier(account.method, &password)?;
-                    Arc::make_mut(account).verifier = verifier;
-                    Ok::<(), SqlError>(())
-                })?;
-            }
-            AccountStatement::Grant(grant) => self.grant(&grant)?,
-            AccountStatement::Revoke {
-                if_exists,
-                grant,
-                ignore_unknown_user,
-            } => self.revoke(&grant, if_exists, ignore_unknown_user)?,
-            AccountStatement::RevokeAll { if_exists, from } => {
-                let names = self.client.names_of(&from);
-                catalog.change_accounts(|accounts| {
-                    self.client.check_covers(accounts, &names)?;
-                    left_out = missing(accounts, &names, "REVOKE", if_exists)?;
-                    for name in &names {
-                        if let Some(account) = accounts.get_mut(name) {
-                            let account = Arc::make_mut(account);
-                            account.global = Privileges::NONE;
-                            account.databases.clear();
-                            account.tables.clear();
-                            account.columns.clear();
-                        }
-                    }
-                    Ok::<(), SqlError>(())
-                })?;
-            }
-            AccountStatement::CreateRoles {
-                if_not_exists,
-                roles,
-            } => {
-                (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
-                left_out = self.create_roles(roles, if_not_exists)?;
-            }
-            AccountStatement::DropRoles { if_exists, roles } => {
-                left_out = self
+pub(crate) fn change_accounts(
+    session: &mut Session,
+    statement: AccountStatement,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let mut left_out = LeftOut::new();
+    let mut problem = "does not exist";
+    let mut code = codes::USER_DOES_NOT_EXIST;
+    let catalog = Arc::clone(session.engine.catalog());
+    match statement {
+        AccountStatement::Create {
+            if_not_exists,
+            users,
+            default_roles,
+            options,
+        } => {
+            (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
+            let made = define_accounts(&session.client, &session.engine, users, &options)?;
+            catalog.change_accounts(|accounts| {
+                session
                     .client
-                    .drop_roles(self.engine.catalog(), &roles, if_exists)?;
-            }
-            AccountStatement::GrantRoles {
-                grant,
-                with_admin_option,
-            } => self
+                    .check_may_grant_roles(accounts, default_roles.iter())?;
+                roles::check_known(accounts, &default_roles)?;
+                let names = made.iter().map(|account| account.name.clone());
+                let mut new: Vec<AccountName> = names.collect();
+                new.retain(|name| !accounts.contains_key(name));
+                for name in &new {
+                    session.client.check_covers_hidden(accounts, name)?;
+                }
+                left_out = create(accounts, made, CREATE_USER, if_not_exists)?;
+                roles::add_default_roles(accounts, &new, &default_roles)
+            })?;
+        }
+        AccountStatement::Alter {
+            if_exists,
+            users,
+            options,
+        } => catalog.change_accounts(|accounts| {
+            left_out = session
                 .client
-                .grant_roles(self.engine.catalog(), &grant, with_admin_option)?,
-            AccountStatement::RevokeRoles {
-                if_exists,
-                grant,
-                ignore_unknown_user,
-            } => self.revoke_roles(&grant, if_exists, ignore_unknown_user)?,
-            AccountStatement::SetRole(roles) => self.set_role(&roles)?,
-            AccountStatement::SetDefaultRole {
-                if_exists,
-                users,
-                roles,
-            } => {
-                left_out = self.client.set_default_role(
-                    self.engine.catalog(),
-                    &users,
-                    &roles,
-                    if_exists,
-                )?
-            }
-        }
-        for name in left_out {
-            self.warnings
-                .note(code, format!("Authorization ID {name} {problem}."));
-        }
-        // One's own rights may be others now.
-        self.client
-            .refresh_rights(self.engine.catalog(), &self.handle);
-        self.ok(sink, 0, String::new())
-    }
-
-    /// The accounts that CREATE USER makes.
-    fn define_accounts(
-        &self,
-        users: Vec<UserDefinition>,
-        options: &AccountOptions,
-    ) -> Result<Vec<Account>> {
-        let default_method = self.engine.default_method();
-        users
-            .into_iter()
-            .map(|user| {
-                let mut account = Account::new(self.client.name_of(&user.name));
-                account.method = default_method;
-                if let Some(identified) = &user.identified {
-                    identify(&mut account, identified)?;
-                }
-                apply(&mut account, options);
-                Ok(account)
-            })
-            .collect()
-    }
-
-    /// Open connections go with their accounts, so that they count and keep their rights.
-    fn rename_accounts(&self, pairs: &[(UserName, UserName)]) -> Result<()> {
-        let name_both = |(old, new): &(UserName, UserName)| {
-            (self.client.name_of(old), self.client.name_of(new))
-        };
-        let pairs: Vec<(AccountName, AccountName)> = pairs.iter().map(name_both).collect();
-        let mut have_followed = false;
-        let renamed = self.engine.catalog().change_accounts(|accounts| {
-            for (old, new) in &pairs {
-                self.client
-                    .check_covers(accounts, std::slice::from_ref(old))?;
-                rename(accounts, old, new.clone())?;
-                self.client.check_covers_hidden(accounts, new)?;
-            }
-            // Before the accounts have a new version, at which sessions look for theirs.
-            for (old, new) in &pairs {
-                self.engine.rename_connections(old, new);
-            }
-            have_followed = true;
+                .alter(accounts, &users, &options, if_exists)?;
             Ok::<(), SqlError>(())
-        });
-        if renamed.is_err() && have_followed {
-            for (old, new) in pairs.iter().rev() {
-                self.engine.rename_connections(new, old);
-            }
+        })?,
+        AccountStatement::Drop { if_exists, users } => catalog.change_accounts(|accounts| {
+            let names = session.client.names_of(&users);
+            session.client.check_covers(accounts, &names)?;
+            left_out = missing(accounts, &names, DROP_USER, if_exists)?;
+            account::drop_accounts(accounts, &names);
+            Ok::<(), SqlError>(())
+        })?,
+        AccountStatement::Rename(pairs) => {
+            rename_accounts(&session.client, &session.engine, &pairs)?
         }
-        renamed
-    }
-
-    fn database_of(&self, name: Option<&str>) -> Result<String> {
-        let database = name.or(self.database.as_deref());
-        Ok(database
-            .ok_or_else(SqlError::no_database_selected)?
-            .to_string())
-    }
-
-    fn grant(&mut self, grant: &Grant) -> Result<()> {
-        let granted = granted(grant)?;
-        let level = self.level_of(grant)?;
-        // A grant on a table that is not there yet must include the privilege to make it.
-        let mut columns = Vec::new();
-        if let Level::Table(database, table) = &level
-            && is_virtual_database(database)
-        {
-            if !grant.columns.is_empty() {
-                return Err(SqlError::not_supported_yet(format!(
-                    "a grant on columns of {database}"
-                )));
-            }
-            if !self.virtual_tables.has_table(database, table, self)? {
-                return Err(SqlError::no_such_table(database, table));
-            }
-        }
-        if let Level::Table(database, table) = &level
-            && (!granted.contains(Privileges::CREATE) || !grant.columns.is_empty())
-            && (!self.is_system_table(database, table) || !grant.columns.is_empty())
-            && !is_virtual_database(database)
-        {
-            let catalog = self.engine.catalog();
-            columns = match catalog.view(database, table) {
-                Some(view) => columns_of(grant, &view.definition.columns, table)?,
-                None => {
-                    let found = catalog.table(database, table)?;
-                    columns_of(grant, &found.definition.columns, table)?
-                }
-            };
-        }
-        let names = self.client.names_of(&grant.users);
-        self.engine.catalog().change_accounts(|accounts| {
-            for name in &names {
-                let account = accounts.get_mut(name).ok_or_else(|| {
+        AccountStatement::SetPassword { user, password } => {
+            let name = session.client.name_of(&user);
+            catalog.change_accounts(|accounts| {
+                session
+                    .client
+                    .check_covers(accounts, std::slice::from_ref(&name))?;
+                let account = accounts.get_mut(&name).ok_or_else(|| {
                     SqlError::new(
-                        codes::CANT_CREATE_USER_WITH_GRANT,
-                        "You are not allowed to create a user with GRANT",
+                        codes::PASSWORD_NO_MATCH,
+                        "Can't find any matching row in the user table",
                     )
                 })?;
-                let account = Arc::make_mut(account);
-                // USAGE is granted, too: that makes an entry.
-                if !granted.is_empty() || columns.is_empty() {
-                    level.add(account, granted)?;
-                }
-                level.add_columns(account, &columns)?;
-            }
-            Ok(())
-        })
-    }
-
-    fn revoke(&mut self, grant: &Grant, if_exists: bool, ignore_unknown_user: bool) -> Result<()> {
-        let revoked = granted(grant)?;
-        // Of ALL PRIVILEGES some are enough.
-        let named = match grant.all {
-            true => grant.privileges.and(Privileges::GRANT_OPTION),
-            false => revoked,
-        };
-        let level = self.level_of(grant)?;
-        let names = self.client.names_of(&grant.users);
-        let warnings = &mut self.warnings;
-        self.engine.catalog().change_accounts(|accounts| {
-            for name in &names {
-                let account = accounts.get_mut(name).map(Arc::make_mut);
-                if account.is_none() && ignore_unknown_user {
-                    let message = format!("Authorization ID {} does not exist.", name.user);
-                    warnings.warn(codes::USER_DOES_NOT_EXIST, message);
-                    continue;
-                }
-                let is_known = account.is_some();
-                let is_done = account.is_some_and(|account| {
-                    if !level.has(account, named) || !level.has_columns(account, &grant.columns) {
-                        return false;
+                let verifier = password::verifier(account.method, &password)?;
+                Arc::make_mut(account).verifier = verifier;
+                Ok::<(), SqlError>(())
+            })?;
+        }
+        AccountStatement::Grant(grant) => grant_privileges(session, &grant)?,
+        AccountStatement::Revoke {
+            if_exists,
+            grant,
+            ignore_unknown_user,
+        } => revoke_privileges(session, &grant, if_exists, ignore_unknown_user)?,
+        AccountStatement::RevokeAll { if_exists, from } => {
+            let names = session.client.names_of(&from);
+            catalog.change_accounts(|accounts| {
+                session.client.check_covers(accounts, &names)?;
+                left_out = missing(accounts, &names, "REVOKE", if_exists)?;
+                for name in &names {
+                    if let Some(account) = accounts.get_mut(name) {
+                        let account = Arc::make_mut(account);
+                        account.global = Privileges::NONE;
+                        account.databases.clear();
+                        account.tables.clear();
+                        account.columns.clear();
                     }
-                    let of_columns = level.remove_columns(account, &grant.columns);
-                    let is_only_of_columns = revoked.is_empty() && !grant.columns.is_empty();
-                    of_columns && (is_only_of_columns || level.remove(account, revoked))
-                });
-                if is_done {
-                    continue;
                 }
-                let error = level.no_such_grant(name);
-                match if_exists && is_known {
-                    true => warnings.warn(error.code, error.message),
-                    false => return Err(error),
-                }
-            }
-            Ok(())
-        })
+                Ok::<(), SqlError>(())
+            })?;
+        }
+        AccountStatement::CreateRoles {
+            if_not_exists,
+            roles,
+        } => {
+            (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
+            left_out = create_roles(&session.client, &session.engine, roles, if_not_exists)?;
+        }
+        AccountStatement::DropRoles { if_exists, roles } => {
+            left_out = session
+                .client
+                .drop_roles(session.engine.catalog(), &roles, if_exists)?;
+        }
+        AccountStatement::GrantRoles {
+            grant,
+            with_admin_option,
+        } => session
+            .client
+            .grant_roles(session.engine.catalog(), &grant, with_admin_option)?,
+        AccountStatement::RevokeRoles {
+            if_exists,
+            grant,
+            ignore_unknown_user,
+        } => revoke_roles(session, &grant, if_exists, ignore_unknown_user)?,
+        AccountStatement::SetRole(roles) => set_role(session, &roles)?,
+        AccountStatement::SetDefaultRole {
+            if_exists,
+            users,
+            roles,
+        } => {
+            left_out = session.client.set_default_role(
+                session.engine.catalog(),
+                &users,
+                &roles,
+                if_exists,
+            )?
+        }
     }
+    for name in left_out {
+        session
+            .warnings
+            .note(code, format!("Authorization ID {name} {problem}."));
+    }
+    // One's own rights may be others now.
+    session
+        .client
+        .refresh_rights(session.engine.catalog(), &session.handle);
+    session.ok(sink, 0, String::new())
+}
 
-    fn level_of(&self, grant: &Grant) -> Result<Level> {
-        Ok(match &grant.on {
-            GrantLevel::Global => Level::Global,
-            GrantLevel::Database(name) => Level::Database(self.database_of(name.as_deref())?),
-            GrantLevel::Table(name) => {
-                let (database, table) = self.resolve(name)?;
-                if is_information_schema(&database) {
-                    self.check_changeable(&database)?;
-                }
-                Level::Table(database, table)
+/// The accounts that CREATE USER makes.
+fn define_accounts(
+    client: &Client,
+    engine: &Engine,
+    users: Vec<UserDefinition>,
+    options: &AccountOptions,
+) -> Result<Vec<Account>> {
+    let default_method = engine.default_method();
+    users
+        .into_iter()
+        .map(|user| {
+            let mut account = Account::new(client.name_of(&user.name));
+            account.method = default_method;
+            if let Some(identified) = &user.identified {
+                identify(&mut account, identified)?;
             }
+            apply(&mut account, options);
+            Ok(account)
         })
+        .collect()
+}
+
+/// Open connections go with their accounts, so that they count and keep their rights.
+fn rename_accounts(client: &Client, engine: &Engine, pairs: &[(UserName, UserName)]) -> Result<()> {
+    let name_both = |(old, new): &(UserName, UserName)| (client.name_of(old), client.name_of(new));
+    let pairs: Vec<(AccountName, AccountName)> = pairs.iter().map(name_both).collect();
+    let mut have_followed = false;
+    let renamed = engine.catalog().change_accounts(|accounts| {
+        for (old, new) in &pairs {
+            client.check_covers(accounts, std::slice::from_ref(old))?;
+            rename(accounts, old, new.clone())?;
+            client.check_covers_hidden(accounts, new)?;
+        }
+        // Before the accounts have a new version, at which sessions look for theirs.
+        for (old, new) in &pairs {
+            engine.rename_connections(old, new);
+        }
+        have_followed = true;
+        Ok::<(), SqlError>(())
+    });
+    if renamed.is_err() && have_followed {
+        for (old, new) in pairs.iter().rev() {
+            engine.rename_connections(new, old);
+        }
     }
+    renamed
+}
+
+fn database_of(session: &Session, name: Option<&str>) -> Result<String> {
+    let database = name.or(session.database.as_deref());
+    Ok(database
+        .ok_or_else(SqlError::no_database_selected)?
+        .to_string())
+}
+
+fn grant_privileges(session: &mut Session, grant: &Grant) -> Result<()> {
+    let granted = granted(grant)?;
+    let level = level_of(session, grant)?;
+    // A grant on a table that is not there yet must include the privilege to make it.
+    let mut columns = Vec::new();
+    if let Level::Table(database, table) = &level
+        && is_virtual_database(database)
+    {
+        if !grant.columns.is_empty() {
+            return Err(SqlError::not_supported_yet(format!(
+                "a grant on columns of {database}"
+            )));
+        }
+        if !session.virtual_tables.has_table(database, table, session)? {
+            return Err(SqlError::no_such_table(database, table));
+        }
+    }
+    if let Level::Table(database, table) = &level
+        && (!granted.contains(Privileges::CREATE) || !grant.columns.is_empty())
+        && (!session.is_system_table(database, table) || !grant.columns.is_empty())
+        && !is_virtual_database(database)
+    {
+        let catalog = session.engine.catalog();
+        columns = match catalog.view(database, table) {
+            Some(view) => columns_of(grant, &view.definition.columns, table)?,
+            None => {
+                let found = catalog.table(database, table)?;
+                columns_of(grant, &found.definition.columns, table)?
+            }
+        };
+    }
+    let names = session.client.names_of(&grant.users);
+    session.engine.catalog().change_accounts(|accounts| {
+        for name in &names {
+            let account = accounts.get_mut(name).ok_or_else(|| {
+                SqlError::new(
+                    codes::CANT_CREATE_USER_WITH_GRANT,
+                    "You are not allowed to create a user with GRANT",
+                )
+            })?;
+            let account = Arc::make_mut(account);
+            // USAGE is granted, too: that makes an entry.
+            if !granted.is_empty() || columns.is_empty() {
+                level.add(account, granted)?;
+            }
+            level.add_columns(account, &columns)?;
+        }
+        Ok(())
+    })
+}
+
+fn revoke_privileges(
+    session: &mut Session,
+    grant: &Grant,
+    if_exists: bool,
+    ignore_unknown_user: bool,
+) -> Result<()> {
+    let revoked = granted(grant)?;
+    // Of ALL PRIVILEGES some are enough.
+    let named = match grant.all {
+        true => grant.privileges.and(Privileges::GRANT_OPTION),
+        false => revoked,
+    };
+    let level = level_of(session, grant)?;
+    let names = session.client.names_of(&grant.users);
+    let warnings = &mut session.warnings;
+    session.engine.catalog().change_accounts(|accounts| {
+        for name in &names {
+            let account = accounts.get_mut(name).map(Arc::make_mut);
+            if account.is_none() && ignore_unknown_user {
+                let message = format!("Authorization ID {} does not exist.", name.user);
+                warnings.warn(codes::USER_DOES_NOT_EXIST, message);
+                continue;
+            }
+            let is_known = account.is_some();
+            let is_done = account.is_some_and(|account| {
+                if !level.has(account, named) || !level.has_columns(account, &grant.columns) {
+                    return false;
+                }
+                let of_columns = level.remove_columns(account, &grant.columns);
+                let is_only_of_columns = revoked.is_empty() && !grant.columns.is_empty();
+                of_columns && (is_only_of_columns || level.remove(account, revoked))
+            });
+            if is_done {
+                continue;
+            }
+            let error = level.no_such_grant(name);
+            match if_exists && is_known {
+                true => warnings.warn(error.code, error.message),
+                false => return Err(error),
+            }
+        }
+        Ok(())
+    })
+}
+
+fn level_of(session: &Session, grant: &Grant) -> Result<Level> {
+    Ok(match &grant.on {
+        GrantLevel::Global => Level::Global,
+        GrantLevel::Database(name) => Level::Database(database_of(session, name.as_deref())?),
+        GrantLevel::Table(name) => {
+            let (database, table) = session.resolve(name)?;
+            if is_information_schema(&database) {
+                session.check_changeable(&database)?;
+            }
+            Level::Table(database, table)
+        }
+    })
 }
 
 impl Client {

@@ -13,18 +13,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_optimizer::advisor::{TableNeed, column_lists, merged_lists, upkeep_us};
-use sheaf_storage::{KeyRange, MAX_KEY_BYTES};
+use sheaf_storage::KeyRange;
 use sheaf_table::schema::same_name;
 use sheaf_table::{
-    HypotheticalIndex, Index, IndexPart, PartBounds, RowSample, SampleLimits, Table,
-    TableDefinition,
+    HypotheticalIndex, Index, IndexPart, MAX_DECLARED_KEY_BYTES, PartBounds, RowSample,
+    SampleLimits, Table, TableDefinition,
 };
-use sheaf_types::ColumnType;
 
 use super::study::{Studied, Study};
 use super::{
     LEAST_SAMPLE_ROWS, Limits, MAX_CANDIDATES_OF_TABLE, SAMPLE_BYTES, SAMPLE_ROWS,
-    SAMPLE_ROWS_OF_ALL,
+    SAMPLE_ROWS_OF_ALL, check_advice,
 };
 use crate::error::Result;
 use crate::rights::Client;
@@ -123,7 +122,7 @@ impl Candidates {
         // compared know the same.
         let mut has_read = false;
         for table in &tables {
-            session.check_advice()?;
+            check_advice(&session.handle)?;
             if !limits.go_on() {
                 break;
             }
@@ -138,7 +137,7 @@ impl Candidates {
             study.plan_again(session, limits)?;
         }
         for table in tables {
-            session.check_advice()?;
+            check_advice(&session.handle)?;
             let statistics = table.clustered.statistics();
             // Its rows, and the entries of one index that is made of them.
             let sample_bytes = 2 * SAMPLE_BYTES.min(statistics.bytes as usize);
@@ -170,7 +169,7 @@ impl Candidates {
             let singles = singles.map(|parts| vec![parts]);
             let groups = singles.chain(candidacy.merged_part_lists(study)?);
             for group in groups {
-                session.check_advice()?;
+                check_advice(&session.handle)?;
                 if !limits.go_on() {
                     break;
                 }
@@ -465,9 +464,9 @@ impl Candidacy<'_> {
     /// Whether an index may have a column at all.
     fn may_index(&self, column: usize) -> bool {
         let columns = &self.definition().columns;
-        columns.get(column).is_some_and(|column| {
-            !column.hidden && !column.is_virtual() && column.ty != ColumnType::Json
-        })
+        columns
+            .get(column)
+            .is_some_and(|column| !column.hidden && !column.is_virtual() && !column.ty.is_json())
     }
 
     fn needs_prefix(&self, column: usize) -> bool {
@@ -483,14 +482,8 @@ impl Candidacy<'_> {
 
     /// A prefix that is as long as the column is none.
     fn resolved(&self, column: usize, prefix: Option<u32>) -> Option<u32> {
-        let length = match &self.definition().columns[column].ty {
-            ColumnType::Char { length, .. }
-            | ColumnType::VarChar { length, .. }
-            | ColumnType::Binary { length }
-            | ColumnType::VarBinary { length } => *length,
-            _ => u32::MAX,
-        };
-        prefix.filter(|prefix| *prefix < length)
+        let length = self.definition().columns[column].ty.declared_length();
+        prefix.filter(|prefix| *prefix < length.unwrap_or(u32::MAX))
     }
 
     /// The parts of an index on these columns. `has_prefixes`: texts that could be whole have prefixes where these
@@ -524,8 +517,8 @@ impl Candidacy<'_> {
         }
         self.cut_primary(&mut parts);
         let layout = self.layout_of(&parts);
-        let fits =
-            !parts.is_empty() && layout.mysql_key_len(layout.declared) as usize <= MAX_KEY_BYTES;
+        let fits = !parts.is_empty()
+            && layout.mysql_key_len(layout.declared) as usize <= MAX_DECLARED_KEY_BYTES;
         Ok(fits.then_some(parts))
     }
 
@@ -582,16 +575,7 @@ impl Candidacy<'_> {
 
     fn found_prefix(&mut self, column: usize, needs: &[TableNeed]) -> Result<Option<u32>> {
         let ty = self.definition().columns[column].ty.clone();
-        let is_string = matches!(
-            ty,
-            ColumnType::Char { .. }
-                | ColumnType::VarChar { .. }
-                | ColumnType::Text { .. }
-                | ColumnType::Binary { .. }
-                | ColumnType::VarBinary { .. }
-                | ColumnType::Blob { .. }
-        );
-        if !is_string {
+        if !ty.is_character() && !ty.is_binary() {
             return Ok(None);
         }
         let branches = || {

@@ -13,8 +13,10 @@ use sheaf_table::{Catalog, Index, KeyLayout, Table};
 use sheaf_types::error::codes;
 
 use super::candidates::{may_advise, place};
+use super::check_advice;
 use super::proposal::Proposal;
 use crate::catalog_views::performance_schema::table_io::for_each_table;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::session::Session;
 use crate::virtual_database::is_virtual_database;
@@ -22,114 +24,110 @@ use crate::virtual_database::is_virtual_database;
 /// The database whose indexes are the server's own business.
 const SYSTEM: &str = "mysql";
 
-impl Session {
-    /// Indexes of a database, or of all, that are proposed to be dropped. `made`: those that are proposed to be made,
-    /// with their tables.
-    pub(super) fn indexes_to_drop(
-        &mut self,
-        schema: Option<&str>,
-        made: &[(u64, Index)],
-    ) -> Result<Vec<Proposal>> {
-        let mut found = Vec::new();
-        let mut tables = Vec::new();
-        for_each_table(self, |table, uses| {
-            let definition = &table.definition;
-            let is_of = schema.is_none_or(|schema| definition.database == schema);
-            if !is_of || definition.database == SYSTEM || is_virtual_database(&definition.database)
-            {
-                return;
-            }
-            if definition.secondary.is_empty() || !may_advise(&self.client, table) {
-                return;
-            }
-            let unused = definition.secondary.iter().map(|index| {
-                let mut uses = uses.iter();
-                let used = uses.find(|(name, _)| name.as_deref() == Some(index.name.as_str()));
-                used.is_none_or(|(_, used)| used.fetched == 0)
-            });
-            let name = (definition.database.clone(), definition.name.clone());
-            tables.push((name, unused.collect::<Vec<_>>()));
-        })?;
-        for ((database, name), unused) in tables {
-            self.check_advice()?;
-            // It may be gone by now.
-            let Ok(table) = self.table_names_in_utc().table(&database, &name) else {
-                continue;
-            };
-            let new: Vec<&Index> = made
-                .iter()
-                .filter(|(of, _)| *of == table.definition.id)
-                .map(|(_, index)| index)
-                .collect();
-            self.add_drops(&table, (&unused, &new), &mut found);
-        }
-        if !found.is_empty() {
-            self.warnings.note(
-                codes::UNKNOWN_ERROR,
-                "Uses of indexes are counted since the start of the server",
-            );
-        }
-        Ok(found)
-    }
-
-    /// `new`: indexes of the table that are proposed to be made. An index that serves for one that goes takes over its
-    /// uses, and goes only if these end too, or if a third one serves for both.
-    fn add_drops(
-        &self,
-        table: &Arc<Table>,
-        (unused, new): (&[bool], &[&Index]),
-        found: &mut Vec<Proposal>,
-    ) {
-        let secondary = &table.definition.secondary;
-        if unused.len() != secondary.len() {
+/// Indexes of a database, or of all, that are proposed to be dropped. `made`: those that are proposed to be made,
+/// with their tables.
+pub(super) fn indexes_to_drop(
+    session: &mut Session,
+    schema: Option<&str>,
+    made: &[(u64, Index)],
+) -> Result<Vec<Proposal>> {
+    let mut found = Vec::new();
+    let mut tables = Vec::new();
+    for_each_table(session, |table, uses| {
+        let definition = &table.definition;
+        let is_of = schema.is_none_or(|schema| definition.database == schema);
+        if !is_of || definition.database == SYSTEM || is_virtual_database(&definition.database) {
             return;
         }
-        let keys = foreign_key_columns(self.engine.catalog(), table);
-        let mut fates = vec![Fate::Stays; secondary.len()];
-        for (position, index) in secondary.iter().enumerate() {
-            if index.unique {
-                continue;
-            }
-            // The index, and those for which it serves.
-            let serves_here = |fate: &Fate| matches!(fate, Fate::Served(by) if by.id == index.id);
-            let group =
-                (0..secondary.len()).filter(|at| *at == position || serves_here(&fates[*at]));
-            let group: Vec<usize> = group.collect();
-            let others = secondary.iter().zip(&fates).enumerate();
-            let others = others.filter(|(at, (_, fate))| *at != position && fate.stays());
-            let others: Vec<&Index> = others.map(|(_, (other, _))| other).collect();
-            let keeps_keys = |new: Option<&Index>| {
-                let mut keys = keys.iter().filter(|key| leads(index, key));
-                keys.all(|key| {
-                    let mut left = others.iter().copied().chain(new);
-                    leads(&table.definition.primary, key) || left.any(|other| leads(other, key))
-                })
-            };
-            let visible = others.iter().copied().filter(|other| !other.invisible);
-            let serves = visible.chain(new.iter().copied()).find(|other| {
-                let mut group = group.iter().map(|at| &secondary[*at]);
-                group.all(|index| makes_superfluous(table, index, other, other.id > index.id))
-                    && keeps_keys(Some(*other))
-            });
-            let fate = match serves {
-                Some(other) => Fate::Served(other),
-                None if group.iter().all(|at| unused[*at]) && keeps_keys(None) => Fate::Unused,
-                None => continue,
-            };
-            for at in group {
-                fates[at] = fate;
-            }
+        if definition.secondary.is_empty() || !may_advise(&session.client, table) {
+            return;
         }
-        for (position, fate) in fates.iter().enumerate() {
-            let reason = match fate {
-                Fate::Stays => continue,
-                Fate::Served(other) => format!("{} serves the same statements", other.name),
-                Fate::Unused => "no statement has read through it since the start".to_string(),
-            };
-            let size = table.secondary[position].statistics().bytes;
-            let name = &secondary[position].name;
-            found.push(Proposal::drop(&table.definition, name, size, reason));
+        let unused = definition.secondary.iter().map(|index| {
+            let mut uses = uses.iter();
+            let used = uses.find(|(name, _)| name.as_deref() == Some(index.name.as_str()));
+            used.is_none_or(|(_, used)| used.fetched == 0)
+        });
+        let name = (definition.database.clone(), definition.name.clone());
+        tables.push((name, unused.collect::<Vec<_>>()));
+    })?;
+    for ((database, name), unused) in tables {
+        check_advice(&session.handle)?;
+        // It may be gone by now.
+        let Ok(table) = session.table_names_in_utc().table(&database, &name) else {
+            continue;
+        };
+        let new: Vec<&Index> = made
+            .iter()
+            .filter(|(of, _)| *of == table.definition.id)
+            .map(|(_, index)| index)
+            .collect();
+        add_drops(&session.engine, &table, (&unused, &new), &mut found);
+    }
+    if !found.is_empty() {
+        session.warnings.note(
+            codes::UNKNOWN_ERROR,
+            "Uses of indexes are counted since the start of the server",
+        );
+    }
+    Ok(found)
+}
+
+/// `new`: indexes of the table that are proposed to be made. An index that serves for one that goes takes over its
+/// uses, and goes only if these end too, or if a third one serves for both.
+fn add_drops(
+    engine: &Engine,
+    table: &Arc<Table>,
+    (unused, new): (&[bool], &[&Index]),
+    found: &mut Vec<Proposal>,
+) {
+    let secondary = &table.definition.secondary;
+    if unused.len() != secondary.len() {
+        return;
+    }
+    let keys = foreign_key_columns(engine.catalog(), table);
+    let mut fates = vec![Fate::Stays; secondary.len()];
+    for (position, index) in secondary.iter().enumerate() {
+        if index.unique {
+            continue;
         }
+        // The index, and those for which it serves.
+        let serves_here = |fate: &Fate| matches!(fate, Fate::Served(by) if by.id == index.id);
+        let group = (0..secondary.len()).filter(|at| *at == position || serves_here(&fates[*at]));
+        let group: Vec<usize> = group.collect();
+        let others = secondary.iter().zip(&fates).enumerate();
+        let others = others.filter(|(at, (_, fate))| *at != position && fate.stays());
+        let others: Vec<&Index> = others.map(|(_, (other, _))| other).collect();
+        let keeps_keys = |new: Option<&Index>| {
+            let mut keys = keys.iter().filter(|key| leads(index, key));
+            keys.all(|key| {
+                let mut left = others.iter().copied().chain(new);
+                leads(&table.definition.primary, key) || left.any(|other| leads(other, key))
+            })
+        };
+        let visible = others.iter().copied().filter(|other| !other.invisible);
+        let serves = visible.chain(new.iter().copied()).find(|other| {
+            let mut group = group.iter().map(|at| &secondary[*at]);
+            group.all(|index| makes_superfluous(table, index, other, other.id > index.id))
+                && keeps_keys(Some(*other))
+        });
+        let fate = match serves {
+            Some(other) => Fate::Served(other),
+            None if group.iter().all(|at| unused[*at]) && keeps_keys(None) => Fate::Unused,
+            None => continue,
+        };
+        for at in group {
+            fates[at] = fate;
+        }
+    }
+    for (position, fate) in fates.iter().enumerate() {
+        let reason = match fate {
+            Fate::Stays => continue,
+            Fate::Served(other) => format!("{} serves the same statements", other.name),
+            Fate::Unused => "no statement has read through it since the start".to_string(),
+        };
+        let size = table.secondary[position].statistics().bytes;
+        let name = &secondary[position].name;
+        found.push(Proposal::drop(&table.definition, name, size, reason));
     }
 }
 

@@ -23,15 +23,17 @@
 //! |---|---|
 //! | [`workload`] | the statements |
 //! | [`study`] | their plans, with or without candidates |
+//! | [`planned_cost`] | what a plan is expected to cost |
 //! | [`replanning`] | operators for a query that was planned before |
 //! | [`candidates`] | the candidates of each table |
 //! | [`search`] | which of them to take |
 //! | [`drops`] | indexes that are not needed |
 //! | [`proposal`] | what is shown |
-//! | [`verify`] | what statements take with an index and without it |
+//! | [`mod@verify`] | what statements take with an index and without it |
 
 mod candidates;
 mod drops;
+mod planned_cost;
 mod proposal;
 mod replanning;
 mod search;
@@ -49,12 +51,16 @@ use sheaf_types::error::codes;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Advise, Advised};
 use crate::session::Session;
+use crate::session::handle::SessionHandle;
 use crate::session::hypothesis::Hypothesis;
 use crate::session::result::ResultSink;
 
 use candidates::Candidates;
+use drops::indexes_to_drop;
 use search::Search;
 use study::Study;
+use verify::verify;
+use workload::{given_statements, statements_of_digests};
 
 /// Statements that are looked at: of digests, those that took most time.
 const MAX_STATEMENTS: usize = 200;
@@ -111,76 +117,84 @@ impl Limits {
     }
 }
 
-impl Session {
-    pub(crate) fn advise(&mut self, advise: Advise, sink: &mut dyn ResultSink) -> Result<()> {
-        // What views are made of needs privileges to be shown.
-        self.statement.is_explained = true;
-        let advised = self.proposals(&advise);
-        self.statement.hypothesis = Hypothesis::default();
-        let mut proposals = advised?;
-        self.statement.is_explained = false;
-        if advise.verify {
-            self.verify(&mut proposals)?;
-        }
-        let rows = proposal::shown(proposals, advise.verify);
-        self.workers.planning().pause();
-        rows.send(sink, self.result_collation_id(), self.end_of_rows())
+pub(crate) fn advise_indexes(
+    session: &mut Session,
+    advise: Advise,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    // What views are made of needs privileges to be shown.
+    session.statement.is_explained = true;
+    let advised = proposals(session, &advise);
+    session.statement.hypothesis = Hypothesis::default();
+    let mut proposals = advised?;
+    session.statement.is_explained = false;
+    if advise.verify {
+        verify(session, &mut proposals)?;
     }
+    let rows = proposal::shown(proposals, advise.verify);
+    session.workers.planning().pause();
+    rows.send(sink, session.result_collation_id(), session.end_of_rows())
+}
 
-    fn proposals(&mut self, advise: &Advise) -> Result<Vec<proposal::Proposal>> {
-        let pool = Arc::clone(&self.task_context().runtime_env().memory_pool);
-        let mut limits = Limits {
-            began: Instant::now(),
-            time: MAX_CANDIDATES_TIME,
-            plans: 0,
-            memory: MemoryConsumer::new("samples for index advice").register(&pool),
-            is_cut: false,
-        };
-        let (workload, schema) = match &advise.of {
-            Advised::Statement(text) => (self.given_statements(text)?, None),
-            Advised::Schema(name) => {
-                self.client.check_sees_database(name)?;
-                if !self.engine.catalog().database_exists(name) {
-                    return Err(SqlError::unknown_database(name));
-                }
-                (self.statements_of_digests(Some(name))?, Some(name.as_str()))
+fn proposals(session: &mut Session, advise: &Advise) -> Result<Vec<proposal::Proposal>> {
+    let pool = Arc::clone(&session.task_context().runtime_env().memory_pool);
+    let mut limits = Limits {
+        began: Instant::now(),
+        time: MAX_CANDIDATES_TIME,
+        plans: 0,
+        memory: MemoryConsumer::new("samples for index advice").register(&pool),
+        is_cut: false,
+    };
+    let (workload, schema) = match &advise.of {
+        Advised::Statement(text) => (given_statements(session, text)?, None),
+        Advised::Schema(name) => {
+            session.client.check_sees_database(name)?;
+            if !session.engine.catalog().database_exists(name) {
+                return Err(SqlError::unknown_database(name));
             }
-            Advised::Workload => (self.statements_of_digests(None)?, None),
-        };
-        let is_given = matches!(advise.of, Advised::Statement(_));
-        let is_alone = is_given && workload.len() == 1;
-        let mut study = Study::new(self, workload, is_alone, &mut limits)?;
-        let candidates = Candidates::of(&mut study, self, &mut limits)?;
-        limits.time = MAX_TIME;
-        let mut search = Search::new(&candidates, &mut study, advise.limit_bytes);
-        let chosen = search.choose(self, &mut limits)?;
-        let made = candidates.named(&chosen);
-        let mut proposals = search.proposals(self, (&chosen, &made), &mut limits)?;
-        if !is_given {
-            proposals.extend(self.indexes_to_drop(schema, &made)?);
+            (
+                statements_of_digests(&session.client, &session.engine, Some(name))?,
+                Some(name.as_str()),
+            )
         }
-        let unplanned = study.unplanned;
-        if unplanned > 0 {
-            self.warnings.note(
-                codes::UNKNOWN_ERROR,
-                format!(
-                    "{unplanned} statements were left out: they cannot be planned or may not be run"
-                ),
-            );
-        }
-        if limits.is_cut {
-            self.warnings.note(
-                codes::UNKNOWN_ERROR,
-                "The search ended at a limit of its time, its memory or its plans",
-            );
-        }
-        Ok(proposals)
+        Advised::Workload => (
+            statements_of_digests(&session.client, &session.engine, None)?,
+            None,
+        ),
+    };
+    let is_given = matches!(advise.of, Advised::Statement(_));
+    let is_alone = is_given && workload.len() == 1;
+    let mut study = Study::new(session, workload, is_alone, &mut limits)?;
+    let candidates = Candidates::of(&mut study, session, &mut limits)?;
+    limits.time = MAX_TIME;
+    let mut search = Search::new(&candidates, &mut study, advise.limit_bytes);
+    let chosen = search.choose(session, &mut limits)?;
+    let made = candidates.named(&chosen);
+    let mut proposals = search.proposals(session, (&chosen, &made), &mut limits)?;
+    if !is_given {
+        proposals.extend(indexes_to_drop(session, schema, &made)?);
     }
+    let unplanned = study.unplanned;
+    if unplanned > 0 {
+        session.warnings.note(
+            codes::UNKNOWN_ERROR,
+            format!(
+                "{unplanned} statements were left out: they cannot be planned or may not be run"
+            ),
+        );
+    }
+    if limits.is_cut {
+        session.warnings.note(
+            codes::UNKNOWN_ERROR,
+            "The search ended at a limit of its time, its memory or its plans",
+        );
+    }
+    Ok(proposals)
+}
 
-    /// Error 1317 or its like if the statement has to end.
-    fn check_advice(&self) -> Result<()> {
-        Ok(self.handle.cancel_flag().check()?)
-    }
+/// Error 1317 or its like if the statement has to end.
+fn check_advice(handle: &SessionHandle) -> Result<()> {
+    Ok(handle.cancel_flag().check()?)
 }
 
 /// Error 1235.

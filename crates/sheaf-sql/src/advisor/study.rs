@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sheaf_optimizer::PhysicalQuery;
-use sheaf_optimizer::advisor::{IndexInUse, TableNeed, indexes_in_use, is_settled};
+use sheaf_optimizer::advisor::{TableNeed, is_settled};
 use sheaf_table::{IndexPart, Table};
 use sqlparser::ast;
 
+use super::planned_cost::PlannedCost;
+use super::replanning::replanned;
 use super::workload::WorkloadStatement;
-use super::{Limits, not_advised};
+use super::{Limits, check_advice, not_advised};
+use crate::accounts::requirements::check_requirement;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::Update;
@@ -43,23 +45,6 @@ pub(super) struct Studied {
     pub changes: Vec<TableChange>,
 }
 
-/// What a plan is expected to cost, and what it reads.
-pub(super) struct PlannedCost {
-    pub cost_us: f64,
-    pub rows: f64,
-    pub uses: Vec<IndexInUse>,
-}
-
-impl PlannedCost {
-    pub(super) fn of(physical: &PhysicalQuery) -> PlannedCost {
-        PlannedCost {
-            cost_us: physical.cost_us,
-            rows: physical.rows,
-            uses: indexes_in_use(physical),
-        }
-    }
-}
-
 /// See the module's comment.
 pub(super) struct Study {
     pub statements: Vec<Studied>,
@@ -83,12 +68,12 @@ impl Study {
             known: BTreeMap::new(),
         };
         for statement in workload {
-            session.check_advice()?;
+            check_advice(&session.handle)?;
             if !limits.go_on() {
                 break;
             }
             limits.plans += 1;
-            match session.study(statement) {
+            match study_statement(session, statement) {
                 Ok(studied) => study.statements.push(studied),
                 Err(error) if is_alone => return Err(error),
                 Err(error) if error.code == SqlError::query_interrupted().code => {
@@ -186,156 +171,156 @@ impl Studied {
         tables: Vec<Arc<Table>>,
         session: &mut Session,
     ) -> Result<PlannedCost> {
-        session.check_advice()?;
+        check_advice(&session.handle)?;
         if let Some(query) = &self.query
-            && let Some(planned) = session.replanned(query, &tables)?
+            && let Some(planned) = replanned(session, query, &tables)?
         {
             return Ok(planned);
         }
         session.statement.hypothesis.tables = tables;
-        session.enter_database(self.statement.database.as_deref());
-        session.check_to_advise(&self.ast)?;
-        let planned = session.planned_cost(self.ast.clone(), &self.statement.text);
+        enter_database(session, self.statement.database.as_deref());
+        check_to_advise(session, &self.ast)?;
+        let planned = planned_cost(session, self.ast.clone(), &self.statement.text);
         session.statement.hypothesis.tables.clear();
         planned
     }
 }
 
-impl Session {
-    /// Makes a database the current one, until the request ends.
-    pub(super) fn enter_database(&mut self, database: Option<&str>) {
-        if self.database.as_deref() != database {
-            let own = std::mem::replace(&mut self.database, database.map(str::to_string));
-            self.statement.own_database.get_or_insert(own);
+/// Makes a database the current one, until the request ends.
+pub(super) fn enter_database(session: &mut Session, database: Option<&str>) {
+    if session.database.as_deref() != database {
+        let own = std::mem::replace(&mut session.database, database.map(str::to_string));
+        session.statement.own_database.get_or_insert(own);
+    }
+}
+
+/// Errors for a statement that the session may not run.
+pub(super) fn check_to_advise(session: &mut Session, statement: &Statement) -> Result<()> {
+    let properties = properties_of(statement);
+    check_requirement(session, properties.requirement)?;
+    session.table_locks.check_used(
+        properties.under_lock_tables,
+        session.database.as_deref(),
+        session.table_names(),
+    )
+}
+
+/// Plans a statement as it is.
+fn study_statement(session: &mut Session, statement: WorkloadStatement) -> Result<Studied> {
+    enter_database(session, statement.database.as_deref());
+    let text: Cow<'_, str> = scan::resolve_executable_comments(&statement.text);
+    let text = text.into_owned();
+    let (range, _) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
+    let mut text = text[range].to_string();
+    let ast = match (
+        parse_statement(&text, &session.dialect()),
+        &statement.without_rows,
+    ) {
+        (Err(_), Some(without_rows)) => {
+            text.clone_from(without_rows);
+            parse_statement(&text, &session.dialect())?
         }
+        (parsed, _) => parsed?,
+    };
+    if !matches!(
+        ast,
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+    ) {
+        return Err(not_advised());
     }
+    check_to_advise(session, &ast)?;
+    session.statement.hypothesis.notes = Some(PlanNotes::default());
+    let planned = planned_cost(session, ast.clone(), &text);
+    let notes = session.statement.hypothesis.notes.take();
+    let PlanNotes { needs, mut queries } = notes.unwrap_or_default();
+    let planned = planned?;
+    let query = match queries.len() {
+        1 => queries.pop(),
+        _ => None,
+    };
+    let query = match query {
+        Some(query) if is_settled(&query.plan)? => Some(query),
+        _ => None,
+    };
+    let changes = changes_of(
+        session,
+        &ast,
+        &needs,
+        (planned.rows, statement.changed_rows),
+    )?;
+    Ok(Studied {
+        statement: WorkloadStatement { text, ..statement },
+        ast,
+        query,
+        cost_us: planned.cost_us,
+        needs,
+        changes,
+    })
+}
 
-    /// Errors for a statement that the session may not run.
-    pub(super) fn check_to_advise(&mut self, statement: &Statement) -> Result<()> {
-        let properties = properties_of(statement);
-        self.check_requirement(properties.requirement)?;
-        self.table_locks.check_used(
-            properties.under_lock_tables,
-            self.database.as_deref(),
-            self.table_names(),
-        )
-    }
+/// Plans a statement's query, and forgets the plan. It locks no rows.
+fn planned_cost(session: &mut Session, statement: Statement, text: &str) -> Result<PlannedCost> {
+    let mark = session.warnings.mark();
+    let planned = session.plan_of_statement(Parsed::new(statement, text));
+    // What is said of the statement's hints is said when it runs.
+    session.warnings.back_to(mark);
+    Ok(match planned? {
+        Some(planned) => PlannedCost::of(&planned.physical),
+        None => PlannedCost {
+            cost_us: 0.0,
+            rows: 1.0,
+            uses: Vec::new(),
+        },
+    })
+}
 
-    /// Plans a statement as it is.
-    fn study(&mut self, statement: WorkloadStatement) -> Result<Studied> {
-        self.enter_database(statement.database.as_deref());
-        let text: Cow<'_, str> = scan::resolve_executable_comments(&statement.text);
-        let text = text.into_owned();
-        let (range, _) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
-        let mut text = text[range].to_string();
-        let ast = match (
-            parse_statement(&text, &self.dialect()),
-            &statement.without_rows,
-        ) {
-            (Err(_), Some(without_rows)) => {
-                text.clone_from(without_rows);
-                parse_statement(&text, &self.dialect())?
-            }
-            (parsed, _) => parsed?,
-        };
-        if !matches!(
-            ast,
-            Statement::Query(_)
-                | Statement::Insert(_)
-                | Statement::Update(_)
-                | Statement::Delete(_)
-        ) {
-            return Err(not_advised());
+/// What a statement changes. `rows`: those that its query is estimated to find, and those that it was counted to
+/// change.
+fn changes_of(
+    session: &Session,
+    statement: &Statement,
+    needs: &[TableNeed],
+    (found, counted): (f64, Option<f64>),
+) -> Result<Vec<TableChange>> {
+    let changed = needs.iter().filter(|need| need.is_changed);
+    let rows = counted.unwrap_or(found);
+    Ok(match statement {
+        Statement::Insert(insert) => {
+            let ast::TableObject::TableName(name) = &insert.table else {
+                return Ok(Vec::new());
+            };
+            let (database, table) = session.resolve(&name_of(name)?)?;
+            let table = session.table_names().table(&database, &table)?;
+            let values = match insert.source.as_ref().map(|source| source.body.as_ref()) {
+                Some(ast::SetExpr::Values(values)) => values.rows.len() as f64,
+                _ => found,
+            };
+            vec![TableChange {
+                table_id: table.definition.id,
+                rows: counted.unwrap_or(values),
+                entries: if insert.replace_into { 2.0 } else { 1.0 },
+                columns: None,
+            }]
         }
-        self.check_to_advise(&ast)?;
-        self.statement.hypothesis.notes = Some(PlanNotes::default());
-        let planned = self.planned_cost(ast.clone(), &text);
-        let notes = self.statement.hypothesis.notes.take();
-        let PlanNotes { needs, mut queries } = notes.unwrap_or_default();
-        let planned = planned?;
-        let query = match queries.len() {
-            1 => queries.pop(),
-            _ => None,
-        };
-        let query = match query {
-            Some(query) if is_settled(&query.plan)? => Some(query),
-            _ => None,
-        };
-        let changes = self.changes_of(&ast, &needs, (planned.rows, statement.changed_rows))?;
-        Ok(Studied {
-            statement: WorkloadStatement { text, ..statement },
-            ast,
-            query,
-            cost_us: planned.cost_us,
-            needs,
-            changes,
-        })
-    }
-
-    /// Plans a statement's query, and forgets the plan. It locks no rows.
-    fn planned_cost(&mut self, statement: Statement, text: &str) -> Result<PlannedCost> {
-        let mark = self.warnings.mark();
-        let planned = self.plan_of_statement(Parsed::new(statement, text));
-        // What is said of the statement's hints is said when it runs.
-        self.warnings.back_to(mark);
-        Ok(match planned? {
-            Some(planned) => PlannedCost::of(&planned.physical),
-            None => PlannedCost {
-                cost_us: 0.0,
-                rows: 1.0,
-                uses: Vec::new(),
-            },
-        })
-    }
-
-    /// What a statement changes. `rows`: those that its query is estimated to find, and those that it was counted to
-    /// change.
-    fn changes_of(
-        &self,
-        statement: &Statement,
-        needs: &[TableNeed],
-        (found, counted): (f64, Option<f64>),
-    ) -> Result<Vec<TableChange>> {
-        let changed = needs.iter().filter(|need| need.is_changed);
-        let rows = counted.unwrap_or(found);
-        Ok(match statement {
-            Statement::Insert(insert) => {
-                let ast::TableObject::TableName(name) = &insert.table else {
-                    return Ok(Vec::new());
-                };
-                let (database, table) = self.resolve(&name_of(name)?)?;
-                let table = self.table_names().table(&database, &table)?;
-                let values = match insert.source.as_ref().map(|source| source.body.as_ref()) {
-                    Some(ast::SetExpr::Values(values)) => values.rows.len() as f64,
-                    _ => found,
-                };
-                vec![TableChange {
-                    table_id: table.definition.id,
-                    rows: counted.unwrap_or(values),
-                    entries: if insert.replace_into { 2.0 } else { 1.0 },
-                    columns: None,
-                }]
-            }
-            Statement::Delete(_) => changed
-                .map(|need| TableChange {
-                    table_id: need.table.definition.id,
-                    rows,
-                    entries: 1.0,
-                    columns: None,
-                })
-                .collect(),
-            Statement::Update(update) => changed
-                .map(|need| TableChange {
-                    table_id: need.table.definition.id,
-                    rows,
-                    // The old entry is taken out, and the new one put in.
-                    entries: 2.0,
-                    columns: Some(assigned_columns(update, &need.table)),
-                })
-                .collect(),
-            _ => Vec::new(),
-        })
-    }
+        Statement::Delete(_) => changed
+            .map(|need| TableChange {
+                table_id: need.table.definition.id,
+                rows,
+                entries: 1.0,
+                columns: None,
+            })
+            .collect(),
+        Statement::Update(update) => changed
+            .map(|need| TableChange {
+                table_id: need.table.definition.id,
+                rows,
+                // The old entry is taken out, and the new one put in.
+                entries: 2.0,
+                columns: Some(assigned_columns(update, &need.table)),
+            })
+            .collect(),
+        _ => Vec::new(),
+    })
 }
 
 /// The columns of a table that an UPDATE may assign to, by their names alone.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::MAX_STATEMENTS;
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::scan;
+use crate::rights::Client;
 use crate::session::Session;
 use crate::virtual_database::PERFORMANCE_SCHEMA;
 
@@ -26,72 +28,71 @@ pub(super) struct WorkloadStatement {
     pub changed_rows: Option<f64>,
 }
 
-impl Session {
-    /// The statements of a text, which semicolons separate. One that is there several times has run as often. Error
-    /// 1065 if there is none.
-    pub(super) fn given_statements(&self, text: &str) -> Result<Vec<WorkloadStatement>> {
-        let text = self.text_by_mode(text);
-        let text = scan::resolve_executable_comments(&text);
-        let mut rest: &str = &text;
-        let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
-        let mut statements: Vec<&str> = Vec::new();
-        while let Some((range, next)) = scan::first_statement(rest) {
-            let statement = &rest[range];
-            let count = counts.entry(statement).or_default();
-            if *count == 0.0 {
-                statements.push(statement);
-            }
-            *count += 1.0;
-            rest = &rest[next..];
+/// The statements of a text, which semicolons separate. One that is there several times has run as often. Error
+/// 1065 if there is none.
+pub(super) fn given_statements(session: &Session, text: &str) -> Result<Vec<WorkloadStatement>> {
+    let text = session.text_by_mode(text);
+    let text = scan::resolve_executable_comments(&text);
+    let mut rest: &str = &text;
+    let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut statements: Vec<&str> = Vec::new();
+    while let Some((range, next)) = scan::first_statement(rest) {
+        let statement = &rest[range];
+        let count = counts.entry(statement).or_default();
+        if *count == 0.0 {
+            statements.push(statement);
         }
-        if statements.is_empty() {
-            return Err(SqlError::empty_query());
-        }
-        if statements.len() > MAX_STATEMENTS {
-            return Err(SqlError::not_supported_yet(format!(
-                "ADVISE INDEXES of more than {MAX_STATEMENTS} statements"
-            )));
-        }
-        let statements = statements.into_iter().map(|statement| WorkloadStatement {
-            text: statement.to_string(),
-            without_rows: None,
-            database: self.database.clone(),
-            digest: None,
-            executions: counts.get(statement).copied().unwrap_or(1.0),
-            changed_rows: None,
-        });
-        Ok(statements.collect())
+        *count += 1.0;
+        rest = &rest[next..];
     }
+    if statements.is_empty() {
+        return Err(SqlError::empty_query());
+    }
+    if statements.len() > MAX_STATEMENTS {
+        return Err(SqlError::not_supported_yet(format!(
+            "ADVISE INDEXES of more than {MAX_STATEMENTS} statements"
+        )));
+    }
+    let statements = statements.into_iter().map(|statement| WorkloadStatement {
+        text: statement.to_string(),
+        without_rows: None,
+        database: session.database.clone(),
+        digest: None,
+        executions: counts.get(statement).copied().unwrap_or(1.0),
+        changed_rows: None,
+    });
+    Ok(statements.collect())
+}
 
-    /// Samples of the digests that took most time, of one database or of all. Error 1142 for accounts that may not read
-    /// the digests.
-    pub(super) fn statements_of_digests(
-        &self,
-        schema: Option<&str>,
-    ) -> Result<Vec<WorkloadStatement>> {
-        self.client.check_read(PERFORMANCE_SCHEMA, DIGESTS)?;
-        let mut digests = self.engine.digests_of_statements();
-        digests.retain(|(name, sums)| {
-            let of = name.as_ref().and_then(|name| name.schema.as_deref());
-            name.is_some()
-                && !sums.sample.text.is_empty()
-                && schema.is_none_or(|schema| of == Some(schema))
-                && is_advisable(&sums.sample.text)
-        });
-        digests.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.sum_nanos));
-        digests.truncate(MAX_STATEMENTS);
-        let statements = digests.into_iter().map(|(name, sums)| WorkloadStatement {
-            text: sums.sample.text,
-            without_rows: name
-                .as_ref()
-                .and_then(|name| without_rows(&name.digest.text)),
-            database: name.as_ref().and_then(|name| name.schema.clone()),
-            digest: name.map(|name| name.digest.hex()),
-            executions: sums.count as f64,
-            changed_rows: Some(sums.rows_affected as f64 / sums.count.max(1) as f64),
-        });
-        Ok(statements.collect())
-    }
+/// Samples of the digests that took most time, of one database or of all. Error 1142 for accounts that may not read
+/// the digests.
+pub(super) fn statements_of_digests(
+    client: &Client,
+    engine: &Engine,
+    schema: Option<&str>,
+) -> Result<Vec<WorkloadStatement>> {
+    client.check_read(PERFORMANCE_SCHEMA, DIGESTS)?;
+    let mut digests = engine.digests_of_statements();
+    digests.retain(|(name, sums)| {
+        let of = name.as_ref().and_then(|name| name.schema.as_deref());
+        name.is_some()
+            && !sums.sample.text.is_empty()
+            && schema.is_none_or(|schema| of == Some(schema))
+            && is_advisable(&sums.sample.text)
+    });
+    digests.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.sum_nanos));
+    digests.truncate(MAX_STATEMENTS);
+    let statements = digests.into_iter().map(|(name, sums)| WorkloadStatement {
+        text: sums.sample.text,
+        without_rows: name
+            .as_ref()
+            .and_then(|name| without_rows(&name.digest.text)),
+        database: name.as_ref().and_then(|name| name.schema.clone()),
+        digest: name.map(|name| name.digest.hex()),
+        executions: sums.count as f64,
+        changed_rows: Some(sums.rows_affected as f64 / sums.count.max(1) as f64),
+    });
+    Ok(statements.collect())
 }
 
 /// An INSERT of one empty row that has the beginning of a digest's text. Names have quotes there.

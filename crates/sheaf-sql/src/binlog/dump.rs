@@ -145,6 +145,14 @@ fn open(file: FileNumber, path: std::path::PathBuf) -> Result<EventReader<BufRea
 }
 
 impl BinlogDump {
+    /// The follower has said that it expects no checksums. As in MySQL, it is told then that events have them: the
+    /// first made-up event alone has none, since it comes before the description that tells.
+    pub(crate) fn begin_without_checksum(&mut self) {
+        if let Some(rotate) = self.ready.front_mut() {
+            event::cut_checksum(rotate);
+        }
+    }
+
     /// Says which file follows, and how it is read.
     fn begin_file(&mut self, position: u64) -> Result<()> {
         let header = EventHeader::new(0, self.server_id);

@@ -11,7 +11,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -113,9 +113,7 @@ impl Files {
 
     /// Makes the file behind the newest one, and enters it in the list.
     pub(super) fn create(&mut self, number: FileNumber) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(true);
-        let file = options.open(self.path(number))?;
+        let file = create_file(&self.path(number))?;
         self.numbers.push(number);
         self.write_index().inspect_err(|_| {
             self.numbers.pop();
@@ -175,10 +173,17 @@ pub(super) fn close_file(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
+/// An empty file, which others than the owner and the group do not read: it has rows and passwords.
+fn create_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(true);
+    options.mode(0o640).open(path)
+}
+
 /// Puts a file in the place of another one, whole or not at all. Durable on return.
 pub(super) fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = directory.join(format!("{name}.new"));
-    let mut file = File::create(&new)?;
+    let mut file = create_file(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&new, directory.join(name))?;

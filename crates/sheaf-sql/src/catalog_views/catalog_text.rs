@@ -1,7 +1,6 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
 use sheaf_table::{Column, DefaultText, DefaultValue, TableDefinition};
-use sheaf_types::column_type::Sign;
 use sheaf_types::labels::longest_text;
 use sheaf_types::text::hexadecimal::digits_of;
 use sheaf_types::{ColumnType, Value};
@@ -11,10 +10,10 @@ use sheaf_types::{ColumnType, Value};
 pub(crate) fn column_default(column: &Column) -> Option<String> {
     if let Some(DefaultValue::Value(Value::Bytes(bytes))) = &column.default {
         let filled = bytes.iter().rev().take_while(|byte| **byte == 0).count();
-        return Some(match column.ty {
-            ColumnType::Binary { .. } => format!("0x{}", digits_of(&bytes[..bytes.len() - filled])),
-            _ if bytes.is_empty() => String::new(),
-            _ => format!("0x{}", digits_of(bytes)),
+        return Some(match column.ty.is_padded() {
+            true => format!("0x{}", digits_of(&bytes[..bytes.len() - filled])),
+            false if bytes.is_empty() => String::new(),
+            false => format!("0x{}", digits_of(bytes)),
         });
     }
     match column.default_text()? {
@@ -80,34 +79,24 @@ pub(crate) fn column_key(definition: &TableDefinition, column: usize) -> &'stati
 
 /// Digits and scale of a number.
 pub(crate) fn numeric_precision(ty: &ColumnType) -> (Option<u64>, Option<u64>) {
-    let digits = |signed: u64, unsigned: u64, sign: &Sign| {
-        (
-            Some(if sign.is_unsigned() { unsigned } else { signed }),
-            Some(0),
-        )
-    };
-    match ty {
-        ColumnType::Bool => (Some(3), Some(0)),
-        ColumnType::Bit { length } => (Some((*length).into()), None),
-        ColumnType::TinyInt { sign } => digits(3, 3, sign),
-        ColumnType::SmallInt { sign } => digits(5, 5, sign),
-        ColumnType::MediumInt { sign } => digits(7, 7, sign),
-        ColumnType::Int { sign } => digits(10, 10, sign),
-        ColumnType::BigInt { sign } => digits(19, 20, sign),
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => (Some((*precision).into()), Some((*scale).into())),
-        ColumnType::Float {
-            digits: Some(digits),
-            ..
-        }
-        | ColumnType::Double {
-            digits: Some(digits),
-            ..
-        } => (Some(digits.precision.into()), Some(digits.scale.into())),
-        ColumnType::Float { .. } => (Some(12), None),
-        ColumnType::Double { .. } => (Some(22), None),
-        _ => (None, None),
+    if let Some(bits) = ty.bit_length() {
+        return (Some(bits.into()), None);
+    }
+    if let Some((precision, scale)) = ty.decimal_digits() {
+        return (Some(precision.into()), Some(scale.into()));
+    }
+    if ty.is_floating() {
+        return match ty.float_digits() {
+            Some(digits) => (Some(digits.precision.into()), Some(digits.scale.into())),
+            None if ty.is_single() => (Some(12), None),
+            None => (Some(22), None),
+        };
+    }
+    match ty.whole_digits().filter(|_| ty.is_integer()) {
+        // MySQL counts those of the signed one.
+        Some(_) if ty.integer_bits() == Some(24) => (Some(7), Some(0)),
+        Some(digits) => (Some(digits.into()), Some(0)),
+        None => (None, None),
     }
 }
 
@@ -117,17 +106,11 @@ pub(crate) fn octet_length(ty: &ColumnType) -> Option<u64> {
         Some(collation) => u64::from(collation.character_bytes()),
         None => 1,
     };
-    match ty {
-        ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
-            Some(u64::from(*length) * bytes)
-        }
-        ColumnType::Enum { .. } | ColumnType::Set { .. } => {
-            longest_text(ty).map(|characters| characters * bytes)
-        }
-        ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
-        ColumnType::Binary { length } | ColumnType::VarBinary { length } => {
-            Some(u64::from(*length))
-        }
-        _ => None,
-    }
+    let characters = match ty.has_labels() {
+        true => longest_text(ty),
+        false => ty.declared_length().map(u64::from),
+    };
+    characters
+        .map(|characters| characters * bytes)
+        .or(ty.long_bytes())
 }

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`show`] | SHOW |
+//! | [`server_rows`] | status variables and engines |
 //! | [`binary_log`] | SHOW BINARY LOGS and the like, PURGE and RESET |
 //! | [`replica`] | SHOW REPLICA STATUS |
 //! | [`engine_status`] | SHOW ENGINE INNODB STATUS |
@@ -12,12 +13,13 @@
 //! | [`virtual_table`] | a table whose rows are made when a query names it |
 //! | [`catalog_text`] | properties of columns as both print them |
 
-mod binary_log;
+pub(crate) mod binary_log;
 pub(crate) mod catalog_text;
 mod engine_status;
 pub mod information_schema;
 pub(crate) mod performance_schema;
 mod replica;
+mod server_rows;
 pub(crate) mod show;
 pub(crate) mod sys;
 mod system_tables;

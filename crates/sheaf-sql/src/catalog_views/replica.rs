@@ -1,10 +1,10 @@
 //! SHOW REPLICA STATUS.
 
-use sheaf_table::Privileges;
+use sheaf_table::{Privileges, QualifiedName};
 
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
-use crate::replica::state::{Connection, Known, ThreadError, now_us};
+use crate::replica::state::{Connection, Known, ThreadError, Until, now_us};
 use crate::session::Session;
 
 const TEXT: Cells = Cells::Text(1024);
@@ -69,6 +69,18 @@ impl Session {
             true => position.position,
             false => 0,
         });
+        let filter = options.filter.clone();
+        let list = |tables: &[QualifiedName]| {
+            let names = tables.iter();
+            let names = names.map(|(database, table)| format!("{database}.{table}"));
+            names.collect::<Vec<_>>().join(",")
+        };
+        let (until_condition, until_file, until_position) = match known.until.clone() {
+            None => ("None", String::new(), 0),
+            Some(Until::BeforeGtids(_)) => ("SQL_BEFORE_GTIDS", String::new(), 0),
+            Some(Until::AfterGtids(_)) => ("SQL_AFTER_GTIDS", String::new(), 0),
+            Some(Until::Place { file, position }) => ("Source", file, position),
+        };
         Ok(vec![
             text("Replica_IO_State", io_state.to_string()),
             text("Source_Host", options.host),
@@ -83,32 +95,38 @@ impl Session {
             text("Relay_Source_Log_File", position.file),
             text("Replica_IO_Running", io.to_string()),
             text("Replica_SQL_Running", yes(runs_sql)),
-            nothing("Replicate_Do_DB"),
-            nothing("Replicate_Ignore_DB"),
-            nothing("Replicate_Do_Table"),
-            nothing("Replicate_Ignore_Table"),
-            nothing("Replicate_Wild_Do_Table"),
-            nothing("Replicate_Wild_Ignore_Table"),
+            text("Replicate_Do_DB", filter.do_databases.join(",")),
+            text("Replicate_Ignore_DB", filter.ignore_databases.join(",")),
+            text("Replicate_Do_Table", list(&filter.do_tables)),
+            text("Replicate_Ignore_Table", list(&filter.ignore_tables)),
+            text("Replicate_Wild_Do_Table", filter.do_patterns.join(",")),
+            text(
+                "Replicate_Wild_Ignore_Table",
+                filter.ignore_patterns.join(","),
+            ),
             number("Last_Errno", known.sql_error.code.into()),
             text("Last_Error", known.sql_error.message.clone()),
             number("Skip_Counter", known.skip),
             number("Exec_Source_Log_Pos", position.position),
             number("Relay_Log_Space", replica.waiting_bytes()),
-            text("Until_Condition", "None".to_string()),
-            nothing("Until_Log_File"),
-            number("Until_Log_Pos", 0),
-            text("Source_SSL_Allowed", "No".to_string()),
-            nothing("Source_SSL_CA_File"),
+            text("Until_Condition", until_condition.to_string()),
+            text("Until_Log_File", until_file),
+            number("Until_Log_Pos", until_position),
+            text("Source_SSL_Allowed", yes(options.encrypts)),
+            text("Source_SSL_CA_File", options.tls.authorities),
             nothing("Source_SSL_CA_Path"),
-            nothing("Source_SSL_Cert"),
+            text("Source_SSL_Cert", options.tls.certificate),
             nothing("Source_SSL_Cipher"),
-            nothing("Source_SSL_Key"),
+            text("Source_SSL_Key", options.tls.key),
             (
                 "Seconds_Behind_Source",
                 NUMBER,
                 seconds_behind(&known, runs_io, runs_sql).into(),
             ),
-            text("Source_SSL_Verify_Server_Cert", "No".to_string()),
+            text(
+                "Source_SSL_Verify_Server_Cert",
+                yes(options.tls.verifies_name),
+            ),
             number("Last_IO_Errno", known.io_error.code.into()),
             text("Last_IO_Error", known.io_error.message.clone()),
             number("Last_SQL_Errno", known.sql_error.code.into()),

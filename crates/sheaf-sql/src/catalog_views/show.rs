@@ -11,19 +11,25 @@ use sheaf_types::ColumnType;
 use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 
+use crate::accounts::show::{create_user_rows, grant_rows};
 use crate::accounts::{Client, privilege_rows};
+use crate::catalog_views::binary_log::{
+    binary_log_rows, binary_log_status_rows, binlog_event_rows, replica_rows,
+};
 use crate::catalog_views::catalog_text::{column_default, column_key, generation_extra};
+use crate::catalog_views::engine_status::engine_status;
 use crate::catalog_views::information_schema::{
     self, collation_owner, collations_under, index_part_cells, push_sessions,
 };
+use crate::catalog_views::server_rows::{engine_rows, status_entries};
 use crate::catalog_views::{performance_schema, sys};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
 use crate::query::rows::{Cell, Cells, Rows};
+use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::warnings::Level;
-use crate::session::{Session, status};
 use crate::variables::{CHARACTER_SETS, Variables};
 use crate::virtual_database::{is_for_everybody, is_virtual_database};
 use sheaf_frontend::query::Header;
@@ -66,229 +72,229 @@ fn with_pattern(name: &str, filter: &Filter) -> String {
     }
 }
 
-impl Session {
-    pub(crate) fn show(&mut self, show: Parsed<'_, Show>, sink: &mut dyn ResultSink) -> Result<()> {
-        let Parsed { ast: show, text } = show;
-        let filtered = |filter| Parsed::new(filter, text);
-        match show {
-            Show::Databases(filter) => {
-                let mut rows = Rows::new([(with_pattern("Database", &filter), Cells::Name)]);
-                for name in self.client.database_names(self.engine.catalog()) {
-                    rows.push(vec![name.into()]);
-                }
-                self.send_filtered(rows, 0, filtered(filter), sink)
+pub(crate) fn run_show(
+    session: &mut Session,
+    show: Parsed<'_, Show>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let Parsed { ast: show, text } = show;
+    let filtered = |filter| Parsed::new(filter, text);
+    match show {
+        Show::Databases(filter) => {
+            let mut rows = Rows::new([(with_pattern("Database", &filter), Cells::Name)]);
+            for name in session.client.database_names(session.engine.catalog()) {
+                rows.push(vec![name.into()]);
             }
-            Show::Tables {
-                full,
-                database,
-                filter,
-            } => {
-                let database = self.database_or_current(database)?;
-                let rows = self.show_tables(full, &database, &filter)?;
-                self.send_filtered(rows, 0, filtered(filter), sink)
+            send_filtered(session, rows, 0, filtered(filter), sink)
+        }
+        Show::Tables {
+            full,
+            database,
+            filter,
+        } => {
+            let database = database_or_current(session, database)?;
+            let rows = show_tables(session, full, &database, &filter)?;
+            send_filtered(session, rows, 0, filtered(filter), sink)
+        }
+        Show::TableStatus { database, filter } => {
+            let database = database_or_current(session, database)?;
+            let rows = show_table_status(session, &database)?;
+            send_filtered(session, rows, 0, filtered(filter), sink)
+        }
+        Show::Columns {
+            full,
+            table,
+            filter,
+        } => {
+            let rows = show_columns(session, full, &table)?;
+            send_filtered(session, rows, 0, filtered(filter), sink)
+        }
+        Show::Index { table, filter } => {
+            let rows = show_index(session, &table)?;
+            send_filtered(session, rows, 2, filtered(filter), sink)
+        }
+        Show::CreateTable(name) => {
+            let (database, table) = session.resolve(&name)?;
+            if !session.table_names().is_temporary(&database, &table) {
+                session.client.check_sees_definition(&database, &table)?;
             }
-            Show::TableStatus { database, filter } => {
-                let database = self.database_or_current(database)?;
-                let rows = self.show_table_status(&database)?;
-                self.send_filtered(rows, 0, filtered(filter), sink)
+            if session.table_names().view(&database, &table).is_some() {
+                let rows = session.create_view_rows(&database, &table)?;
+                return send(session, &rows, sink);
             }
-            Show::Columns {
-                full,
-                table,
-                filter,
-            } => {
-                let rows = self.show_columns(full, &table)?;
-                self.send_filtered(rows, 0, filtered(filter), sink)
-            }
-            Show::Index { table, filter } => {
-                let rows = self.show_index(&table)?;
-                self.send_filtered(rows, 2, filtered(filter), sink)
-            }
-            Show::CreateTable(name) => {
-                let (database, table) = self.resolve(&name)?;
-                if !self.table_names().is_temporary(&database, &table) {
-                    self.client.check_sees_definition(&database, &table)?;
-                }
-                if self.table_names().view(&database, &table).is_some() {
-                    let rows = self.create_view_rows(&database, &table)?;
-                    return self.send(&rows, sink);
-                }
-                let table = self.table_names().table(&database, &table)?;
-                let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
-                let next = table.shown_auto_increment()?;
-                let create = sheaf_table::show_create::create_statement(&table.definition, next);
-                rows.push(vec![table.definition.name.clone().into(), create.into()]);
-                self.send(&rows, sink)
-            }
-            Show::CreateView(name) => {
-                let (database, view) = self.resolve(&name)?;
-                let rows = self.create_view_rows(&database, &view)?;
-                self.send(&rows, sink)
-            }
-            Show::CreateDatabase {
-                name,
-                if_not_exists,
-            } => {
-                self.client.check_sees_database(&name)?;
-                let collation = self.collation_of_database(&name)?;
-                let mut rows =
-                    Rows::new([("Database", TEXT), ("Create Database", Cells::Text(1024))]);
-                let create = create_database_statement(&name, collation, if_not_exists);
-                rows.push(vec![name.into(), create.into()]);
-                self.send(&rows, sink)
-            }
-            Show::Variables { scope, filter } => {
-                self.engine.show_gtids();
-                let global = scope == Scope::Global;
-                let globals = self.engine.globals();
-                let entries = if global {
-                    globals.all(true)
-                } else {
-                    let entries = self.variables.all(false).into_iter();
-                    let shown = |(name, value)| match Variables::is_global_only(name) {
-                        true => (name, globals.get(name).map_or(value, |it| it.to_string())),
-                        false => (name, value),
-                    };
-                    entries.map(shown).collect()
+            let table = session.table_names().table(&database, &table)?;
+            let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
+            let next = table.shown_auto_increment()?;
+            let create = sheaf_table::show_create::create_statement(&table.definition, next);
+            rows.push(vec![table.definition.name.clone().into(), create.into()]);
+            send(session, &rows, sink)
+        }
+        Show::CreateView(name) => {
+            let (database, view) = session.resolve(&name)?;
+            let rows = session.create_view_rows(&database, &view)?;
+            send(session, &rows, sink)
+        }
+        Show::CreateDatabase {
+            name,
+            if_not_exists,
+        } => {
+            session.client.check_sees_database(&name)?;
+            let collation = session.collation_of_database(&name)?;
+            let mut rows = Rows::new([("Database", TEXT), ("Create Database", Cells::Text(1024))]);
+            let create = create_database_statement(&name, collation, if_not_exists);
+            rows.push(vec![name.into(), create.into()]);
+            send(session, &rows, sink)
+        }
+        Show::Variables { scope, filter } => {
+            session.engine.show_gtids();
+            let global = scope == Scope::Global;
+            let globals = session.engine.globals();
+            let entries = if global {
+                globals.all(true)
+            } else {
+                let entries = session.variables.all(false).into_iter();
+                let shown = |(name, value)| match Variables::is_global_only(name) {
+                    true => (name, globals.get(name).map_or(value, |it| it.to_string())),
+                    false => (name, value),
                 };
-                self.send_filtered(name_values(entries), 0, filtered(filter), sink)
-            }
-            Show::Status { scope, filter } => {
-                let entries = self.status_entries(scope == Scope::Global);
-                self.send_filtered(name_values(entries), 0, filtered(filter), sink)
-            }
-            Show::Warnings {
-                errors_only,
-                count,
-                limit,
-            } => self.show_warnings(errors_only, count, limit, sink),
-            Show::ProcessList { full } => {
-                let rows = self.process_list(full);
-                self.send(&rows, sink)
-            }
-            Show::EngineStatus(engine) => {
-                let rows = self.engine_status(&engine)?;
-                self.send(&rows, sink)
-            }
-            Show::Engines => {
-                let rows = self.engine_rows();
-                self.send(&rows, sink)
-            }
-            Show::Plugins => {
-                let mut rows = Rows::new([
-                    ("Name", TEXT),
-                    ("Status", TEXT),
-                    ("Type", TEXT),
-                    ("Library", TEXT),
-                    ("License", TEXT),
-                ]);
+                entries.map(shown).collect()
+            };
+            send_filtered(session, name_values(entries), 0, filtered(filter), sink)
+        }
+        Show::Status { scope, filter } => {
+            let entries = status_entries(session, scope == Scope::Global);
+            send_filtered(session, name_values(entries), 0, filtered(filter), sink)
+        }
+        Show::Warnings {
+            errors_only,
+            count,
+            limit,
+        } => show_warnings(session, errors_only, count, limit, sink),
+        Show::ProcessList { full } => {
+            let rows = process_list(session, full);
+            send(session, &rows, sink)
+        }
+        Show::EngineStatus(engine) => {
+            let rows = engine_status(session, &engine)?;
+            send(session, &rows, sink)
+        }
+        Show::Engines => {
+            let rows = engine_rows();
+            send(session, &rows, sink)
+        }
+        Show::Plugins => {
+            let mut rows = Rows::new([
+                ("Name", TEXT),
+                ("Status", TEXT),
+                ("Type", TEXT),
+                ("Library", TEXT),
+                ("License", TEXT),
+            ]);
+            rows.push(vec![
+                "InnoDB".into(),
+                "ACTIVE".into(),
+                "STORAGE ENGINE".into(),
+                Cell::Null,
+                "Apache-2.0".into(),
+            ]);
+            send(session, &rows, sink)
+        }
+        Show::Privileges => send(session, &privilege_rows(), sink),
+        Show::CharacterSet(filter) => {
+            let mut rows = Rows::new([
+                ("Charset", TEXT),
+                ("Description", Cells::Text(1024)),
+                ("Default collation", TEXT),
+                ("Maxlen", NUMBER),
+            ]);
+            for (name, description, collation, bytes) in CHARACTER_SETS {
                 rows.push(vec![
-                    "InnoDB".into(),
-                    "ACTIVE".into(),
-                    "STORAGE ENGINE".into(),
-                    Cell::Null,
-                    "Apache-2.0".into(),
+                    name.into(),
+                    description.into(),
+                    collation.into(),
+                    u64::from(bytes).into(),
                 ]);
-                self.send(&rows, sink)
             }
-            Show::Privileges => self.send(&privilege_rows(), sink),
-            Show::CharacterSet(filter) => {
-                let mut rows = Rows::new([
-                    ("Charset", TEXT),
-                    ("Description", Cells::Text(1024)),
-                    ("Default collation", TEXT),
-                    ("Maxlen", NUMBER),
-                ]);
-                for (name, description, collation, bytes) in CHARACTER_SETS {
-                    rows.push(vec![
-                        name.into(),
-                        description.into(),
-                        collation.into(),
-                        u64::from(bytes).into(),
-                    ]);
-                }
-                self.send_filtered(rows, 0, filtered(filter), sink)
-            }
-            Show::Collation(filter) => {
-                let rows = collations_under([
-                    "Collation",
-                    "Charset",
-                    "Id",
-                    "Default",
-                    "Compiled",
-                    "Sortlen",
-                    "Pad_attribute",
-                ]);
-                self.send_filtered(rows, 0, filtered(filter), sink)
-            }
-            Show::Grants { user, roles } => {
-                let rows = self.grant_rows(&user, &roles)?;
-                self.send(&rows, sink)
-            }
-            Show::CreateUser(user) => {
-                let rows = self.create_user_rows(&user)?;
-                self.send(&rows, sink)
-            }
-            Show::BinaryLogs => {
-                let rows = self.binary_log_rows()?;
-                self.send(&rows, sink)
-            }
-            Show::BinaryLogStatus => {
-                let rows = self.binary_log_status_rows()?;
-                self.send(&rows, sink)
-            }
-            Show::ReplicaStatus { old_names } => {
-                let rows = self.replica_status_rows(old_names)?;
-                self.send(&rows, sink)
-            }
-            Show::BinlogEvents { file, from, limit } => {
-                let rows = self.binlog_event_rows(file.as_deref(), from, limit)?;
-                self.send(&rows, sink)
-            }
-            Show::Replicas => {
-                let rows = self.replica_rows()?;
-                self.send(&rows, sink)
-            }
-            Show::Empty(list) => self.send(&empty_list(list), sink),
+            send_filtered(session, rows, 0, filtered(filter), sink)
+        }
+        Show::Collation(filter) => {
+            let rows = collations_under([
+                "Collation",
+                "Charset",
+                "Id",
+                "Default",
+                "Compiled",
+                "Sortlen",
+                "Pad_attribute",
+            ]);
+            send_filtered(session, rows, 0, filtered(filter), sink)
+        }
+        Show::Grants { user, roles } => {
+            let rows = grant_rows(&session.client, &session.engine, &user, &roles)?;
+            send(session, &rows, sink)
+        }
+        Show::CreateUser(user) => {
+            let rows = create_user_rows(&session.client, &session.engine, &user)?;
+            send(session, &rows, sink)
+        }
+        Show::BinaryLogs => {
+            let rows = binary_log_rows(session)?;
+            send(session, &rows, sink)
+        }
+        Show::BinaryLogStatus => {
+            let rows = binary_log_status_rows(session)?;
+            send(session, &rows, sink)
+        }
+        Show::ReplicaStatus { old_names } => {
+            let rows = session.replica_status_rows(old_names)?;
+            send(session, &rows, sink)
+        }
+        Show::BinlogEvents { file, from, limit } => {
+            let rows = binlog_event_rows(session, file.as_deref(), from, limit)?;
+            send(session, &rows, sink)
+        }
+        Show::Replicas => {
+            let rows = replica_rows(session)?;
+            send(session, &rows, sink)
+        }
+        Show::Empty(list) => send(session, &empty_list(list), sink),
+    }
+}
+
+fn send(session: &mut Session, rows: &Rows, sink: &mut dyn ResultSink) -> Result<()> {
+    session.outcome.row_count = -1;
+    rows.send(sink, session.result_collation_id(), session.end_of_rows())
+}
+
+/// Sends the rows that pass the filter; LIKE looks at one column.
+fn send_filtered(
+    session: &mut Session,
+    mut rows: Rows,
+    like_column: usize,
+    filter: Parsed<'_, Filter>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let Parsed { ast: filter, text } = filter;
+    match filter {
+        Filter::None => send(session, &rows, sink),
+        Filter::Like(pattern) => {
+            rows.retain_like(like_column, &pattern);
+            send(session, &rows, sink)
+        }
+        Filter::Where(condition) => {
+            let table =
+                MemoryTableSource::new(SHOWN_ROWS.to_string(), rows.schema(), vec![rows.batch()?]);
+            let query = rows_where(*condition)?;
+            let planned = session.plan_query(Parsed::new(&query, text), Some(&Arc::new(table)))?;
+            sink.columns(&planned.columns)?;
+            session.run_planned(planned, |batch| sink.rows(batch))?;
+            session.outcome.row_count = -1;
+            sink.end_of_rows(session.end_of_rows())
         }
     }
+}
 
-    fn send(&mut self, rows: &Rows, sink: &mut dyn ResultSink) -> Result<()> {
-        self.outcome.row_count = -1;
-        rows.send(sink, self.result_collation_id(), self.end_of_rows())
-    }
-
-    /// Sends the rows that pass the filter; LIKE looks at one column.
-    fn send_filtered(
-        &mut self,
-        mut rows: Rows,
-        like_column: usize,
-        filter: Parsed<'_, Filter>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let Parsed { ast: filter, text } = filter;
-        match filter {
-            Filter::None => self.send(&rows, sink),
-            Filter::Like(pattern) => {
-                rows.retain_like(like_column, &pattern);
-                self.send(&rows, sink)
-            }
-            Filter::Where(condition) => {
-                let table = MemoryTableSource::new(
-                    SHOWN_ROWS.to_string(),
-                    rows.schema(),
-                    vec![rows.batch()?],
-                );
-                let query = rows_where(*condition)?;
-                let planned = self.plan_query(Parsed::new(&query, text), Some(&Arc::new(table)))?;
-                sink.columns(&planned.columns)?;
-                self.run_planned(planned, |batch| sink.rows(batch))?;
-                self.outcome.row_count = -1;
-                sink.end_of_rows(self.end_of_rows())
-            }
-        }
-    }
-
+impl Session {
     /// The columns of a table of the current database (COM_FIELD_LIST, which the command-line clients use to complete
     /// names).
     pub fn field_list(&self, table: &str) -> Result<Vec<ColumnMeta>> {
@@ -350,349 +356,312 @@ impl Session {
         });
         Ok(columns.collect())
     }
+}
 
-    fn database_or_current(&self, database: Option<String>) -> Result<String> {
-        let database = database
-            .or_else(|| self.database.clone())
-            .ok_or_else(SqlError::no_database_selected)?;
-        self.client.check_sees_database(&database)?;
-        if is_virtual_database(&database) || self.engine.catalog().database_exists(&database) {
-            Ok(database)
-        } else {
-            check_database_name(&database)?;
-            Err(SqlError::unknown_database(&database))
-        }
+fn database_or_current(session: &Session, database: Option<String>) -> Result<String> {
+    let database = database
+        .or_else(|| session.database.clone())
+        .ok_or_else(SqlError::no_database_selected)?;
+    session.client.check_sees_database(&database)?;
+    if is_virtual_database(&database) || session.engine.catalog().database_exists(&database) {
+        Ok(database)
+    } else {
+        check_database_name(&database)?;
+        Err(SqlError::unknown_database(&database))
     }
+}
 
-    fn show_tables(&self, full: bool, database: &str, filter: &Filter) -> Result<Rows> {
-        let name = with_pattern(&format!("Tables_in_{database}"), filter);
-        let mut columns = vec![(name, Cells::Name)];
+fn show_tables(session: &Session, full: bool, database: &str, filter: &Filter) -> Result<Rows> {
+    let name = with_pattern(&format!("Tables_in_{database}"), filter);
+    let mut columns = vec![(name, Cells::Name)];
+    if full {
+        columns.push(("Table_type".to_string(), TEXT));
+    }
+    let mut rows = Rows::new(columns);
+    let mut names: Vec<(String, &str)> = Vec::new();
+    if database.eq_ignore_ascii_case(sys::NAME) {
+        let views = sys::TABLES.iter().map(|view| view.name.to_string());
+        names.extend(views.map(|name| (name, "VIEW")));
+    } else if database.eq_ignore_ascii_case(performance_schema::NAME) {
+        let tables = performance_schema::table_names();
+        names.extend(
+            tables
+                .into_iter()
+                .map(|name| (name.to_string(), "BASE TABLE")),
+        );
+    } else if is_virtual_database(database) {
+        let virtual_tables = information_schema::table_names().into_iter();
+        names.extend(virtual_tables.map(|name| (name.to_string(), "SYSTEM VIEW")));
+    } else {
+        for table in session
+            .client
+            .seen_tables(session.engine.catalog(), database)?
+        {
+            session.handle.cancel_flag().check()?;
+            names.push((table.definition.name.clone(), "BASE TABLE"));
+        }
+        let views = session
+            .client
+            .seen_views(session.engine.catalog(), database)?;
+        let views = views.iter();
+        names.extend(views.map(|view| (view.definition.name.clone(), "VIEW")));
+        names.sort_unstable();
+    }
+    for (name, kind) in names {
+        let mut row = vec![name.into()];
         if full {
-            columns.push(("Table_type".to_string(), TEXT));
+            row.push(kind.into());
         }
-        let mut rows = Rows::new(columns);
-        let mut names: Vec<(String, &str)> = Vec::new();
-        if database.eq_ignore_ascii_case(sys::NAME) {
-            let views = sys::TABLES.iter().map(|view| view.name.to_string());
-            names.extend(views.map(|name| (name, "VIEW")));
-        } else if database.eq_ignore_ascii_case(performance_schema::NAME) {
-            let tables = performance_schema::table_names();
-            names.extend(
-                tables
-                    .into_iter()
-                    .map(|name| (name.to_string(), "BASE TABLE")),
-            );
-        } else if is_virtual_database(database) {
-            let virtual_tables = information_schema::table_names().into_iter();
-            names.extend(virtual_tables.map(|name| (name.to_string(), "SYSTEM VIEW")));
-        } else {
-            for table in self.client.seen_tables(self.engine.catalog(), database)? {
-                self.handle.cancel_flag().check()?;
-                names.push((table.definition.name.clone(), "BASE TABLE"));
-            }
-            let views = self.client.seen_views(self.engine.catalog(), database)?;
-            let views = views.iter();
-            names.extend(views.map(|view| (view.definition.name.clone(), "VIEW")));
-            names.sort_unstable();
-        }
-        for (name, kind) in names {
-            let mut row = vec![name.into()];
-            if full {
-                row.push(kind.into());
-            }
-            rows.push(row);
-        }
-        Ok(rows)
+        rows.push(row);
     }
+    Ok(rows)
+}
 
-    fn show_table_status(&self, database: &str) -> Result<Rows> {
-        let mut rows = Rows::new([
-            ("Name", Cells::Name),
-            ("Engine", TEXT),
-            ("Version", NUMBER),
-            ("Row_format", TEXT),
-            ("Rows", NUMBER),
-            ("Avg_row_length", NUMBER),
-            ("Data_length", NUMBER),
-            ("Max_data_length", NUMBER),
-            ("Index_length", NUMBER),
-            ("Data_free", NUMBER),
-            ("Auto_increment", NUMBER),
-            ("Create_time", TEXT),
-            ("Update_time", TEXT),
-            ("Check_time", TEXT),
-            ("Collation", TEXT),
-            ("Checksum", NUMBER),
-            ("Create_options", Cells::Text(256)),
+fn show_table_status(session: &Session, database: &str) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("Name", Cells::Name),
+        ("Engine", TEXT),
+        ("Version", NUMBER),
+        ("Row_format", TEXT),
+        ("Rows", NUMBER),
+        ("Avg_row_length", NUMBER),
+        ("Data_length", NUMBER),
+        ("Max_data_length", NUMBER),
+        ("Index_length", NUMBER),
+        ("Data_free", NUMBER),
+        ("Auto_increment", NUMBER),
+        ("Create_time", TEXT),
+        ("Update_time", TEXT),
+        ("Check_time", TEXT),
+        ("Collation", TEXT),
+        ("Checksum", NUMBER),
+        ("Create_options", Cells::Text(256)),
+        ("Comment", Cells::Text(1024)),
+    ]);
+    if is_virtual_database(database) {
+        return Ok(rows);
+    }
+    let mut all: Vec<(String, Vec<Cell>)> = Vec::new();
+    for table in session
+        .client
+        .seen_tables(session.engine.catalog(), database)?
+    {
+        session.handle.cancel_flag().check()?;
+        let status = information_schema::table_status(&table)?;
+        all.push((table.definition.name.clone(), status));
+    }
+    for view in session
+        .client
+        .seen_views(session.engine.catalog(), database)?
+    {
+        all.push((
+            view.definition.name.clone(),
+            information_schema::view_status(),
+        ));
+    }
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (name, status) in all {
+        let mut row = vec![name.into()];
+        row.extend(status);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn show_columns(session: &Session, full: bool, name: &TableName) -> Result<Rows> {
+    let (database, table) = session.resolve(name)?;
+    let mut columns = vec![("Field", TEXT), ("Type", LONG_TEXT)];
+    if full {
+        columns.push(("Collation", TEXT));
+    }
+    columns.extend([
+        ("Null", TEXT),
+        ("Key", TEXT),
+        ("Default", LONG_TEXT),
+        ("Extra", Cells::Text(256)),
+    ]);
+    if full {
+        columns.extend([
+            ("Privileges", Cells::Text(154)),
             ("Comment", Cells::Text(1024)),
         ]);
-        if is_virtual_database(database) {
-            return Ok(rows);
-        }
-        let mut all: Vec<(String, Vec<Cell>)> = Vec::new();
-        for table in self.client.seen_tables(self.engine.catalog(), database)? {
-            self.handle.cancel_flag().check()?;
-            let status = information_schema::table_status(&table)?;
-            all.push((table.definition.name.clone(), status));
-        }
-        for view in self.client.seen_views(self.engine.catalog(), database)? {
-            all.push((
-                view.definition.name.clone(),
-                information_schema::view_status(),
-            ));
-        }
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
-        for (name, status) in all {
-            let mut row = vec![name.into()];
-            row.extend(status);
-            rows.push(row);
-        }
-        Ok(rows)
     }
-
-    fn show_columns(&self, full: bool, name: &TableName) -> Result<Rows> {
-        let (database, table) = self.resolve(name)?;
-        let mut columns = vec![("Field", TEXT), ("Type", LONG_TEXT)];
-        if full {
-            columns.push(("Collation", TEXT));
-        }
-        columns.extend([
-            ("Null", TEXT),
-            ("Key", TEXT),
-            ("Default", LONG_TEXT),
-            ("Extra", Cells::Text(256)),
-        ]);
-        if full {
-            columns.extend([
-                ("Privileges", Cells::Text(154)),
-                ("Comment", Cells::Text(1024)),
-            ]);
-        }
-        let mut rows = Rows::new(columns);
-        let names = self.table_names();
-        let is_own = names.is_temporary(&database, &table);
-        if !is_own && !is_for_everybody(&database, &table) {
-            self.client.check_sees_columns(&database, &table)?;
-        }
-        if let Some((schema, _)) = information_schema::virtual_table(&database, &table, self)? {
-            for field in schema.fields() {
-                let ty = field
-                    .metadata()
-                    .get(sheaf_access::TYPE_KEY)
-                    .cloned()
-                    .unwrap_or_default();
-                let parsed = ColumnType::parse(&ty);
-                let ty = parsed.map_or(ty, |parsed| parsed.definition_text());
-                let mut row: Vec<Cell> = vec![field.name().clone().into(), ty.into()];
-                if full {
-                    row.push(Cell::Null);
-                }
-                row.extend(["YES".into(), "".into(), Cell::Null, "".into()]);
-                if full {
-                    row.extend(["select".into(), "".into()]);
-                }
-                rows.push(row);
-            }
-            return Ok(rows);
-        }
-        let name = table;
-        let (database, table) = (database.as_str(), name.as_str());
-        let view = names.view(database, table);
-        let table = match &view {
-            Some(_) => None,
-            None => Some(names.table(database, table)?),
-        };
-        let columns = match (&view, &table) {
-            (Some(view), _) => &view.definition.columns[..],
-            (None, Some(table)) => &table.definition.columns,
-            (None, None) => &[],
-        };
-        for (position, column) in columns.iter().enumerate() {
-            let privileges = match is_own {
-                true => ALL_ON_COLUMNS.to_string(),
-                false => self.client.column_privileges(database, &name, &column.name),
-            };
-            if privileges.is_empty() || column.hidden {
-                continue;
-            }
-            let mut row: Vec<Cell> = vec![
-                column.name.clone().into(),
-                column.ty.definition_text().into(),
-            ];
+    let mut rows = Rows::new(columns);
+    let names = session.table_names();
+    let is_own = names.is_temporary(&database, &table);
+    if !is_own && !is_for_everybody(&database, &table) {
+        session.client.check_sees_columns(&database, &table)?;
+    }
+    if let Some((schema, _)) = information_schema::virtual_table(&database, &table, session)? {
+        for field in schema.fields() {
+            let ty = field
+                .metadata()
+                .get(sheaf_access::TYPE_KEY)
+                .cloned()
+                .unwrap_or_default();
+            let parsed = ColumnType::parse(&ty);
+            let ty = parsed.map_or(ty, |parsed| parsed.definition_text());
+            let mut row: Vec<Cell> = vec![field.name().clone().into(), ty.into()];
             if full {
-                row.push(
-                    column
-                        .ty
-                        .collation()
-                        .map(|collation| collation.name())
-                        .into(),
-                );
+                row.push(Cell::Null);
             }
-            row.push(if column.nullable { "YES" } else { "NO" }.into());
-            let key = |table: &Arc<Table>| column_key(&table.definition, position);
-            row.push(table.as_ref().map_or("", key).into());
-            row.push(column_default(column).into());
-            row.push(generation_extra(column).into());
+            row.extend(["YES".into(), "".into(), Cell::Null, "".into()]);
             if full {
-                row.push(privileges.as_str().into());
-                row.push(column.comment.clone().into());
+                row.extend(["select".into(), "".into()]);
             }
             rows.push(row);
         }
-        Ok(rows)
+        return Ok(rows);
     }
-
-    fn show_index(&self, name: &TableName) -> Result<Rows> {
-        let (database, table) = self.resolve(name)?;
-        if !self.table_names().is_temporary(&database, &table) {
-            self.client.check_sees_columns(&database, &table)?;
+    let name = table;
+    let (database, table) = (database.as_str(), name.as_str());
+    let view = names.view(database, table);
+    let table = match &view {
+        Some(_) => None,
+        None => Some(names.table(database, table)?),
+    };
+    let columns = match (&view, &table) {
+        (Some(view), _) => &view.definition.columns[..],
+        (None, Some(table)) => &table.definition.columns,
+        (None, None) => &[],
+    };
+    for (position, column) in columns.iter().enumerate() {
+        let privileges = match is_own {
+            true => ALL_ON_COLUMNS.to_string(),
+            false => session
+                .client
+                .column_privileges(database, &name, &column.name),
+        };
+        if privileges.is_empty() || column.hidden {
+            continue;
         }
-        let mut rows = Rows::new([
-            ("Table", TEXT),
-            ("Non_unique", NUMBER),
-            ("Key_name", TEXT),
-            ("Seq_in_index", NUMBER),
-            ("Column_name", TEXT),
-            ("Collation", TEXT),
-            ("Cardinality", NUMBER),
-            ("Sub_part", NUMBER),
-            ("Packed", TEXT),
-            ("Null", TEXT),
-            ("Index_type", TEXT),
-            ("Comment", TEXT),
-            ("Index_comment", Cells::Text(1024)),
-            ("Visible", TEXT),
-            ("Expression", LONG_TEXT),
-        ]);
-        if self.table_names().view(&database, &table).is_some() {
-            return Ok(rows);
-        }
-        let table = self.table_names().table(&database, &table)?;
-        let definition = &table.definition;
-        for index in definition.indexes() {
-            for (n, part) in index.parts.iter().enumerate() {
-                let mut row = vec![
-                    definition.name.clone().into(),
-                    u64::from(!(index.unique || index.primary)).into(),
-                ];
-                row.extend(index_part_cells(&table, index, (n, part)));
-                rows.push(row);
-            }
-        }
-        Ok(rows)
-    }
-
-    /// Status variables of the session, or of all sessions.
-    pub(crate) fn status_entries(&self, global: bool) -> Vec<(&'static str, String)> {
-        let pool = self.engine.storage().pool_counters();
-        let gauges = self.engine.gauges();
-        if global {
-            let (handler, commands) = self.engine.global_counters();
-            status::entries(&handler, &commands, &pool, &gauges, 0.0)
-        } else {
-            let mut entries = status::entries(
-                &self.handle.counters,
-                &self.handle.commands,
-                &pool,
-                &gauges,
-                self.outcome.last_query_cost,
+        let mut row: Vec<Cell> = vec![
+            column.name.clone().into(),
+            column.ty.definition_text().into(),
+        ];
+        if full {
+            row.push(
+                column
+                    .ty
+                    .collation()
+                    .map(|collation| collation.name())
+                    .into(),
             );
-            for (name, value) in &mut entries {
-                let encryption = self.client.info.encryption.as_ref();
-                match (*name, encryption) {
-                    ("Compression", _) if self.client.info.compressed => *value = "ON".to_string(),
-                    ("Ssl_cipher", Some(agreed)) => value.clone_from(&agreed.cipher),
-                    ("Ssl_version", Some(agreed)) => *value = agreed.version.to_string(),
-                    _ => {}
-                }
-            }
-            entries
+        }
+        row.push(if column.nullable { "YES" } else { "NO" }.into());
+        let key = |table: &Arc<Table>| column_key(&table.definition, position);
+        row.push(table.as_ref().map_or("", key).into());
+        row.push(column_default(column).into());
+        row.push(generation_extra(column).into());
+        if full {
+            row.push(privileges.as_str().into());
+            row.push(column.comment.clone().into());
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn show_index(session: &Session, name: &TableName) -> Result<Rows> {
+    let (database, table) = session.resolve(name)?;
+    if !session.table_names().is_temporary(&database, &table) {
+        session.client.check_sees_columns(&database, &table)?;
+    }
+    let mut rows = Rows::new([
+        ("Table", TEXT),
+        ("Non_unique", NUMBER),
+        ("Key_name", TEXT),
+        ("Seq_in_index", NUMBER),
+        ("Column_name", TEXT),
+        ("Collation", TEXT),
+        ("Cardinality", NUMBER),
+        ("Sub_part", NUMBER),
+        ("Packed", TEXT),
+        ("Null", TEXT),
+        ("Index_type", TEXT),
+        ("Comment", TEXT),
+        ("Index_comment", Cells::Text(1024)),
+        ("Visible", TEXT),
+        ("Expression", LONG_TEXT),
+    ]);
+    if session.table_names().view(&database, &table).is_some() {
+        return Ok(rows);
+    }
+    let table = session.table_names().table(&database, &table)?;
+    let definition = &table.definition;
+    for index in definition.indexes() {
+        for (n, part) in index.parts.iter().enumerate() {
+            let mut row = vec![
+                definition.name.clone().into(),
+                u64::from(!(index.unique || index.primary)).into(),
+            ];
+            row.extend(index_part_cells(&table, index, (n, part)));
+            rows.push(row);
         }
     }
+    Ok(rows)
+}
 
-    fn show_warnings(
-        &mut self,
-        errors_only: bool,
-        count: bool,
-        limit: Option<(u64, u64)>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        if count {
-            let (name, number) = if errors_only {
-                ("@@session.error_count", self.warnings.errors())
-            } else {
-                ("@@session.warning_count", self.warnings.count())
-            };
-            let mut rows = Rows::new([(name, NUMBER)]);
-            rows.push(vec![number.into()]);
-            return self.send(&rows, sink);
-        }
-        let (offset, most) = limit.unwrap_or((0, u64::MAX));
-        let mut rows = Rows::new([
-            ("Level", Cells::Text(7)),
-            ("Code", NUMBER),
-            ("Message", Cells::Text(512)),
-        ]);
-        let listed = self
-            .warnings
-            .kept()
-            .iter()
-            .filter(|warning| !errors_only || warning.level == Level::Error);
-        for warning in listed
-            .skip(usize::try_from(offset).unwrap_or(usize::MAX))
-            .take(usize::try_from(most).unwrap_or(usize::MAX))
-        {
-            let code = u64::from(warning.code);
-            rows.push(vec![
-                warning.level.name().into(),
-                code.into(),
-                warning.message.clone().into(),
-            ]);
-        }
-        self.send(&rows, sink)
-    }
-
-    fn process_list(&self, full: bool) -> Rows {
-        let mut rows = Rows::new([
-            ("Id", NUMBER),
-            ("User", TEXT),
-            ("Host", Cells::Text(255)),
-            ("db", TEXT),
-            ("Command", TEXT),
-            ("Time", NUMBER),
-            ("State", TEXT),
-            ("Info", LONG_TEXT),
-        ]);
-        let longest = if full {
-            usize::MAX
+fn show_warnings(
+    session: &mut Session,
+    errors_only: bool,
+    count: bool,
+    limit: Option<(u64, u64)>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    if count {
+        let (name, number) = if errors_only {
+            ("@@session.error_count", session.warnings.errors())
         } else {
-            SHORT_STATEMENT_CHARACTERS
+            ("@@session.warning_count", session.warnings.count())
         };
-        push_sessions(self, longest, &mut rows);
-        rows
+        let mut rows = Rows::new([(name, NUMBER)]);
+        rows.push(vec![number.into()]);
+        return send(session, &rows, sink);
     }
-
-    /// SHOW ENGINES. Clients and dumps ask for InnoDB, so the one engine is shown by this name.
-    pub(crate) fn engine_rows(&self) -> Rows {
-        let mut rows = Rows::new([
-            ("Engine", TEXT),
-            ("Support", TEXT),
-            ("Comment", Cells::Text(80)),
-            ("Transactions", TEXT),
-            ("XA", TEXT),
-            ("Savepoints", TEXT),
-        ]);
-        let comment = "Sheaf's clustered B+trees, under the name that clients expect";
+    let (offset, most) = limit.unwrap_or((0, u64::MAX));
+    let mut rows = Rows::new([
+        ("Level", Cells::Text(7)),
+        ("Code", NUMBER),
+        ("Message", Cells::Text(512)),
+    ]);
+    let listed = session
+        .warnings
+        .kept()
+        .iter()
+        .filter(|warning| !errors_only || warning.level == Level::Error);
+    for warning in listed
+        .skip(usize::try_from(offset).unwrap_or(usize::MAX))
+        .take(usize::try_from(most).unwrap_or(usize::MAX))
+    {
+        let code = u64::from(warning.code);
         rows.push(vec![
-            "InnoDB".into(),
-            "DEFAULT".into(),
-            comment.into(),
-            "YES".into(),
-            "NO".into(),
-            "YES".into(),
+            warning.level.name().into(),
+            code.into(),
+            warning.message.clone().into(),
         ]);
-        rows
     }
+    send(session, &rows, sink)
+}
+
+fn process_list(session: &Session, full: bool) -> Rows {
+    let mut rows = Rows::new([
+        ("Id", NUMBER),
+        ("User", TEXT),
+        ("Host", Cells::Text(255)),
+        ("db", TEXT),
+        ("Command", TEXT),
+        ("Time", NUMBER),
+        ("State", TEXT),
+        ("Info", LONG_TEXT),
+    ]);
+    let longest = if full {
+        usize::MAX
+    } else {
+        SHORT_STATEMENT_CHARACTERS
+    };
+    push_sessions(session, longest, &mut rows);
+    rows
 }
 
 impl Client {

@@ -17,18 +17,13 @@ pub(crate) fn is_default(expression: &ast::Expr) -> bool {
 
 /// An expression as a column of this type would hold it.
 pub(crate) fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::Expr> {
-    let cast = match ty {
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => format!("CAST(0 AS DECIMAL({precision},{scale}))"),
-        ColumnType::Date => "CAST(0 AS DATE)".to_string(),
-        ColumnType::Time { fsp } => format!("CAST(0 AS TIME({fsp}))"),
-        ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {
-            format!("CAST(0 AS DATETIME({fsp}))")
-        }
-        ty if ty.integer_range().is_some() && ty.is_unsigned() => "CAST(0 AS UNSIGNED)".to_string(),
-        ty if ty.integer_range().is_some() => "CAST(0 AS SIGNED)".to_string(),
-        _ => return Ok(expression.clone()),
+    let cast = match (ty.temporal_kind(), ty.clock_digits(), ty.decimal_digits()) {
+        (Some(kind), Some(digits), _) => format!("CAST(0 AS {kind}({digits}))"),
+        (Some(kind), None, _) => format!("CAST(0 AS {kind})"),
+        (None, _, Some((precision, scale))) => format!("CAST(0 AS DECIMAL({precision},{scale}))"),
+        _ if ty.integer_range().is_none() => return Ok(expression.clone()),
+        _ if ty.is_unsigned() => "CAST(0 AS UNSIGNED)".to_string(),
+        _ => "CAST(0 AS SIGNED)".to_string(),
     };
     let mut value = expression.clone();
     if ty.integer_range().is_some() && is_text(&value) {

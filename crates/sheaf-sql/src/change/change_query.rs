@@ -28,7 +28,7 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::change::assigned::last_part;
-use crate::change::through_view::{ChangedView, no_deletes};
+use crate::change::through_view::{ChangedView, changed_views, check_change_of_view, no_deletes};
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
@@ -57,6 +57,20 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
+    /// Rows that no table has: of a derived table, or a table function.
+    fn of_rows(alias: &ast::TableAlias) -> Reference {
+        Reference {
+            alias: alias.name.value.clone(),
+            table: None,
+            view: None,
+            changed_view: None,
+            joined: Vec::new(),
+            database: String::new(),
+            has_alias: true,
+            shares_name: false,
+        }
+    }
+
     /// Error 1288 for a derived table, or a view that cannot be changed; 1395 for rows of several tables to delete.
     pub(crate) fn changeable(&self, verb: &str) -> Result<&Arc<Table>> {
         self.table
@@ -359,7 +373,9 @@ impl Session {
                         is_virtual_database(&database) || self.is_system_table(&database, &table);
                     let names = self.table_names();
                     let view = names.view(&database, &table);
-                    let changed = view.as_ref().map(|view| self.changed_views(view, "UPDATE"));
+                    let changed = view
+                        .as_ref()
+                        .map(|view| changed_views(self, view, "UPDATE"));
                     let mut joined: Vec<Arc<ChangedView>> = match changed {
                         Some(Ok(changed)) => changed.into_iter().map(Arc::new).collect(),
                         _ => Vec::new(),
@@ -388,32 +404,16 @@ impl Session {
                 ast::TableFactor::NestedJoin {
                     table_with_joins, ..
                 } => self.add_references(table_with_joins, references)?,
-                ast::TableFactor::Derived { alias, .. } => references.0.push(Reference {
-                    alias: match alias {
-                        Some(alias) => alias.name.value.clone(),
-                        None => return Err(SqlError::derived_without_alias()),
-                    },
-                    table: None,
-                    view: None,
-                    changed_view: None,
-                    joined: Vec::new(),
-                    database: String::new(),
-                    has_alias: true,
-                    shares_name: false,
-                }),
-                ast::TableFactor::JsonTable { alias, .. } => references.0.push(Reference {
-                    alias: match alias {
-                        Some(alias) => alias.name.value.clone(),
-                        None => return Err(SqlError::table_function_without_alias()),
-                    },
-                    table: None,
-                    view: None,
-                    changed_view: None,
-                    joined: Vec::new(),
-                    database: String::new(),
-                    has_alias: true,
-                    shares_name: false,
-                }),
+                ast::TableFactor::Derived { alias, .. } => {
+                    let alias = alias.as_ref();
+                    let alias = alias.ok_or_else(SqlError::derived_without_alias)?;
+                    references.0.push(Reference::of_rows(alias));
+                }
+                ast::TableFactor::JsonTable { alias, .. } => {
+                    let alias = alias.as_ref();
+                    let alias = alias.ok_or_else(SqlError::table_function_without_alias)?;
+                    references.0.push(Reference::of_rows(alias));
+                }
                 other => return Err(SqlError::not_supported_yet(other)),
             }
         }
@@ -487,7 +487,7 @@ impl Session {
         privilege: Privileges,
     ) -> Result<()> {
         match (&reference.changed_view, &reference.table) {
-            (Some(view), _) => self.check_change_of_view(view, privilege),
+            (Some(view), _) => check_change_of_view(&self.client, &self.engine, view, privilege),
             (None, Some(table)) if !table.definition.is_temporary() => {
                 let (database, name) = (&table.definition.database, &table.definition.name);
                 self.client

@@ -24,7 +24,7 @@ use crate::parser::change::name_of;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::batch_spool::WaitingResult;
-use crate::query::row_spool::SpooledRows;
+use crate::query::row_spool::{SpooledRows, collect_keys_and_result, collect_rows};
 use crate::query::run::PlannedQuery;
 use crate::session::result::ResultSink;
 use crate::session::warnings::Warnings;
@@ -135,9 +135,9 @@ impl Session {
             let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, tables, Others::Locked)?;
             let (rows, returned) = match &delete.returning {
-                None => (session.collect_rows(planned)?, None),
+                None => (collect_rows(session, planned)?, None),
                 Some(_) => {
-                    let (rows, returned) = session.collect_keys_and_result(planned, 1)?;
+                    let (rows, returned) = collect_keys_and_result(session, planned, 1)?;
                     (rows, Some(returned))
                 }
             };

@@ -6,13 +6,15 @@
 //!
 //! Only three bytes matter outside of quotes: the first of the field terminator, the first of the line terminator,
 //! and the escape. Everything up to the next of them is copied in one piece. A record's memory is used again
-//! for the next, so nothing is allocated per field.
+//! for the next, so nothing is allocated per field. Within a character of several bytes of sjis, big5 or the like none
+//! of them matters.
 
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 
 use sheaf_access::AccessError;
 use sheaf_types::error::codes;
+use sheaf_types::text::encoding::SeveralBytes;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::FileFormat;
@@ -106,9 +108,17 @@ enum End {
     Input,
 }
 
+/// The next byte that matters among unread ones, or how many of these are in front of it at least.
+enum Next {
+    Special(usize),
+    Plain(usize),
+}
+
 /// Reads records.
 pub(crate) struct FieldReader<R> {
     input: R,
+    /// The character set of the input, if bytes of its characters may be mistaken for others.
+    set: Option<SeveralBytes>,
     buffer: Vec<u8>,
     /// The unread part of the buffer.
     start: usize,
@@ -118,9 +128,10 @@ pub(crate) struct FieldReader<R> {
 }
 
 impl<R: Read> FieldReader<R> {
-    pub(crate) fn new(input: R, format: FileFormat) -> FieldReader<R> {
+    pub(crate) fn new(input: R, format: FileFormat, set: Option<SeveralBytes>) -> FieldReader<R> {
         FieldReader {
             input,
+            set,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -165,6 +176,57 @@ impl<R: Read> FieldReader<R> {
         Ok(self.end - self.start)
     }
 
+    /// Makes the next character available. The number of unread bytes, 0 at the end of the input.
+    #[inline]
+    fn fill_character(&mut self) -> Result<usize> {
+        self.fill(self.set.map_or(1, |set| set.character_bytes() as usize))
+    }
+
+    /// Looks for a byte that matters, none of which is within a character of several bytes.
+    #[inline]
+    fn next_special(&self, matters: [Option<u8>; 3]) -> Next {
+        let unread = &self.buffer[self.start..self.end];
+        if let Some(set) = self.set {
+            return self.next_beside_characters(set, unread, matters);
+        }
+        let found = match matters {
+            [Some(one), Some(two), Some(three)] => memchr::memchr3(one, two, three, unread),
+            [Some(one), Some(two), None] => memchr::memchr2(one, two, unread),
+            [Some(one), None, None] => memchr::memchr(one, unread),
+            matters => unread
+                .iter()
+                .position(|byte| matters.contains(&Some(*byte))),
+        };
+        found.map_or(Next::Plain(unread.len()), Next::Special)
+    }
+
+    fn next_beside_characters(
+        &self,
+        set: SeveralBytes,
+        unread: &[u8],
+        matters: [Option<u8>; 3],
+    ) -> Next {
+        let most = set.character_bytes() as usize;
+        let mut at = 0;
+        while at < unread.len() {
+            let byte = unread[at];
+            if matters.contains(&Some(byte)) {
+                return Next::Special(at);
+            }
+            if byte.is_ascii() {
+                at += 1;
+                continue;
+            }
+            let rest = &unread[at..];
+            if rest.len() < most && !self.at_end && at > 0 {
+                // The character may go on behind what has been read.
+                break;
+            }
+            at += set.first_length(rest);
+        }
+        Next::Plain(at)
+    }
+
     /// True if the unread bytes begin with these.
     fn starts_with(&mut self, text: &[u8]) -> Result<bool> {
         Ok(!text.is_empty()
@@ -185,13 +247,14 @@ impl<R: Read> FieldReader<R> {
         let terminator = self.format.lines_terminated_by.clone();
         for _ in 0..lines {
             while !self.accept(&terminator)? {
-                if self.fill(1)? == 0 {
+                if self.fill_character()? == 0 {
                     return Ok(());
                 }
-                let unread = &self.buffer[self.start..self.end];
-                let step =
-                    memchr::memchr(terminator[0], &unread[1..]).map_or(unread.len(), |at| at + 1);
-                self.start += step;
+                self.start += match self.next_special([Some(terminator[0]), None, None]) {
+                    // The terminator does not begin here.
+                    Next::Special(0) => 1,
+                    Next::Special(at) | Next::Plain(at) => at,
+                };
             }
         }
         Ok(())
@@ -249,30 +312,18 @@ impl<R: Read> FieldReader<R> {
             if record.bytes.len() > MAX_RECORD_BYTES {
                 return Err(record_too_long());
             }
-            if self.fill(1)? == 0 {
+            if self.fill_character()? == 0 {
                 break End::Input;
             }
+            let next = self.next_special([field_start, line_start, escape]);
+            let (Next::Special(plain) | Next::Plain(plain)) = next;
             let unread = &self.buffer[self.start..self.end];
-            let plain = match (field_start, line_start, escape) {
-                (Some(field), Some(line), Some(escape)) => {
-                    memchr::memchr3(field, line, escape, unread)
-                }
-                (Some(field), Some(line), None) => memchr::memchr2(field, line, unread),
-                (field, line, escape) => {
-                    let matters = [field, line, escape];
-                    unread
-                        .iter()
-                        .position(|byte| matters.contains(&Some(*byte)))
-                }
-            };
-            let Some(plain) = plain else {
-                record.push(unread)?;
-                self.start = self.end;
-                continue;
-            };
             record.push(&unread[..plain])?;
-            let byte = unread[plain];
             self.start += plain;
+            if let Next::Plain(_) = next {
+                continue;
+            }
+            let byte = unread[plain];
             // A terminator may begin with the escape's byte, and the line's with the field's: the line's is tried
             // first.
             if Some(byte) == line_start && self.accept_line_end()? {
@@ -343,23 +394,20 @@ impl<R: Read> FieldReader<R> {
             if record.bytes.len() > MAX_RECORD_BYTES {
                 return Err(record_too_long());
             }
-            if self.fill(1)? == 0 {
+            if self.fill_character()? == 0 {
                 record.push_byte(quote)?;
                 record.bytes[field_start..].rotate_right(1);
                 record.end_field(false)?;
                 return Ok(End::Input);
             }
+            let next = self.next_special([Some(quote), escape, None]);
+            let (Next::Special(special) | Next::Plain(special)) = next;
             let unread = &self.buffer[self.start..self.end];
-            let special = match escape {
-                Some(escape) => memchr::memchr2(quote, escape, unread),
-                None => memchr::memchr(quote, unread),
-            };
-            let Some(special) = special else {
-                record.push(unread)?;
-                self.start = self.end;
-                continue;
-            };
             record.push(&unread[..special])?;
+            if let Next::Plain(_) = next {
+                self.start += special;
+                continue;
+            }
             let byte = unread[special];
             self.start += special + 1;
             if byte == quote {
@@ -443,17 +491,28 @@ mod tests {
     }
 
     fn read(text: &str, format: &FileFormat, skip: u64) -> Vec<Vec<Option<String>>> {
+        read_of_set(text.as_bytes(), format, skip, "utf8mb4")
+    }
+
+    fn read_of_set(
+        bytes: &[u8],
+        format: &FileFormat,
+        skip: u64,
+        set: &str,
+    ) -> Vec<Vec<Option<String>>> {
+        let set = SeveralBytes::of_name(set);
         let mut results = Vec::new();
         for step in [1, 3, 1 << 20] {
-            let mut reader = FieldReader::new(Dribble(text.as_bytes(), step), format.clone());
+            let mut reader = FieldReader::new(Dribble(bytes, step), format.clone(), set);
             reader.skip_lines(skip).expect("readable");
             let mut record = Record::default();
             let mut records = Vec::new();
             while reader.next_record(&mut record).expect("readable") {
                 let field = |n| {
-                    record
-                        .field(n)
-                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                    record.field(n).map(|bytes| match set {
+                        Some(set) => set.decode_lossy(bytes),
+                        None => String::from_utf8_lossy(bytes).into_owned(),
+                    })
                 };
                 records.push((0..record.len()).map(field).collect::<Vec<_>>());
             }
@@ -521,6 +580,41 @@ mod tests {
             records,
             vec![some(&["a,\"b\"\r\n", "2"]), vec![None, Some("NULL".into())]]
         );
+    }
+
+    /// 0x835C of sjis ends with a backslash, 0x837C with a bar; 0xB1 is a letter of one byte.
+    #[test]
+    fn nothing_matters_within_a_character_of_several_bytes() {
+        let records = read_of_set(
+            b"\x83\x5C\t\xB1\x83\x5C\\t\n\x83\x5C\n\x83",
+            &FileFormat::default(),
+            0,
+            "sjis",
+        );
+        assert_eq!(records[0], some(&["\u{30bd}", "\u{ff71}\u{30bd}\t"]));
+        assert_eq!(records[1], some(&["\u{30bd}"]));
+        assert_eq!(records[2], some(&["?"]));
+        let bars = FileFormat {
+            fields_terminated_by: b"|".to_vec(),
+            lines_terminated_by: b"|\n".to_vec(),
+            enclosed_by: Some(b'"'),
+            optionally_enclosed: true,
+            ..FileFormat::default()
+        };
+        let records = read_of_set(
+            b"\x83\x7C|\n\"\x83\x5C\"|\x83\x7C\x83\x7C|\nx|\x83\x7C",
+            &bars,
+            1,
+            "sjis",
+        );
+        assert_eq!(records[0], some(&["\u{30bd}", "\u{30dd}\u{30dd}"]));
+        assert_eq!(records[1], some(&["x", "\u{30dd}"]));
+        let four = FileFormat {
+            fields_terminated_by: b"0".to_vec(),
+            ..FileFormat::default()
+        };
+        let records = read_of_set(b"\x81\x30\x84\x3601\n", &four, 0, "gb18030");
+        assert_eq!(records[0].len(), 2);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use sheaf_table::schema::same_name;
 use sheaf_table::{Column, GeneratedColumn, Table, TableDefinition, TableError};
 use sheaf_types::assignment::Mode;
 use sheaf_types::error::codes::{self, ErrorCode};
-use sheaf_types::{ColumnProblem, ColumnType, Value};
+use sheaf_types::{ColumnProblem, Value};
 use sqlparser::ast;
 
 use crate::change::assigned::{assign, issue};
@@ -99,11 +99,7 @@ impl Computed {
     }
 
     fn makes_date_of_time(&self) -> bool {
-        let is_date = matches!(
-            self.column.ty,
-            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-        );
-        is_date && self.evaluator.gives_time()
+        self.column.ty.has_date() && self.evaluator.gives_time()
     }
 
     /// A value as its column holds it.
@@ -424,7 +420,7 @@ impl Session {
                 index: index.map(|(_, name)| name.as_str()),
             };
             let evaluator = self.row_evaluator_as(items, &[kind], &kept)?;
-            let is_moment = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
+            let is_moment = |column: &Column| column.ty.follows_time_zone();
             planned.push(Computed {
                 position,
                 column: column.clone(),
@@ -522,7 +518,10 @@ impl Session {
             }
         }
         let today = self.now_utc_micros();
+        // Both have the same constants.
+        self.handle.memory().fold_anew();
         let planned = self.planned_columns((table, columns), &[], today)?;
+        self.handle.memory().fold_anew();
         let tomorrow = self.planned_columns((table, columns), &[], today + DAY_MICROS)?;
         for (today, tomorrow) in planned.0.iter().zip(&tomorrow.0) {
             // A TIME that becomes a date is one of the day on which MySQL reads it, or writes it.

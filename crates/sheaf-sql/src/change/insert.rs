@@ -22,11 +22,15 @@ use sqlparser::ast;
 
 use crate::change::assigned::last_part;
 use crate::change::change_query::returned_items;
+use crate::change::destination::Destination;
 use crate::change::generated_columns::check_given_columns;
+use crate::change::insert_values::{values_to_insert, write_values};
 use crate::change::on_duplicate::{source_column, take_source_columns};
 use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{OnDuplicate, OpenedTarget, TableWriter, WriteOptions, Written};
-use crate::change::through_view::{ChangedView, no_deletes, not_insertable};
+use crate::change::through_view::{
+    ChangedView, changed_views, check_change_of_view, no_deletes, not_insertable,
+};
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::{self, TableName};
@@ -34,7 +38,7 @@ use crate::parser::{Parsed, ParsedQuery};
 use crate::query::made_columns::column_type_of;
 use crate::query::read_plan::Purpose;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
-use crate::query::row_spool::SpooledRows;
+use crate::query::row_spool::{RowSpool, SpooledRows, collect_rows};
 use crate::query::rows::value_at;
 use crate::query::run::{PlannedQuery, Runner};
 use crate::query::values::{has_subquery, hybrid_number, shown_in};
@@ -45,60 +49,6 @@ use sheaf_frontend::query::BoundQuery;
 /// Rows that RETURNING sends at once, and bytes of them beyond which it takes no further row.
 const RETURNING_ROWS: usize = 1024;
 const RETURNING_BYTES: usize = 1 << 20;
-
-/// Where rows go and what is done about those that do not fit.
-pub(crate) struct Destination {
-    pub(crate) database: String,
-    pub(crate) table: String,
-    /// As the statement names them; empty: all.
-    pub(crate) columns: Vec<String>,
-    pub(crate) options: WriteOptions,
-    /// ON DUPLICATE KEY UPDATE.
-    pub(crate) assignments: Vec<ast::Assignment>,
-    pub(crate) alias: Option<ast::InsertAliases>,
-    pub(crate) returning: Option<Vec<ast::SelectItem>>,
-    /// The view that the statement names, if it is one.
-    pub(crate) view: Option<Arc<ChangedView>>,
-}
-
-impl Destination {
-    /// What came of an INSERT. Error 1423 for 1364 of a column that the view does not have.
-    fn done(&self, inserted: Result<Inserted>) -> Result<Inserted> {
-        match (inserted, &self.view) {
-            (Err(error), Some(view)) if error.code == codes::NO_DEFAULT_FOR_FIELD.number() => {
-                Err(SqlError::new(
-                    codes::NO_DEFAULT_FOR_VIEW_FIELD,
-                    format!(
-                        "Field of view '{}.{}' underlying table doesn't have a default value",
-                        view.database, view.name
-                    ),
-                ))
-            }
-            (inserted, _) => inserted,
-        }
-    }
-
-    /// The positions of the columns that the statement gives values to.
-    pub(crate) fn target_columns(&self, table: &Table) -> Result<Vec<usize>> {
-        let Some(view) = &self.view else {
-            return Session::target_columns(table, &self.columns);
-        };
-        let all = view.insertable(&self.columns)?;
-        if self.columns.is_empty() {
-            return Ok(all);
-        }
-        let mut targets = Vec::with_capacity(self.columns.len());
-        for name in &self.columns {
-            let position = view.column(name)?;
-            let position = position.ok_or_else(|| SqlError::bad_field(name, "field list"))?;
-            if targets.contains(&position) {
-                return Err(SqlError::field_specified_twice(name));
-            }
-            targets.push(position);
-        }
-        Ok(targets)
-    }
-}
 
 /// What an INSERT did.
 pub(crate) struct Inserted {
@@ -112,6 +62,22 @@ impl Inserted {
     /// The text that goes with the OK.
     pub(crate) fn info(&self, warnings: u64) -> String {
         self.written.info(warnings)
+    }
+}
+
+/// How the rows of a planned query are written into the table that CREATE TABLE … SELECT makes.
+fn options_into_new(
+    planned: &PlannedQuery,
+    (mode, on_duplicate): (Mode, statement::OnDuplicate),
+    keeps_zero: bool,
+) -> WriteOptions {
+    WriteOptions {
+        mode,
+        on_duplicate: OnDuplicate::from(on_duplicate),
+        ignore: on_duplicate == statement::OnDuplicate::Ignore,
+        bulk: false,
+        source_keeps_rows: keeps_rows(&planned.physical.plan),
+        keeps_zero,
     }
 }
 
@@ -246,7 +212,7 @@ impl Session {
         let Some(view) = self.table_names().view(database, name) else {
             return Ok(None);
         };
-        let changed = self.changed_views(&view, "INSERT");
+        let changed = changed_views(self, &view, "INSERT");
         let changed = changed.map_err(|error| match error.code {
             code if code == codes::NON_UPDATABLE_TABLE.number() => not_insertable(name),
             _ => error,
@@ -271,7 +237,7 @@ impl Session {
             (false, Some(_)) => Privileges::INSERT | Privileges::UPDATE,
             (false, None) => Privileges::INSERT,
         };
-        self.check_change_of_view(&changed, privileges)?;
+        check_change_of_view(&self.client, &self.engine, &changed, privileges)?;
         if insert.returning.is_some() || insert.insert_alias.is_some() {
             return Err(SqlError::not_supported_yet(
                 "RETURNING and an alias of the new row in INSERT into a view",
@@ -359,7 +325,7 @@ impl Session {
         text: &str,
     ) -> Result<Inserted> {
         let target = self.open_target_of(destination)?;
-        let values = self.values_to_insert(target.table(), destination, rows, text);
+        let values = values_to_insert(self, target.table(), destination, rows, text);
         self.transactions.has_read_for_change();
         let (targets, values) = match values {
             Ok(found) => found,
@@ -372,7 +338,7 @@ impl Session {
         let destination = Parsed::new(&*destination, text);
         let done = self
             .prepare_writer(&mut writer, destination, (&targets, &[]))
-            .and_then(|()| self.write_values(&mut writer, targets, Parsed::new(values, text)));
+            .and_then(|()| write_values(self, &mut writer, targets, Parsed::new(values, text)));
         self.close_inserted(writer, done)
     }
 
@@ -444,7 +410,7 @@ impl Session {
         if let Some(items) = &destination.ast.returning {
             // Errors in the items are found before a row is written.
             self.returning(destination.with(items), &table)?;
-            writer.keep_rows(self.row_spool());
+            writer.keep_rows(RowSpool::new(self));
         }
         if !destination.ast.assignments.is_empty() {
             writer.update_duplicates(self.duplicate_update(
@@ -466,13 +432,10 @@ impl Session {
         planned: PlannedQuery,
         (mode, on_duplicate): (Mode, statement::OnDuplicate),
     ) -> Result<Written> {
+        let keeps_zero = self.variables.keeps_zero();
         let options = WriteOptions {
-            mode,
-            on_duplicate: OnDuplicate::from(on_duplicate),
-            ignore: on_duplicate == statement::OnDuplicate::Ignore,
             bulk: true,
-            source_keeps_rows: keeps_rows(&planned.physical.plan),
-            keeps_zero: self.variables.keeps_zero(),
+            ..options_into_new(&planned, (mode, on_duplicate), keeps_zero)
         };
         let mut writer = self.open_new_writer(request, options)?;
         let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
@@ -490,14 +453,8 @@ impl Session {
         planned: PlannedQuery,
         (mode, on_duplicate): (Mode, statement::OnDuplicate),
     ) -> Result<Written> {
-        let options = WriteOptions {
-            mode,
-            on_duplicate: OnDuplicate::from(on_duplicate),
-            ignore: on_duplicate == statement::OnDuplicate::Ignore,
-            bulk: false,
-            source_keeps_rows: keeps_rows(&planned.physical.plan),
-            keeps_zero: self.variables.keeps_zero(),
-        };
+        let keeps_zero = self.variables.keeps_zero();
+        let options = options_into_new(&planned, (mode, on_duplicate), keeps_zero);
         let name = (request.database.clone(), request.name.clone());
         let text = self.text_of_request(&request, false)?;
         let logged = self.logged_text_of_definition(&text).to_bytes();
@@ -701,7 +658,7 @@ impl Session {
     ) -> Result<(RowsToInsert, bool)> {
         if waits {
             let origins = planned.origins();
-            let rows = self.collect_rows(planned)?;
+            let rows = collect_rows(self, planned)?;
             return Ok((RowsToInsert::Collected(rows, origins), false));
         }
         let keeps_rows = keeps_rows(&planned.physical.plan);

@@ -102,45 +102,43 @@ impl LaterEvaluator {
     }
 }
 
-impl Session {
-    /// Plans later values of a table. `fields`: the columns of the query, at the end of which stands what it delivers
-    /// for them. `None` if there are no such values.
-    pub(crate) fn later_evaluator(
-        &self,
-        later: Parsed<'_, &LaterValues>,
-        table: &Table,
-        fields: &[FieldRef],
-    ) -> Result<Option<LaterEvaluator>> {
-        let Parsed { ast: later, text } = later;
-        if later.is_empty() {
-            return Ok(None);
-        }
-        let definition = &table.definition;
-        let new = later.columns.iter();
-        let new: Vec<Column> = new
-            .map(|column| definition.columns[*column].clone())
-            .collect();
-        let first_given = fields.len().saturating_sub(later.given.len());
-        let given = fields.iter().skip(first_given).enumerate();
-        let given: Vec<Column> = given
-            .map(|(at, field)| Column::new(given_column(at), column_type_of(field), true))
-            .collect();
-        let kinds = [(NEW, &new), (GIVEN, &given)];
-        let kinds = kinds.iter().filter(|(_, columns)| !columns.is_empty());
-        let kinds: Vec<RowKind<'_>> = kinds
-            .map(|(name, columns)| RowKind { name, columns })
-            .collect();
-        let items = later.values.iter().enumerate();
-        let items = items.map(|(number, value)| ast::SelectItem::ExprWithAlias {
-            expr: value.clone(),
-            alias: ast::Ident::with_quote('`', format!("value {number} ")),
-        });
-        Ok(Some(LaterEvaluator {
-            evaluator: self.row_evaluator(Parsed::new(items.collect(), text), &kinds)?,
-            columns: later.columns.clone(),
-            first_given,
-        }))
+/// Plans later values of a table. `fields`: the columns of the query, at the end of which stands what it delivers
+/// for them. `None` if there are no such values.
+pub(crate) fn later_evaluator(
+    session: &Session,
+    later: Parsed<'_, &LaterValues>,
+    table: &Table,
+    fields: &[FieldRef],
+) -> Result<Option<LaterEvaluator>> {
+    let Parsed { ast: later, text } = later;
+    if later.is_empty() {
+        return Ok(None);
     }
+    let definition = &table.definition;
+    let new = later.columns.iter();
+    let new: Vec<Column> = new
+        .map(|column| definition.columns[*column].clone())
+        .collect();
+    let first_given = fields.len().saturating_sub(later.given.len());
+    let given = fields.iter().skip(first_given).enumerate();
+    let given: Vec<Column> = given
+        .map(|(at, field)| Column::new(given_column(at), column_type_of(field), true))
+        .collect();
+    let kinds = [(NEW, &new), (GIVEN, &given)];
+    let kinds = kinds.iter().filter(|(_, columns)| !columns.is_empty());
+    let kinds: Vec<RowKind<'_>> = kinds
+        .map(|(name, columns)| RowKind { name, columns })
+        .collect();
+    let items = later.values.iter().enumerate();
+    let items = items.map(|(number, value)| ast::SelectItem::ExprWithAlias {
+        expr: value.clone(),
+        alias: ast::Ident::with_quote('`', format!("value {number} ")),
+    });
+    Ok(Some(LaterEvaluator {
+        evaluator: session.row_evaluator(Parsed::new(items.collect(), text), &kinds)?,
+        columns: later.columns.clone(),
+        first_given,
+    }))
 }
 
 /// The name of a column that the query delivers for later values.

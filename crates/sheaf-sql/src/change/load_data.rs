@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 
 use sheaf_table::Table;
-use sheaf_types::{ColumnType, Value, assignment::Mode};
+use sheaf_types::{Value, assignment::Mode};
 
 use crate::change::assigned::is_default;
 use crate::change::field_reader::{FieldReader, Record};
@@ -21,7 +21,7 @@ use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
-use crate::query::server_files::{is_inside, outside, path_of};
+use crate::query::server_files::{directory_of_files, is_inside, outside, path_of};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
@@ -114,7 +114,7 @@ impl Session {
 
     /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.
     fn open_server_file(&self, name: &str) -> Result<Box<dyn Read>> {
-        let allowed = self.directory_of_files()?;
+        let allowed = directory_of_files(&self.engine)?;
         let not_found = |error: std::io::Error| {
             SqlError::file_not_found(
                 name,
@@ -173,16 +173,9 @@ impl Session {
         let is_bytes: Vec<bool> = columns
             .columns
             .iter()
-            .map(|column| {
-                matches!(
-                    column.ty,
-                    ColumnType::Binary { .. }
-                        | ColumnType::VarBinary { .. }
-                        | ColumnType::Blob { .. }
-                )
-            })
+            .map(|column| column.ty.is_binary())
             .collect();
-        let mut reader = FieldReader::new(input, load.format.clone());
+        let mut reader = FieldReader::new(input, load.format.clone(), encoding.several_bytes());
         reader.skip_lines(load.ignore_lines)?;
         let mut record = Record::default();
         let mut row = shape.new_row();

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`insert`] | INSERT and REPLACE |
+//! | [`destination`] | where the rows of an INSERT go |
 //! | [`insert_values`] | the rows of VALUES and SET |
 //! | [`on_duplicate`] | ON DUPLICATE KEY UPDATE |
 //! | [`update`] | UPDATE, of one table and of several |
@@ -32,6 +33,7 @@ pub(crate) mod assigned;
 pub(crate) mod change_query;
 pub(crate) mod computed_defaults;
 pub(crate) mod delete;
+pub(crate) mod destination;
 pub(crate) mod field_reader;
 pub(crate) mod first_finds;
 pub(crate) mod generated_columns;

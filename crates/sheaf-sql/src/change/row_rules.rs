@@ -76,20 +76,20 @@ impl RowRules {
     }
 }
 
-impl Session {
-    /// The rules of a table's rows, for a statement that changes some. What they find wrong with values is an error or
-    /// a warning as it is for the values that the statement gives.
-    pub(crate) fn row_rules(&self, table: &Arc<Table>, mode: Mode) -> Result<RowRules> {
-        if !RowRules::are_there(&table.definition) {
-            return Ok(RowRules::default());
-        }
-        if mode.strict {
-            self.findings.refuse();
-        }
-        self.findings.watch_divisions(self.variables.sql_mode());
-        Ok(RowRules {
-            generated: self.generated_columns(table, mode)?,
-            checks: self.table_checks(table)?.into_iter().collect(),
-        })
+/// The rules of a table's rows, for a statement that changes some. What they find wrong with values is an error or
+/// a warning as it is for the values that the statement gives.
+pub(crate) fn row_rules(session: &Session, table: &Arc<Table>, mode: Mode) -> Result<RowRules> {
+    if !RowRules::are_there(&table.definition) {
+        return Ok(RowRules::default());
     }
+    if mode.strict {
+        session.findings.refuse();
+    }
+    session
+        .findings
+        .watch_divisions(session.variables.sql_mode());
+    Ok(RowRules {
+        generated: session.generated_columns(table, mode)?,
+        checks: session.table_checks(table)?.into_iter().collect(),
+    })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sheaf_table::convert::{default_of, to_column};
 use sheaf_table::{Column, DefaultValue, Table};
 use sheaf_types::{
-    ColumnIssue, ColumnProblem, ColumnType, Value,
+    ColumnIssue, ColumnProblem, Value,
     assignment::{Mode, assign_text, current_timestamp, zero_value},
 };
 
@@ -278,10 +278,8 @@ impl RowShape {
         row[position] = match &column.ty {
             _ if column.generated.is_some() || column.auto_increment => Value::Null,
             _ if column.nullable && !has_constant => Value::Null,
-            ty @ ColumnType::Timestamp { .. } if !column.nullable => {
-                current_timestamp(ty, now_micros)
-            }
-            ColumnType::Enum { .. } => Value::Enum(0),
+            ty if ty.follows_time_zone() && !column.nullable => current_timestamp(ty, now_micros),
+            ty if ty.enum_labels().is_some() => Value::Enum(0),
             ty => zero_value(ty),
         };
     }

@@ -7,7 +7,7 @@ use sheaf_types::{ColumnType, Value};
 const MAX_BIGINT_DIGITS: u8 = 20;
 
 pub(crate) fn is_exact_number(ty: &ColumnType) -> bool {
-    ty.is_integer() || matches!(ty, ColumnType::Decimal { .. })
+    ty.is_integer() || ty.decimal_digits().is_some()
 }
 
 /// A number as MySQL's approximate arithmetic takes it; `None` for what it would warn of.
@@ -83,11 +83,9 @@ fn decimal_sum(
     };
     let ((old, old_scale), (operand, operand_scale)) = (parts(old)?, parts(operand)?);
     let scale = old_scale.max(operand_scale);
-    let digits = match ty {
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => precision - scale,
-        _ => MAX_BIGINT_DIGITS,
+    let digits = match ty.decimal_digits() {
+        Some((precision, scale)) => precision - scale,
+        None => MAX_BIGINT_DIGITS,
     };
     let at_scale =
         |unscaled: i128, own: u8| unscaled.checked_mul(checked_power_of_ten(scale - own)?);

@@ -784,26 +784,26 @@ impl Session {
         counters.handler_delete.add(written.deleted);
         Ok(written)
     }
+}
 
-    /// Positions of the columns that a statement names; all of them for an empty list. Errors 1054 and 1110.
-    pub(crate) fn target_columns(table: &Table, names: &[String]) -> Result<Vec<usize>> {
-        let definition = &table.definition;
-        if names.is_empty() {
-            return Ok(definition.visible_columns().collect());
-        }
-        let mut seen = BTreeSet::new();
-        let mut targets = Vec::with_capacity(names.len());
-        for name in names {
-            let position = definition
-                .column_position(name)
-                .ok_or_else(|| SqlError::bad_field(name, "field list"))?;
-            if !seen.insert(position) {
-                return Err(SqlError::field_specified_twice(name));
-            }
-            targets.push(position);
-        }
-        Ok(targets)
+/// Positions of the columns that a statement names; all of them for an empty list. Errors 1054 and 1110.
+pub(crate) fn target_columns(table: &Table, names: &[String]) -> Result<Vec<usize>> {
+    let definition = &table.definition;
+    if names.is_empty() {
+        return Ok(definition.visible_columns().collect());
     }
+    let mut seen = BTreeSet::new();
+    let mut targets = Vec::with_capacity(names.len());
+    for name in names {
+        let position = definition
+            .column_position(name)
+            .ok_or_else(|| SqlError::bad_field(name, "field list"))?;
+        if !seen.insert(position) {
+            return Err(SqlError::field_specified_twice(name));
+        }
+        targets.push(position);
+    }
+    Ok(targets)
 }
 
 impl Variables {

@@ -37,10 +37,12 @@ use sqlparser::ast;
 
 use crate::change::assigned::last_part;
 use crate::dialect::SheafDialect;
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::parse_statement;
 use crate::parser::statement::Statement;
+use crate::rights::Client;
 use crate::session::Session;
 
 /// The deepest nesting of views that are changed through.
@@ -224,129 +226,136 @@ pub(crate) fn check_failed(view: &str) -> SqlError {
     )
 }
 
-impl Session {
-    /// The ways in which a view is changed: one for each of its tables. Error 1288 if its rows are not those of tables.
-    pub(crate) fn changed_views(&self, view: &View, verb: &str) -> Result<Vec<ChangedView>> {
-        self.changed_views_at(view, verb, 0)
-    }
+/// The ways in which a view is changed: one for each of its tables. Error 1288 if its rows are not those of tables.
+pub(crate) fn changed_views(
+    session: &Session,
+    view: &View,
+    verb: &str,
+) -> Result<Vec<ChangedView>> {
+    changed_views_at(session, view, verb, 0)
+}
 
-    fn changed_views_at(&self, view: &View, verb: &str, depth: usize) -> Result<Vec<ChangedView>> {
-        let definition = &view.definition;
-        let refused = || SqlError::non_updatable_table(&definition.name, verb);
-        if !definition.is_updatable || depth == MAX_VIEWS {
-            return Err(refused());
-        }
-        let parsed = parse_statement(&definition.query, &SheafDialect::default())?;
-        let Statement::Query(query) = parsed else {
-            return Err(refused());
-        };
-        let tables = joined_tables(&query).ok_or_else(refused)?;
-        let ast::SetExpr::Select(select) = query.body.as_ref() else {
-            return Err(refused());
-        };
-        let mut joined = Vec::with_capacity(tables.len());
-        for (name, alias) in tables {
-            let name = name_of(name)?.resolve(Some(&definition.database))?;
-            joined.push(self.table_below(name, alias, (verb, depth))?);
-        }
-        let reader = match definition.security {
-            ViewSecurity::Definer => Some(&definition.definer),
-            ViewSecurity::Invoker => None,
-        };
-        let mut changed = Vec::new();
-        for (number, below) in joined.iter().enumerate() {
-            for table in &below.tables {
-                let mut table = table.clone();
-                table.needs.insert(0, (reader.cloned(), below.name.clone()));
-                if joined.len() > 1 {
-                    table.joins = true;
-                    table.key = key_of_joined(&table.key, &below.alias);
-                }
-                let query = (select.as_ref(), joined.as_slice());
-                changed.push(seen_through(table, definition, query, number));
+fn changed_views_at(
+    session: &Session,
+    view: &View,
+    verb: &str,
+    depth: usize,
+) -> Result<Vec<ChangedView>> {
+    let definition = &view.definition;
+    let refused = || SqlError::non_updatable_table(&definition.name, verb);
+    if !definition.is_updatable || depth == MAX_VIEWS {
+        return Err(refused());
+    }
+    let parsed = parse_statement(&definition.query, &SheafDialect::default())?;
+    let Statement::Query(query) = parsed else {
+        return Err(refused());
+    };
+    let tables = joined_tables(&query).ok_or_else(refused)?;
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return Err(refused());
+    };
+    let mut joined = Vec::with_capacity(tables.len());
+    for (name, alias) in tables {
+        let name = name_of(name)?.resolve(Some(&definition.database))?;
+        joined.push(table_below(session, name, alias, (verb, depth))?);
+    }
+    let reader = match definition.security {
+        ViewSecurity::Definer => Some(&definition.definer),
+        ViewSecurity::Invoker => None,
+    };
+    let mut changed = Vec::new();
+    for (number, below) in joined.iter().enumerate() {
+        for table in &below.tables {
+            let mut table = table.clone();
+            table.needs.insert(0, (reader.cloned(), below.name.clone()));
+            if joined.len() > 1 {
+                table.joins = true;
+                table.key = key_of_joined(&table.key, &below.alias);
             }
-        }
-        Ok(changed)
-    }
-
-    /// What the query of a view calls `alias`.
-    fn table_below(
-        &self,
-        (database, table): QualifiedName,
-        alias: &str,
-        (verb, depth): (&str, usize),
-    ) -> Result<TableBelow> {
-        let name = (database.clone(), table.clone());
-        let tables = match self.engine.catalog().view(&database, &table) {
-            Some(below) => self.changed_views_at(&below, verb, depth + 1)?,
-            None => {
-                let names = self.table_names().of_all_sessions();
-                let opened = names.table(&database, &table)?;
-                let columns = opened.definition.columns.iter().enumerate();
-                let columns = columns.filter(|(_, column)| !column.hidden);
-                let columns = columns.map(|(at, column)| (column.name.clone(), Some(at)));
-                let columns: Vec<_> = columns.collect();
-                vec![ChangedView {
-                    database,
-                    name: table,
-                    alias: alias.to_string(),
-                    of_others: vec![false; columns.len()],
-                    columns,
-                    table: opened,
-                    joins: false,
-                    key: CLUSTERED_KEY.to_string(),
-                    conditions: Vec::new(),
-                    all_conditions: Vec::new(),
-                    needs: Vec::new(),
-                }]
-            }
-        };
-        Ok(TableBelow {
-            alias: alias.to_string(),
-            name,
-            tables,
-        })
-    }
-
-    /// Whether a view has a column that can be changed.
-    pub(crate) fn has_changeable_columns(&self, definition: &ViewDefinition) -> bool {
-        let view = self
-            .engine
-            .catalog()
-            .view(&definition.database, &definition.name);
-        let changed = view.map(|view| self.changed_views(&view, "UPDATE"));
-        match changed {
-            Some(Ok(changed)) => {
-                let mut columns = changed.iter().flat_map(|changed| &changed.columns);
-                columns.any(|(_, position)| position.is_some())
-            }
-            _ => definition.is_updatable,
+            let query = (select.as_ref(), joined.as_slice());
+            changed.push(seen_through(table, definition, query, number));
         }
     }
+    Ok(changed)
+}
 
-    /// Whether rows may be changed through a view. Errors 1142, 1356 and 1449.
-    pub(crate) fn check_change_of_view(
-        &self,
-        view: &ChangedView,
-        privilege: Privileges,
-    ) -> Result<()> {
-        // On which of its columns is checked with the statement's list of them.
-        self.client
-            .require_on_some_column(&view.database, &view.name, privilege)?;
-        for (account, (database, table)) in &view.needs {
-            let granted = self.client.check_allowed_to(
-                self.engine.catalog(),
-                account.as_ref(),
-                (database, table),
-                privilege,
-            );
-            granted.map_err(|error| match error.code == codes::NO_SUCH_USER.number() {
-                true => error,
-                false => SqlError::invalid_view(&format!("{}.{}", view.database, view.name)),
-            })?;
+/// What the query of a view calls `alias`.
+fn table_below(
+    session: &Session,
+    (database, table): QualifiedName,
+    alias: &str,
+    (verb, depth): (&str, usize),
+) -> Result<TableBelow> {
+    let name = (database.clone(), table.clone());
+    let tables = match session.engine.catalog().view(&database, &table) {
+        Some(below) => changed_views_at(session, &below, verb, depth + 1)?,
+        None => {
+            let names = session.table_names().of_all_sessions();
+            let opened = names.table(&database, &table)?;
+            let columns = opened.definition.columns.iter().enumerate();
+            let columns = columns.filter(|(_, column)| !column.hidden);
+            let columns = columns.map(|(at, column)| (column.name.clone(), Some(at)));
+            let columns: Vec<_> = columns.collect();
+            vec![ChangedView {
+                database,
+                name: table,
+                alias: alias.to_string(),
+                of_others: vec![false; columns.len()],
+                columns,
+                table: opened,
+                joins: false,
+                key: CLUSTERED_KEY.to_string(),
+                conditions: Vec::new(),
+                all_conditions: Vec::new(),
+                needs: Vec::new(),
+            }]
         }
-        Ok(())
+    };
+    Ok(TableBelow {
+        alias: alias.to_string(),
+        name,
+        tables,
+    })
+}
+
+/// Whether a view has a column that can be changed.
+pub(crate) fn has_changeable_columns(session: &Session, definition: &ViewDefinition) -> bool {
+    let view = session
+        .engine
+        .catalog()
+        .view(&definition.database, &definition.name);
+    let changed = view.map(|view| changed_views(session, &view, "UPDATE"));
+    match changed {
+        Some(Ok(changed)) => {
+            let mut columns = changed.iter().flat_map(|changed| &changed.columns);
+            columns.any(|(_, position)| position.is_some())
+        }
+        _ => definition.is_updatable,
     }
+}
+
+/// Whether rows may be changed through a view. Errors 1142, 1356 and 1449.
+pub(crate) fn check_change_of_view(
+    client: &Client,
+    engine: &Engine,
+    view: &ChangedView,
+    privilege: Privileges,
+) -> Result<()> {
+    // On which of its columns is checked with the statement's list of them.
+    client.require_on_some_column(&view.database, &view.name, privilege)?;
+    for (account, (database, table)) in &view.needs {
+        let granted = client.check_allowed_to(
+            engine.catalog(),
+            account.as_ref(),
+            (database, table),
+            privilege,
+        );
+        granted.map_err(|error| match error.code == codes::NO_SUCH_USER.number() {
+            true => error,
+            false => SqlError::invalid_view(&format!("{}.{}", view.database, view.name)),
+        })?;
+    }
+    Ok(())
 }
 
 /// A table in the FROM of a view, or a view.

@@ -26,9 +26,9 @@ use crate::change::change_query::{ChangeQuery, Reference, References, key_of};
 use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::generated_columns::value_not_allowed;
 use crate::change::later_values::{
-    LaterValues, column_of, is_of_rows, names_one_of, without_evaluator,
+    LaterValues, column_of, is_of_rows, later_evaluator, names_one_of, without_evaluator,
 };
-use crate::change::row_rules::RowRules;
+use crate::change::row_rules::{RowRules, row_rules};
 use crate::change::update_rows::{Updated, update_rows};
 use crate::change::update_target::{Rules, Source, Target};
 use crate::change::value_names::names_outside_queries;
@@ -38,7 +38,7 @@ use crate::isolation::transaction::StatementTransaction;
 use crate::locking::statement_locks::Others;
 use crate::parser::statement::Update;
 use crate::parser::{Parsed, ParsedQuery};
-use crate::query::row_spool::{RowSpool, SpooledRows};
+use crate::query::row_spool::{RowSpool, SpooledRows, collect_rows};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
 use crate::query::values::hybrid_number;
@@ -168,7 +168,7 @@ impl Session {
             query,
         } = planned;
         for target in &mut targets {
-            target.row_rules = self.row_rules(&target.table, rules.mode)?;
+            target.row_rules = row_rules(self, &target.table, rules.mode)?;
             if let Some(view) = &references.0[target.reference].changed_view {
                 target.row_rules.add_checks(self.view_checks(view)?);
             }
@@ -257,7 +257,7 @@ impl Session {
                 key: target.key,
                 columns: target.columns.clone(),
                 stamped: target.stamped.clone(),
-                row_rules: self.row_rules(&target.table, mode)?,
+                row_rules: row_rules(self, &target.table, mode)?,
                 reference: target.reference,
             })
         });
@@ -307,12 +307,12 @@ impl Session {
             let later = match targets {
                 [target] => {
                     let later = Parsed::new(later, query.text);
-                    session.later_evaluator(later, &target.table, planned.schema().fields())?
+                    later_evaluator(session, later, &target.table, planned.schema().fields())?
                 }
                 _ => None,
             };
             let passes = match single {
-                true => vec![(targets, session.collect_rows(planned)?, Finds::all_first())],
+                true => vec![(targets, collect_rows(session, planned)?, Finds::all_first())],
                 false => session.collect_finds(planned, targets)?,
             };
             let mut updated = Updated::default();
@@ -357,7 +357,7 @@ impl Session {
         };
         let passes = targets.chunks(of_pass);
         let mut passes: Vec<(&[Target], RowSpool, FirstFinds)> = passes
-            .map(|targets| (targets, self.row_spool(), FirstFinds::new(self)))
+            .map(|targets| (targets, RowSpool::new(self), FirstFinds::new(self)))
             .collect();
         let mut row = Vec::new();
         self.run_planned(planned, |batch| {

@@ -86,6 +86,7 @@ impl Session {
         if !temporary && self.is_replicated() {
             check_same_elsewhere(changes.ast)?;
         }
+        let numbering = self.numbering(changes.ast, &current.definition)?;
         let indexes_before: Vec<u32> = current
             .definition
             .secondary
@@ -102,11 +103,8 @@ impl Session {
             threads: self.workers.threads(),
             mode: self.insert_mode(false),
             keeps_zero: self.variables.keeps_zero(),
-            series: self.variables.auto_increment_series(),
-            // A Sheaf that does not number so says ALGORITHM=COPY in its binary log.
-            numbers_in_place: self.transactions.applies_source
-                && work == AlterWork::Rebuild
-                && !changes.ast.iter().any(copies_in_mysql),
+            series: numbering.series,
+            numbers_in_place: numbering.in_place,
             now_micros: self.local_now_micros(),
             check_foreign_keys: self.variables.foreign_key_checks(),
             version: Some(current),

@@ -12,8 +12,8 @@
 
 use arrow::array::RecordBatch;
 use sheaf_table::{Column, Table};
+use sheaf_types::Value;
 use sheaf_types::error::codes;
-use sheaf_types::{ColumnType, Value};
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Statement, TableName};
@@ -84,9 +84,9 @@ fn query_of_all(table: &Table, database: &str, name: &str) -> String {
     let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
     let columns = table.definition.columns.iter();
     let columns = columns.filter(|column| !column.hidden);
-    let shown = |column: &Column| match column.ty {
-        ColumnType::Timestamp { .. } => format!("UNIX_TIMESTAMP({})", quoted(&column.name)),
-        _ => quoted(&column.name),
+    let shown = |column: &Column| match column.ty.follows_time_zone() {
+        true => format!("UNIX_TIMESTAMP({})", quoted(&column.name)),
+        false => quoted(&column.name),
     };
     let columns: Vec<String> = columns.map(shown).collect();
     format!(

@@ -67,7 +67,7 @@ impl Session {
                     let ty = position.map(|position| &opened.definition.columns[position].ty);
                     match position {
                         Some(position) if positions.contains(&position) => {}
-                        Some(_) if buckets.is_some() && ty == Some(&ColumnType::Json) => add(
+                        Some(_) if buckets.is_some() && ty.is_some_and(ColumnType::is_json) => add(
                             "Error",
                             format!("The column '{column}' has an unsupported data type."),
                         ),
@@ -225,18 +225,14 @@ fn json(
 
 /// MySQL's name of what the values are.
 fn data_type(ty: &ColumnType) -> &'static str {
-    match ty {
-        ColumnType::Decimal { .. } => "decimal",
-        ColumnType::Float { .. } | ColumnType::Double { .. } => "double",
-        ColumnType::Date => "date",
-        ColumnType::Time { .. } => "time",
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
-        ColumnType::Enum { .. } => "enum",
-        ColumnType::Set { .. } => "set",
+    match ty.temporal_kind() {
+        Some(kind) => kind,
+        None if ty.decimal_digits().is_some() || ty.has_labels() => ty.name(),
+        None if ty.is_floating() => "double",
         // Of whole numbers, that is: the others stand above.
-        ty if ty.is_unsigned() => "uint",
-        ty if ty.is_integer() => "int",
-        _ => "string",
+        None if ty.is_unsigned() => "uint",
+        None if ty.is_integer() => "int",
+        None => "string",
     }
 }
 

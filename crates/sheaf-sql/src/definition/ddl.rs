@@ -352,7 +352,7 @@ impl Session {
             type_name.collation.as_deref(),
         )?;
         // Numbers and dates take any, as in MySQL.
-        let has_bytes = type_name.ty == ColumnType::Json || type_name.ty.is_binary();
+        let has_bytes = type_name.ty.is_json() || type_name.ty.is_binary();
         if let (true, Some(own)) = (has_bytes, own)
             && own != Collation::Binary
         {
@@ -367,11 +367,8 @@ impl Session {
             collation => collation,
         };
         let mut ty = type_name.in_collation(collation);
-        if let ColumnType::Double { digits, sign } = ty
-            && type_name.real
-            && self.variables.sql_mode().contains("REAL_AS_FLOAT")
-        {
-            ty = ColumnType::Float { digits, sign };
+        if type_name.real && self.variables.sql_mode().contains("REAL_AS_FLOAT") {
+            ty = ty.into_single();
         }
         let in_primary_key = keys.iter().any(|key| {
             key.kind == KeyKind::Primary
@@ -403,7 +400,7 @@ impl Session {
             column.default = Some(default);
         }
         if let Some(on_update) = &definition.on_update {
-            let is_moment = is_current_timestamp(on_update) && has_time_of_day(&column.ty);
+            let is_moment = is_current_timestamp(on_update) && column.ty.is_moment();
             if !is_moment || has_fewer_digits(on_update, &column.ty) {
                 return Err(SqlError::new(
                     codes::INVALID_ON_UPDATE,
@@ -434,7 +431,7 @@ impl Session {
                 if text.is_empty()
         );
         let is_strict = self.variables.sql_mode().is_strict();
-        if is_strict || !is_empty || column.ty == ColumnType::Json {
+        if is_strict || !is_empty || column.ty.is_json() {
             return Err(error);
         }
         self.warnings
@@ -455,7 +452,7 @@ impl Session {
         }
         if let ast::Expr::Nested(inner) = default
             && !(is_current_timestamp(inner)
-                && has_time_of_day(&column.ty)
+                && column.ty.is_moment()
                 && !has_fewer_digits(inner, &column.ty))
             // A long column has no constant as its default.
             && (varies(inner) || column.ty.is_long())
@@ -468,7 +465,7 @@ impl Session {
         }
         if is_current_timestamp(default) {
             let has_digits = !has_fewer_digits(default, &column.ty);
-            return if has_time_of_day(&column.ty) && has_digits {
+            return if column.ty.is_moment() && has_digits {
                 Ok(DefaultValue::CurrentTimestamp)
             } else {
                 Err(SqlError::invalid_default(&column.name))
@@ -650,7 +647,7 @@ fn constant_default(column: &Column, value: &Value, mode: Mode) -> Result<Defaul
             Err(SqlError::invalid_default(&column.name))
         };
     }
-    if matches!(column.ty, ColumnType::Text { .. } | ColumnType::Blob { .. }) {
+    if column.ty.long_bytes().is_some() {
         return Err(SqlError::blob_cannot_have_default(&column.name));
     }
     match to_column(column, value, mode) {
@@ -664,18 +661,11 @@ fn constant_default(column: &Column, value: &Value, mode: Mode) -> Result<Defaul
     }
 }
 
-fn has_time_of_day(ty: &ColumnType) -> bool {
-    matches!(
-        ty,
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-    )
-}
-
 /// Whether CURRENT_TIMESTAMP(digits) has fewer digits of a second than a column.
 fn has_fewer_digits(expression: &ast::Expr, ty: &ColumnType) -> bool {
-    let (ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp }) = ty else {
+    if !ty.is_moment() {
         return false;
-    };
+    }
     let ast::Expr::Function(function) = expression else {
         return false;
     };
@@ -687,7 +677,7 @@ fn has_fewer_digits(expression: &ast::Expr, ty: &ColumnType) -> bool {
         return false;
     };
     let digits = number_digits(digits).and_then(|digits| digits.parse::<u8>().ok());
-    digits.is_some_and(|digits| digits < *fsp)
+    digits.is_some_and(|digits| digits < ty.fraction_digits())
 }
 
 /// CURRENT_TIMESTAMP under any of its names, with or without parentheses and digits.

@@ -112,7 +112,7 @@ impl Session {
             ));
         }
         self.check_meaning("functional key parts", &written.text)?;
-        let ty = ColumnType::BigInt { sign: Sign::Signed };
+        let ty = ColumnType::bigint(Sign::Signed);
         Ok(Column {
             generated: Some(GeneratedColumn {
                 expression: written.text.clone(),
@@ -208,7 +208,7 @@ impl Session {
                     format!("Functional index '{index}' cannot refer to an auto-increment column."),
                 ));
             }
-            if matches!(named.ty, ColumnType::Timestamp { .. }) {
+            if named.ty.follows_time_zone() {
                 return Err(SqlError::not_supported_yet(
                     "functional key parts that name a TIMESTAMP",
                 ));
@@ -226,7 +226,7 @@ impl Session {
         };
         let (field, extent) = self.type_over_rows(item, &kind, &self.kept_expression())?;
         let (ty, nullable) = key_expression_type(&field, extent, &expression);
-        if ty == ColumnType::Json {
+        if ty.is_json() {
             return Err(SqlError::new(
                 codes::FUNCTIONAL_INDEX_ON_JSON_OR_GEOMETRY_FUNCTION,
                 "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.",
@@ -238,7 +238,7 @@ impl Session {
                 "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.",
             ));
         }
-        if ty == (ColumnType::VarBinary { length: 0 }) {
+        if ty.is_binary() && ty.is_varying() && ty.declared_length() == Some(0) {
             return Err(SqlError::new(
                 codes::WRONG_KEY_COLUMN_FUNCTIONAL_INDEX,
                 format!(

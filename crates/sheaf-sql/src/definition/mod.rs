@@ -5,6 +5,7 @@
 //! | [`ddl`] | tables: CREATE, DROP, RENAME, TRUNCATE |
 //! | [`alter_table`] | ALTER TABLE, CREATE INDEX, DROP INDEX |
 //! | [`demands`] | their ALGORITHM and LOCK |
+//! | [`source_numbers`] | how a replica numbers rows as its source has |
 //! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
 //! | [`checksum`] | CHECKSUM TABLE |
 //! | [`comments`] | how long comments may be |
@@ -27,6 +28,7 @@ pub(crate) mod explain_alteration;
 pub(crate) mod key_expressions;
 pub(crate) mod maintain;
 mod replaced_table;
+pub(crate) mod source_numbers;
 mod standard_text;
 mod view_names;
 pub(crate) mod views;

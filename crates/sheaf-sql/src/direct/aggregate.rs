@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_table::{RowView, TableDefinition, ValueRef};
-use sheaf_types::{ColumnType, number::MAX_DIGITS};
+use sheaf_types::number::MAX_DIGITS;
 use sqlparser::ast;
 
 use super::names::ColumnNames;
@@ -130,23 +130,21 @@ impl Aggregate {
         if ty.is_wide_decimal() {
             return None;
         }
-        let scale = match ty {
-            ColumnType::Decimal { scale, .. } => Some(*scale),
-            ty => ty.is_integer().then_some(0),
-        };
+        let decimals = ty.decimal_digits().map(|(_, scale)| scale);
+        let scale = decimals.or(ty.is_integer().then_some(0));
         let wanted = match function.to_ascii_lowercase().as_str() {
             "sum" => return scale.map(|scale| Aggregate::Sum { column, scale }),
             "min" => Ordering::Less,
             "max" => Ordering::Greater,
             _ => return None,
         };
-        let meaning = match ty {
-            ColumnType::Decimal { scale, .. } => Meaning::Decimal(*scale),
-            ColumnType::Date => Meaning::Date,
-            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Meaning::DateTime,
-            ty if ty.is_integer() && ty.is_unsigned() => Meaning::Unsigned,
-            ty if ty.is_integer() => Meaning::Signed,
-            _ => return None,
+        let meaning = match decimals {
+            Some(scale) => Meaning::Decimal(scale),
+            None if ty.is_moment() => Meaning::DateTime,
+            None if ty.is_day() => Meaning::Date,
+            None if ty.is_integer() && ty.is_unsigned() => Meaning::Unsigned,
+            None if ty.is_integer() => Meaning::Signed,
+            None => return None,
         };
         Some(Aggregate::Extreme {
             column,
@@ -170,11 +168,9 @@ impl Aggregate {
         match self {
             Aggregate::CountRows | Aggregate::Count(_) => Field::new("", DataType::Int64, false),
             Aggregate::Sum { column, scale } => {
-                let precision = match &definition.columns[column].ty {
-                    ColumnType::Decimal { precision, .. } => {
-                        precision.saturating_add(EXTRA_DIGITS).min(MAX_DIGITS)
-                    }
-                    _ => MAX_DIGITS,
+                let precision = match definition.columns[column].ty.decimal_digits() {
+                    Some((precision, _)) => precision.saturating_add(EXTRA_DIGITS).min(MAX_DIGITS),
+                    None => MAX_DIGITS,
                 };
                 Field::new("", DataType::Decimal128(precision, scale as i8), true)
             }

@@ -5,8 +5,8 @@ use std::io::Read;
 use arrow::record_batch::RecordBatch;
 use sheaf_exec::operator::measuring_exec::Measured;
 
+use super::headers::Spelled;
 use super::measured::{Clock, Measuring, WorkOfAccesses};
-use super::select_list::Spelled;
 use super::{Action, DirectPlan};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
@@ -30,16 +30,17 @@ impl DirectPlan {
     }
 }
 
-impl Session {
-    /// Runs a plan without parameters. `None`: nothing has happened, and the vectorised path runs the statement.
-    pub(crate) fn measure_direct(&mut self, plan: &DirectPlan) -> Result<Option<MeasuredRun>> {
-        let mut rows = CountedRows(Clock::begin());
-        let measuring = Measuring::begin();
-        let is_done = self.run_direct(plan, (&[], Spelled::AsWritten), &mut rows)?;
-        let whole = rows.0.end();
-        let accesses = measuring.end();
-        Ok(is_done.then_some(MeasuredRun { whole, accesses }))
-    }
+/// Runs a plan without parameters. `None`: nothing has happened, and the vectorised path runs the statement.
+pub(crate) fn measure_direct(
+    session: &mut Session,
+    plan: &DirectPlan,
+) -> Result<Option<MeasuredRun>> {
+    let mut rows = CountedRows(Clock::begin());
+    let measuring = Measuring::begin();
+    let is_done = session.run_direct(plan, (&[], Spelled::AsWritten), &mut rows)?;
+    let whole = rows.0.end();
+    let accesses = measuring.end();
+    Ok(is_done.then_some(MeasuredRun { whole, accesses }))
 }
 
 /// Counts the rows of a result.

@@ -22,8 +22,8 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::found_key::FoundKey;
-use super::select_list::Spelled;
-use super::subquery::Values;
+use super::headers::Spelled;
+use super::values::Values;
 use super::{Action, DirectPlan, may_divide};
 use crate::accounts::TableNeed;
 use crate::change::change_query::key_of;
@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::isolation::transaction::StatementTransaction;
 use crate::locking::statement_locks::PlannedSearch;
 use crate::parser::statement::{self, Statement};
-use crate::query::row_spool::SpooledRows;
+use crate::query::row_spool::{RowSpool, SpooledRows};
 use crate::query::rows::value_at;
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
@@ -175,165 +175,162 @@ impl ChangeFound {
     }
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_change_found(
-        &mut self,
-        change: &ChangeFound,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let tables: Vec<_> = change
-            .keys
-            .iter()
-            .map(|key| Arc::clone(&key.table))
-            .collect();
-        let mut definitions = tables.iter().map(|table| &table.definition);
-        self.check_writable(definitions.all(TableDefinition::is_temporary))?;
-        let Some(locked) = self.lock_tables(&tables)? else {
-            return Ok(false);
-        };
-        let outcome = self.change_what_is_found(change, parameters, &locked);
-        self.transactions.keep_tables(locked);
-        match outcome? {
-            None => return Ok(false),
-            Some(Done::Updated(updated)) => self.end_update(updated, sink)?,
-            Some(Done::Deleted(rows)) => self.ok(sink, rows, String::new())?,
-        }
-        Ok(true)
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_change_found(
+    session: &mut Session,
+    change: &ChangeFound,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let tables: Vec<_> = change
+        .keys
+        .iter()
+        .map(|key| Arc::clone(&key.table))
+        .collect();
+    let mut definitions = tables.iter().map(|table| &table.definition);
+    session.check_writable(definitions.all(TableDefinition::is_temporary))?;
+    let Some(locked) = session.lock_tables(&tables)? else {
+        return Ok(false);
+    };
+    let outcome = change_what_is_found(session, change, parameters, &locked);
+    session.transactions.keep_tables(locked);
+    match outcome? {
+        None => return Ok(false),
+        Some(Done::Updated(updated)) => session.end_update(updated, sink)?,
+        Some(Done::Deleted(rows)) => session.ok(sink, rows, String::new())?,
     }
+    Ok(true)
+}
 
-    /// `None`: nothing was changed, and the vectorised path has to do it.
-    fn change_what_is_found(
-        &mut self,
-        change: &ChangeFound,
-        parameters: &[Value],
-        locked: &ChangeSet,
-    ) -> Result<Option<Done>> {
-        if self.insert_mode(false).strict {
-            self.findings.refuse();
-        }
-        let targets_of_run = match &change.work {
-            Work::Update { targets, .. } => self.targets_of_run(targets)?,
-            Work::Delete(_) => None,
+/// `None`: nothing was changed, and the vectorised path has to do it.
+fn change_what_is_found(
+    session: &mut Session,
+    change: &ChangeFound,
+    parameters: &[Value],
+    locked: &ChangeSet,
+) -> Result<Option<Done>> {
+    if session.insert_mode(false).strict {
+        session.findings.refuse();
+    }
+    let targets_of_run = match &change.work {
+        Work::Update { targets, .. } => session.targets_of_run(targets)?,
+        Work::Delete(_) => None,
+    };
+    let mut statement = session.begin_changes(locked)?;
+    let before = session.warnings.clone();
+    let outcome = session.until_stable(&mut statement, |session, statement| {
+        let view = statement.changes().view_to_lock()?;
+        let found = find_to_change(session, change, parameters, (statement, &view))?;
+        let Some(found) = found else {
+            // Another way is taken, which finds the same rows.
+            session.warnings.clone_from(&before);
+            session.findings.truncated_texts.take();
+            statement.start_again()?;
+            return Ok(Some(None));
         };
-        let mut statement = self.begin_changes(locked)?;
-        let before = self.warnings.clone();
-        let outcome = self.until_stable(&mut statement, |session, statement| {
-            let view = statement.changes().view_to_lock()?;
-            let found = session.find_to_change(change, parameters, (statement, &view))?;
-            let Some(found) = found else {
-                // Another way is taken, which finds the same rows.
-                session.warnings.clone_from(&before);
-                session.findings.truncated_texts.take();
-                statement.start_again()?;
-                return Ok(Some(None));
-            };
-            let Found {
-                rows,
-                finds,
-                origins,
-                searched,
-            } = found;
-            let transaction = (&mut *statement, session.handle.as_ref());
-            let (done, found, last) = match &change.work {
-                Work::Update { targets, .. } => {
-                    let rules = (session.rules_of_update(false), None);
-                    let rows = (rows, origins.as_slice(), &view);
-                    let targets = targets_of_run.as_ref().unwrap_or(targets);
-                    let targets = (targets.as_slice(), locked);
-                    let warnings = &mut session.warnings;
-                    let updated = update_rows(transaction, targets, rows, finds, rules, warnings)?;
-                    let Some((updated, last)) = updated else {
-                        return Ok(None);
-                    };
-                    let last = last.and_then(|row| row.into_iter().nth(change.keys[0].place));
-                    (Done::Updated(updated), updated.found, last)
-                }
-                Work::Delete(tables) => {
-                    let tables = (tables.as_slice(), locked);
-                    let Some(deleted) = delete_rows(transaction, tables, (rows, &view), None)?
-                    else {
-                        return Ok(None);
-                    };
-                    (Done::Deleted(deleted.rows), deleted.found, deleted.last)
-                }
-            };
-            let last = match (&last, change.keys.as_slice()) {
-                (Some(key), [_]) => key_of(key)?,
-                _ => None,
-            };
-            let mut searches = change.searches_to_lock(searched, (statement, &view))?;
-            let is_stable = statement.lock_searches(&view, &mut searches, (found, last))?;
-            Ok(is_stable.then_some(Some(done)))
-        });
-        match outcome {
-            Ok(None) => {
-                self.transactions.abandon_changes(statement)?;
-                Ok(None)
+        let Found {
+            rows,
+            finds,
+            origins,
+            searched,
+        } = found;
+        let transaction = (&mut *statement, session.handle.as_ref());
+        let (done, found, last) = match &change.work {
+            Work::Update { targets, .. } => {
+                let rules = (session.rules_of_update(false), None);
+                let rows = (rows, origins.as_slice(), &view);
+                let targets = targets_of_run.as_ref().unwrap_or(targets);
+                let targets = (targets.as_slice(), locked);
+                let warnings = &mut session.warnings;
+                let updated = update_rows(transaction, targets, rows, finds, rules, warnings)?;
+                let Some((updated, last)) = updated else {
+                    return Ok(None);
+                };
+                let last = last.and_then(|row| row.into_iter().nth(change.keys[0].place));
+                (Done::Updated(updated), updated.found, last)
             }
-            outcome => self.end_changes(statement, outcome),
-        }
-    }
-
-    /// `None`: the vectorised path has to do it.
-    fn find_to_change(
-        &mut self,
-        change: &ChangeFound,
-        parameters: &[Value],
-        (statement, view): (&mut StatementTransaction, &ReadView),
-    ) -> Result<Option<Found>> {
-        let Some(locks_searches) = statement.may_lock_its_searches() else {
-            return Ok(None);
+            Work::Delete(tables) => {
+                let tables = (tables.as_slice(), locked);
+                let Some(deleted) = delete_rows(transaction, tables, (rows, &view), None)? else {
+                    return Ok(None);
+                };
+                (Done::Deleted(deleted.rows), deleted.found, deleted.last)
+            }
         };
-        let mut found = Values::default();
-        let before = (self.outcome.found_rows, self.outcome.row_count);
-        self.statement.view = Some(view.clone());
-        self.statement.searched = locks_searches.then(Vec::new);
-        let given = (parameters, Spelled::AsWritten);
-        let is_done = self.run_inner(&change.query, given, &mut found);
-        let is_done = found.outcome(is_done);
-        self.statement.view = None;
-        let searched = self.statement.searched.take().unwrap_or_default();
-        (self.outcome.found_rows, self.outcome.row_count) = before;
-        if !is_done? {
-            return Ok(None);
-        }
-        let mut spool = self.row_spool();
-        let mut finds = match &change.work {
-            Work::Update {
-                is_single: false, ..
-            } => Some(FirstFinds::new(self)),
+        let last = match (&last, change.keys.as_slice()) {
+            (Some(key), [_]) => key_of(key)?,
             _ => None,
         };
-        for batch in &found.batches {
-            let columns = batch.columns();
-            for position in 0..batch.num_rows() {
-                let values = columns.iter();
-                let values = values.map(|column| value_at(column.as_ref(), position));
-                let mut row = values.collect::<Result<Vec<Value>>>()?;
-                let keys = change.keys.iter();
-                let keys: Vec<Value> = keys.map(|key| key.encoded(&row)).collect();
-                row.truncate(change.width);
-                for (number, (key, encoded)) in change.keys.iter().zip(keys).enumerate() {
-                    if let (Some(finds), Value::Bytes(key)) = (&mut finds, &encoded) {
-                        finds.note(number, key)?;
-                    }
-                    row[key.place] = encoded;
-                }
-                spool.push(row.into_iter().map(Ok))?;
-            }
+        let mut searches = change.searches_to_lock(searched, (statement, &view))?;
+        let is_stable = statement.lock_searches(&view, &mut searches, (found, last))?;
+        Ok(is_stable.then_some(Some(done)))
+    });
+    match outcome {
+        Ok(None) => {
+            session.transactions.abandon_changes(statement)?;
+            Ok(None)
         }
-        Ok(Some(Found {
-            rows: spool.read(),
-            finds: match finds {
-                Some(finds) => finds.end()?,
-                None => Finds::all_first(),
-            },
-            origins: found.origins,
-            searched,
-        }))
+        outcome => session.end_changes(statement, outcome),
     }
+}
+
+/// `None`: the vectorised path has to do it.
+fn find_to_change(
+    session: &mut Session,
+    change: &ChangeFound,
+    parameters: &[Value],
+    (statement, view): (&mut StatementTransaction, &ReadView),
+) -> Result<Option<Found>> {
+    let Some(locks_searches) = statement.may_lock_its_searches() else {
+        return Ok(None);
+    };
+    let mut found = Values::default();
+    let before = (session.outcome.found_rows, session.outcome.row_count);
+    session.statement.view = Some(view.clone());
+    session.statement.searched = locks_searches.then(Vec::new);
+    let given = (parameters, Spelled::AsWritten);
+    let is_done = session.run_inner(&change.query, given, &mut found);
+    let is_done = found.outcome(is_done);
+    session.statement.view = None;
+    let searched = session.statement.searched.take().unwrap_or_default();
+    (session.outcome.found_rows, session.outcome.row_count) = before;
+    if !is_done? {
+        return Ok(None);
+    }
+    let mut spool = RowSpool::new(session);
+    let mut finds = match &change.work {
+        Work::Update {
+            is_single: false, ..
+        } => Some(FirstFinds::new(session)),
+        _ => None,
+    };
+    for batch in &found.batches {
+        let columns = batch.columns();
+        for position in 0..batch.num_rows() {
+            let values = columns.iter();
+            let values = values.map(|column| value_at(column.as_ref(), position));
+            let mut row = values.collect::<Result<Vec<Value>>>()?;
+            let keys = change.keys.iter();
+            let keys: Vec<Value> = keys.map(|key| key.encoded(&row)).collect();
+            row.truncate(change.width);
+            for (number, (key, encoded)) in change.keys.iter().zip(keys).enumerate() {
+                if let (Some(finds), Value::Bytes(key)) = (&mut finds, &encoded) {
+                    finds.note(number, key)?;
+                }
+                row[key.place] = encoded;
+            }
+            spool.push(row.into_iter().map(Ok))?;
+        }
+    }
+    Ok(Some(Found {
+        rows: spool.read(),
+        finds: match finds {
+            Some(finds) => finds.end()?,
+            None => Finds::all_first(),
+        },
+        origins: found.origins,
+        searched,
+    }))
 }
 
 /// What a statement did.

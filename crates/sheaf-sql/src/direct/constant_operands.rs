@@ -17,11 +17,12 @@ use sheaf_exec::functions::called;
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::access::Relation;
-use super::expression::{Collector, Expressions};
+use super::expression::{Collector, Expressions, evaluator};
 use super::given::Given;
 use super::operand::Compared;
 use super::plain_call::plain_call;
+use super::relation::Relation;
+use super::selection::selection_of;
 use crate::parser::parameter_number;
 use crate::parser::statement::Statement;
 use crate::session::Session;
@@ -48,15 +49,7 @@ pub(super) fn with_places(
         return None;
     }
     let mut statement = statement.clone();
-    let selection = match &mut statement {
-        Statement::Query(query) => match query.body.as_mut() {
-            ast::SetExpr::Select(select) => select.selection.as_mut(),
-            _ => None,
-        },
-        Statement::Update(update) => update.selection.as_mut(),
-        Statement::Delete(delete) => delete.selection.as_mut(),
-        _ => None,
-    };
+    let selection = selection_of(&mut statement);
     let mut found = Places {
         parameters,
         places,
@@ -236,32 +229,30 @@ impl Places {
     }
 }
 
-impl Session {
-    /// The parameters of a run with what constants come to behind them. `None`: the vectorised path has to do it.
-    pub(super) fn with_constants(
-        &mut self,
-        constants: &Expressions,
-        parameters: &[Value],
-    ) -> Option<Vec<Value>> {
-        let noted = self.findings.truncated_texts.messages();
-        let evaluator = self.evaluator(constants, parameters)?;
-        let row = evaluator.row(|_, _| Ok(Value::Null)).ok()?;
-        let mut all = parameters.to_vec();
-        for item in 0..evaluator.len() {
-            let value = evaluator.value(item, &row).ok()?;
-            let is_literal = match value {
-                Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => true,
-                Value::Date(_) | Value::DateTime(_) => true,
-                Value::Text(_) => evaluator.yields_to_columns(item),
-                _ => false,
-            };
-            if !is_literal {
-                return None;
-            }
-            all.push(value);
+/// The parameters of a run with what constants come to behind them. `None`: the vectorised path has to do it.
+pub(super) fn with_constants(
+    session: &mut Session,
+    constants: &Expressions,
+    parameters: &[Value],
+) -> Option<Vec<Value>> {
+    let noted = session.findings.truncated_texts.messages();
+    let evaluator = evaluator(session, constants, parameters)?;
+    let row = evaluator.row(|_, _| Ok(Value::Null)).ok()?;
+    let mut all = parameters.to_vec();
+    for item in 0..evaluator.len() {
+        let value = evaluator.value(item, &row).ok()?;
+        let is_literal = match value {
+            Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => true,
+            Value::Date(_) | Value::DateTime(_) => true,
+            Value::Text(_) => evaluator.yields_to_columns(item),
+            _ => false,
+        };
+        if !is_literal {
+            return None;
         }
-        (self.findings.truncated_texts.messages() == noted).then_some(all)
+        all.push(value);
     }
+    (session.findings.truncated_texts.messages() == noted).then_some(all)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use arrow::datatypes::{Schema, SchemaRef};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::expression::cell_of;
-use super::read::{PlainQuery, PlainSelect, plain_query, plain_select};
-use super::select_list::{self, Computed, SelectList, Spelled};
+use super::expression::{cell_of, evaluator_of_list};
+use super::headers::Spelled;
+use super::read::{PlainQuery, PlainSelect, end_direct_read, plain_query, plain_select};
+use super::select_list::{self, Computed, SelectList};
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
@@ -70,31 +71,31 @@ impl Constants {
     }
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_constants(
-        &mut self,
-        constants: &Constants,
-        (parameters, spelled): (&[Value], Spelled<'_>),
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let Constants {
-            columns,
-            schema,
-            computed,
-        } = constants;
-        if !sink.takes_rows() || self.variables.sql_select_limit() == 0 {
-            return Ok(false);
-        }
-        let list = (computed, (columns.as_slice(), schema));
-        let Some((evaluator, shown)) = self.evaluator_of_list(list, parameters, spelled) else {
-            return Ok(false);
-        };
-        let batch = evaluator.row(|_, _| Ok(Value::Null))?;
-        let values = (0..evaluator.len()).map(|item| evaluator.array(item, &batch));
-        let row = Row(values.collect::<Result<_>>()?);
-        sink.row_columns(&shown.columns, &shown.schema)?;
-        sink.row(&shown.columns, &row)?;
-        self.end_direct_read(1, sink)
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_constants(
+    session: &mut Session,
+    constants: &Constants,
+    (parameters, spelled): (&[Value], Spelled<'_>),
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let Constants {
+        columns,
+        schema,
+        computed,
+    } = constants;
+    if !sink.takes_rows() || session.variables.sql_select_limit() == 0 {
+        return Ok(false);
     }
+    let made = (&computed.expressions, &computed.headers);
+    let list = (columns.as_slice(), schema);
+    let Some((evaluator, shown)) = evaluator_of_list(session, made, list, parameters, spelled)
+    else {
+        return Ok(false);
+    };
+    let batch = evaluator.row(|_, _| Ok(Value::Null))?;
+    let values = (0..evaluator.len()).map(|item| evaluator.array(item, &batch));
+    let row = Row(values.collect::<Result<_>>()?);
+    sink.row_columns(&shown.columns, &shown.schema)?;
+    sink.row(&shown.columns, &row)?;
+    end_direct_read(session, 1, sink)
 }

@@ -26,16 +26,16 @@ use sheaf_types::Value;
 
 use super::access::{Access, OuterColumn, ReadIn};
 use super::change::Rows;
-use super::derived::{Derived, Lookup};
+use super::derived_rows::Lookup;
 use super::join::{Join, Joined, JoinedWay, rows_if_small};
-use super::joined_result;
 use super::measured::AccessId;
 use super::operand::{Compared, Operand};
 use super::order::{OrderItem, SortKey};
 use super::over_rows::OverRows;
-use super::read::{self, Read, Way, row_count};
+use super::read::{self, Read, Way, row_count, would_read};
+use super::row_source::Derived;
 use super::subquery::Subquery;
-use super::{Action, DirectPlan};
+use super::{Action, DirectPlan, joined_list};
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
@@ -47,47 +47,45 @@ pub(crate) struct Described {
     pub(crate) accesses: Vec<(NodeId, AccessId)>,
 }
 
-impl Session {
-    /// `None`: it would not run, or it reads nothing.
-    pub(crate) fn describe_direct(&self, plan: &DirectPlan) -> Result<Option<Described>> {
-        let read = match &plan.action {
-            Action::ChangeFound(change) => &change.query,
-            Action::LockFound(lock) => lock.described(),
-            _ => plan,
-        };
-        if !self.client.meets_needs_to_show(plan) || !self.client.meets_needs_to_show(read) {
-            return Ok(None);
-        }
-        let Some(parameters) = self.given_of(read, &[]) else {
-            return Ok(None);
-        };
-        // Rows that are changed are locked one by one.
-        let finds_by_locks = matches!(read.action, Action::Update(..) | Action::Delete(..));
-        if self.table_locks.are_held() || self.transactions.reads_lock() && !finds_by_locks {
-            return Ok(None);
-        }
-        let mut description = Description {
-            session: self,
-            parameters: &parameters,
-            of_row: (usize::MAX, Vec::new()),
-            tables: Vec::new(),
-            accesses: Vec::new(),
-            blocks: 0,
-            is_tried: !read.reads_queries(),
-        };
-        let Some(tree) = description.plan(read, "PRIMARY")? else {
-            return Ok(None);
-        };
-        let mut tables = description.tables;
-        if description.blocks == 1 {
-            let rows = tables.iter_mut();
-            rows.for_each(|row| row.select_type = "SIMPLE".to_string());
-        }
-        Ok(Some(Described {
-            explanation: Explanation::new(tree, tables, None),
-            accesses: description.accesses,
-        }))
+/// `None`: it would not run, or it reads nothing.
+pub(crate) fn describe_direct(session: &Session, plan: &DirectPlan) -> Result<Option<Described>> {
+    let read = match &plan.action {
+        Action::ChangeFound(change) => &change.query,
+        Action::LockFound(lock) => lock.described(),
+        _ => plan,
+    };
+    if !session.client.meets_needs_to_show(plan) || !session.client.meets_needs_to_show(read) {
+        return Ok(None);
     }
+    let Some(parameters) = session.given_of(read, &[]) else {
+        return Ok(None);
+    };
+    // Rows that are changed are locked one by one.
+    let finds_by_locks = matches!(read.action, Action::Update(..) | Action::Delete(..));
+    if session.table_locks.are_held() || session.transactions.reads_lock() && !finds_by_locks {
+        return Ok(None);
+    }
+    let mut description = Description {
+        session,
+        parameters: &parameters,
+        of_row: (usize::MAX, Vec::new()),
+        tables: Vec::new(),
+        accesses: Vec::new(),
+        blocks: 0,
+        is_tried: !read.reads_queries(),
+    };
+    let Some(tree) = description.plan(read, "PRIMARY")? else {
+        return Ok(None);
+    };
+    let mut tables = description.tables;
+    if description.blocks == 1 {
+        let rows = tables.iter_mut();
+        rows.for_each(|row| row.select_type = "SIMPLE".to_string());
+    }
+    Ok(Some(Described {
+        explanation: Explanation::new(tree, tables, None),
+        accesses: description.accesses,
+    }))
 }
 
 /// What a plan's parts have told so far. Its methods give `None` where a part would not run directly.
@@ -200,7 +198,7 @@ impl Description<'_> {
 
     /// Numbers the line of a table, and the row of EXPLAIN's table that is about the same.
     fn of_table(&mut self, mut node: PlanNode, mut row: ExplainRow) -> PlanNode {
-        let id = NodeId::new(self.tables.len());
+        let id = NodeId::fresh();
         (node.id, row.node) = (Some(id), Some(id));
         self.tables.push(row);
         node
@@ -230,7 +228,7 @@ impl Description<'_> {
         let read_in = self.read_in(block, (&read.alias, table), &[]);
         let is_known = read.access.is_known(&read_in) && self.knows(read.limit.as_ref());
         let way = match is_known && self.knows(read.offset.as_ref()) {
-            true => self.session.would_read(read, table, self.parameters)?,
+            true => would_read(self.session, read, table, self.parameters)?,
             false => Some(Way::Through),
         };
         let Some(way) = way else {
@@ -308,12 +306,12 @@ impl Description<'_> {
             format!("{}.{}", joined.alias, columns[column].name)
         };
         let note = match &join.shown {
-            joined_result::Shown::Columns(_) => None,
-            joined_result::Shown::Aggregates(_) => {
+            joined_list::Shown::Columns(_) => None,
+            joined_list::Shown::Aggregates(_) => {
                 node = aggregate(&join.columns, node);
                 None
             }
-            joined_result::Shown::Groups { by, aggregates, .. } => {
+            joined_list::Shown::Groups { by, aggregates, .. } => {
                 let is_first = join
                     .tables
                     .iter()
@@ -438,7 +436,6 @@ impl Description<'_> {
         (id, kind): Block<'_>,
     ) -> Result<Option<PlanNode>> {
         let derived = self.block("DERIVED");
-        let table = format!("<derived{}>", derived.0);
         let of_operand = |operand: &Operand, in_tree: bool| match operand {
             Operand::Outer(place) => {
                 let column = outer.get(*place).cloned().unwrap_or_default();
@@ -456,11 +453,11 @@ impl Description<'_> {
         };
         let (row, text) = match lookup.equal.as_slice() {
             [] => (
-                ExplainRow::table(id, kind, &table, "ALL"),
+                ExplainRow::derived(id, kind, derived.0, "ALL"),
                 format!("Table scan on {alias}"),
             ),
             equal => {
-                let mut row = ExplainRow::table(id, kind, &table, "ref");
+                let mut row = ExplainRow::derived(id, kind, derived.0, "ref");
                 row.add_possible_key(AUTO_KEY);
                 row.key = Some(AUTO_KEY.to_string());
                 let sources = equal.iter().map(|(_, operand)| column_of(operand, false));

@@ -14,8 +14,8 @@ use std::cmp::Ordering;
 use sheaf_table::{KeyLayout, KeyPart, Table, TableDefinition};
 use smallvec::SmallVec;
 
-use super::access::{Relation, Test};
 use super::operand::Place;
+use super::relation::{Branch, Relation};
 use crate::error::Result;
 
 /// What a plan takes from the entries of its index.
@@ -89,7 +89,12 @@ enum EncodedPlace {
 }
 
 impl EntryTest {
-    pub(super) fn new(layout: &KeyLayout, part: usize, test: &Test) -> EntryTest {
+    /// Of the same branches of relations to values.
+    pub(super) fn new(
+        layout: &KeyLayout,
+        part: usize,
+        (branches, wants_null): (&[Branch], bool),
+    ) -> EntryTest {
         let encoded = |place: &Place| match place {
             Place::Null => EncodedPlace::Null,
             Place::BelowAll => EncodedPlace::BelowAll,
@@ -100,7 +105,7 @@ impl EntryTest {
                 EncodedPlace::At(bytes)
             }
         };
-        let branches = test.branches.iter().map(|branch| {
+        let branches = branches.iter().map(|branch| {
             let branch = branch.iter();
             branch
                 .map(|(relation, place)| (*relation, encoded(place)))
@@ -109,7 +114,7 @@ impl EntryTest {
         EntryTest {
             part,
             branches: branches.collect(),
-            wants_null: test.wants_null,
+            wants_null,
         }
     }
 

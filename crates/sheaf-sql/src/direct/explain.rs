@@ -10,43 +10,40 @@ use sqlparser::ast;
 
 use super::access::Access;
 use super::join::{Join, JoinedWay};
-use super::read::Way;
+use super::read::{Way, would_read};
 use super::{Action, DirectPlan};
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::session::Session;
 
-impl Session {
-    /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
-    /// `None`: it would not.
-    pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
-        let may_run = self.client.meets_needs_to_show(plan);
-        let Some(given) = self
-            .given_of(plan, &[])
-            .filter(|_| may_run && !self.table_locks.are_held())
-        else {
-            return Ok(None);
-        };
-        match &plan.action {
-            Action::Read(read, table) => self.would_read(read, table, &given),
-            Action::Join(join) => {
-                let would_run = join.that_would_run(self, &given)?;
-                Ok(would_run.map(|_| Way::Through))
-            }
-            Action::OverRows(query) => {
-                let would_run = query.that_would_run(self, &given)?;
-                Ok(would_run.map(|_| Way::Through))
-            }
-            // There is nothing to read, or it is described by itself.
-            Action::Constants(_) | Action::Union(_) => Ok(None),
-            Action::ChangeFound(change) => self.would_run_directly(&change.query),
-            Action::LockFound(lock) => self.would_run_directly(&lock.find),
-            // They are not explained.
-            Action::IntoVariables(_) | Action::SetVariable(_) => Ok(None),
-            Action::Update(..)
-            | Action::Delete(..)
-            | Action::Insert(_)
-            | Action::InsertSelect(_) => Ok(Some(Way::Through)),
+/// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
+/// `None`: it would not.
+pub(crate) fn would_run_directly(session: &Session, plan: &DirectPlan) -> Result<Option<Way>> {
+    let may_run = session.client.meets_needs_to_show(plan);
+    let Some(given) = session
+        .given_of(plan, &[])
+        .filter(|_| may_run && !session.table_locks.are_held())
+    else {
+        return Ok(None);
+    };
+    match &plan.action {
+        Action::Read(read, table) => would_read(session, read, table, &given),
+        Action::Join(join) => {
+            let would_run = join.that_would_run(session, &given)?;
+            Ok(would_run.map(|_| Way::Through))
+        }
+        Action::OverRows(query) => {
+            let would_run = query.that_would_run(session, &given)?;
+            Ok(would_run.map(|_| Way::Through))
+        }
+        // There is nothing to read, or it is described by itself.
+        Action::Constants(_) | Action::Union(_) => Ok(None),
+        Action::ChangeFound(change) => would_run_directly(session, &change.query),
+        Action::LockFound(lock) => would_run_directly(session, &lock.find),
+        // They are not explained.
+        Action::IntoVariables(_) | Action::SetVariable(_) => Ok(None),
+        Action::Update(..) | Action::Delete(..) | Action::Insert(_) | Action::InsertSelect(_) => {
+            Ok(Some(Way::Through))
         }
     }
 }

@@ -30,15 +30,11 @@ impl FoundKey {
         let definition = &table.definition;
         let key = &definition.primary;
         let is_plain = |ty: &ColumnType| {
+            let is_string = ty.declared_length().is_some();
             ty.is_integer()
-                || matches!(
-                    ty,
-                    ColumnType::Char { .. }
-                        | ColumnType::VarChar { .. }
-                        | ColumnType::VarBinary { .. }
-                        | ColumnType::Decimal { .. }
-                        | ColumnType::Date
-                )
+                || is_string && (ty.is_character() || ty.is_varying())
+                || ty.decimal_digits().is_some()
+                || ty.is_day()
         };
         let mut columns = key.parts.iter().map(|part| part.column);
         if !key.primary || !columns.all(|column| is_plain(&definition.columns[column].ty)) {

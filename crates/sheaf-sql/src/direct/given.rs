@@ -12,6 +12,7 @@ use sheaf_types::temporal::{SECOND, split_datetime};
 use sqlparser::ast;
 
 use super::plain_call::plain_call;
+use super::selection::selection_of;
 use crate::parser::parameter_number;
 use crate::parser::statement::{Scope, Statement};
 use crate::session::Session;
@@ -233,7 +234,6 @@ impl SessionFunction {
 
 /// Whether there may be such calls and variables in a text, which may be megabytes long.
 fn may_have_some(text: &str) -> bool {
-    const NAMES: [&[u8]; 4] = [b"insert_id", b"connection_id", b"database", b"schema("];
     let text = text.as_bytes();
     let begins = |at: usize, name: &[u8]| {
         let part = text.get(at..at + name.len());
@@ -241,9 +241,11 @@ fn may_have_some(text: &str) -> bool {
     };
     text.iter().enumerate().any(|(at, byte)| match byte {
         b'@' => true,
-        b'i' | b'I' | b'c' | b'C' | b'd' | b'D' | b's' | b'S' => {
-            NAMES.iter().any(|name| begins(at, name))
-        }
+        // LAST_INSERT_ID
+        b'i' | b'I' => begins(at, b"insert_id"),
+        b'c' | b'C' => begins(at, b"connection_id"),
+        b'd' | b'D' => begins(at, b"database"),
+        b's' | b'S' => begins(at, b"schema("),
         _ => false,
     })
 }
@@ -263,15 +265,7 @@ pub(super) fn with_places(
         return (None, places.given);
     }
     let mut statement = statement.clone();
-    let selection = match &mut statement {
-        Statement::Query(query) => match query.body.as_mut() {
-            ast::SetExpr::Select(select) => select.selection.as_mut(),
-            _ => None,
-        },
-        Statement::Update(update) => update.selection.as_mut(),
-        Statement::Delete(delete) => delete.selection.as_mut(),
-        _ => None,
-    };
+    let selection = selection_of(&mut statement);
     if let Some(selection) = selection {
         walk_expression(selection, &mut places);
     }

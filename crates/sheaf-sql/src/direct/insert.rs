@@ -12,21 +12,22 @@ use sheaf_types::temporal::SECOND;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use super::expression::{Collector, Expressions, OverBothRows};
+use super::expression::{Collector, Expressions, OverBothRows, evaluator};
 use super::given::Given;
 use super::operand::Operand;
-use super::statement_cache::Taken;
-use super::value_lists::{self, ValueLists};
+use super::statement_cache::{StatementCache, Taken};
+use super::value_lists::{self, Form, ValueLists};
+use super::{Action, Cached, DirectPlan};
 use crate::accounts::insert_needs;
 use crate::change::assigned::{is_default, last_part};
-use crate::change::insert::Destination;
+use crate::change::destination::Destination;
 use crate::change::on_duplicate::{
     Addend, Assigned, AssignedSum, DuplicateUpdate, KeptExpressions, NEW, OLD, column_of_row,
     with_named_rows,
 };
 use crate::change::row_shape::RowShape;
 use crate::change::sum::is_exact_number;
-use crate::change::table_writer::{TableWriter, WriteOptions};
+use crate::change::table_writer::{TableWriter, WriteOptions, target_columns};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::ImplicitTransaction;
 use crate::parser::Parsed;
@@ -233,8 +234,7 @@ impl Duplicates {
 
 /// Whether a value of one type is assigned to another as it is stored.
 fn is_taken_over(from: &ColumnType, to: &ColumnType) -> bool {
-    from == to
-        && (from.is_integer() || from.is_character() || matches!(from, ColumnType::Decimal { .. }))
+    from == to && (from.is_integer() || from.is_character() || from.decimal_digits().is_some())
 }
 
 /// One place in VALUES.
@@ -322,7 +322,7 @@ impl Insert {
         let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
         let targets = match all_default {
             true => Vec::new(),
-            false => Session::target_columns(&table, &destination.columns).ok()?,
+            false => target_columns(&table, &destination.columns).ok()?,
         };
         let mut given = values
             .iter()
@@ -353,208 +353,263 @@ impl Insert {
     }
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_insert(
-        &mut self,
-        insert: &Insert,
-        (parameters, lists): (&[Value], Option<Lists<'_>>),
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let options = insert.destination.options;
-        let Some(values) = self.values_of_insert(insert, parameters)? else {
-            return Ok(false);
-        };
-        let duplicates = match &insert.duplicates {
-            Some(duplicates) => {
-                let into = (&insert.table, options.mode);
-                match self.duplicate_update_of(into, duplicates, parameters) {
-                    Some(update) => Some(update),
-                    None => return Ok(false),
-                }
-            }
-            None => None,
-        };
-        let tells_counts = insert.rows.len() != 1 || lists.is_some();
-        let implicit = self.begin_implicit(false);
-        let writer = self.open_known_writer(&insert.table, options);
-        self.insert_by(
-            (implicit, &insert.destination),
-            writer,
-            duplicates,
-            |session, writer| session.write_places(insert, (parameters, values, lists), writer),
-            tells_counts,
-            sink,
-        )
-    }
-
-    /// Inserts what `write` writes, ends what is `implicit`, and answers: with what was counted if it `tells_counts`.
-    /// False: there is no writer, and the vectorised path has to do it.
-    pub(super) fn insert_by(
-        &mut self,
-        (implicit, destination): (ImplicitTransaction, &Destination),
-        writer: Result<Option<TableWriter>>,
-        duplicates: Option<DuplicateUpdate>,
-        write: impl FnOnce(&mut Session, &mut TableWriter) -> Result<()>,
-        tells_counts: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let inserted = match writer {
-            Ok(Some(mut writer)) => {
-                if let Some(update) = duplicates {
-                    writer.update_duplicates(update);
-                }
-                let done = write(self, &mut writer);
-                self.close_inserted(writer, done)
-            }
-            Ok(None) => {
-                self.transactions.decline_implicit(implicit)?;
-                return Ok(false);
-            }
-            Err(error) => Err(error),
-        };
-        let inserted = self.end_implicit(implicit, inserted)?;
-        self.findings.warn(&mut self.warnings);
-        let info = match tells_counts {
-            true => inserted.info(self.warnings.count()),
-            false => String::new(),
-        };
-        self.insert_done(Parsed::new(destination, ""), inserted, info, sink)?;
-        Ok(true)
-    }
-
-    /// The values that are computed, in the order of their places. `None`: the vectorised path has to do it.
-    fn values_of_insert(
-        &mut self,
-        insert: &Insert,
-        parameters: &[Value],
-    ) -> Result<Option<Vec<Value>>> {
-        let mut values = Vec::new();
-        let Some(expressions) = &insert.expressions else {
-            return Ok(Some(values));
-        };
-        if insert.destination.options.mode.strict {
-            self.findings.refuse();
-        }
-        let Some(evaluator) = self.evaluator(expressions, parameters) else {
-            return Ok(None);
-        };
-        // There is no row that they are computed from.
-        let row = evaluator.row(|_, _| Ok(Value::Null))?;
-        for item in 0..evaluator.len() {
-            let (value, origin) = (evaluator.value(item, &row)?, evaluator.origin(item));
-            let ty = insert.type_of(item);
-            values.push(match ty {
-                Some(ty) => shown_in(&value, &origin, ty).into_owned(),
-                None => value,
-            });
-        }
-        Ok(Some(values))
-    }
-
-    /// What becomes of conflicting rows in a run with these parameters. `None`: the vectorised path has to do it.
-    pub(super) fn duplicate_update_of(
-        &mut self,
-        (table, mode): (&Arc<Table>, Mode),
-        duplicates: &Duplicates,
-        parameters: &[Value],
-    ) -> Option<DuplicateUpdate> {
-        let mut kept = |expressions: &Option<Expressions>| {
-            let Some(expressions) = expressions else {
-                return Some(None);
-            };
-            if mode.strict {
-                self.findings.refuse();
-            }
-            let evaluator = self.evaluator(expressions, parameters)?;
-            let evaluator: Box<dyn KeptExpressions> = Box::new(OverBothRows(evaluator));
-            Some(Some(evaluator))
-        };
-        let (expressions, sums) = (kept(&duplicates.expressions)?, kept(&duplicates.sums)?);
-        let assigned = |value: &NewValue| {
-            Some(match value {
-                NewValue::Default => Assigned::Default,
-                NewValue::Itself => Assigned::Itself,
-                NewValue::New(column) => Assigned::New(*column),
-                NewValue::Computed(item) => Assigned::Computed(*item),
-                NewValue::Sum(sum) => sum.assigned(parameters),
-                NewValue::Operand(operand) => match operand.value(parameters) {
-                    // Their texts are for the vectorised path to judge.
-                    Value::Double(_) => return None,
-                    value => Assigned::Value(value.clone(), origin_of_parameter(value)),
-                },
-                NewValue::Given(given) => {
-                    Assigned::Value(given.literal_value(self, parameters)?, given.origin())
-                }
-            })
-        };
-        let assignments = duplicates.assignments.iter();
-        let assignments = assignments.map(|(column, value)| Some((*column, assigned(value)?)));
-        let assignments = assignments.collect::<Option<_>>()?;
-        Some(self.kept_duplicate_update(table, assignments, (expressions, sums), mode))
-    }
-
-    fn write_places(
-        &mut self,
-        insert: &Insert,
-        (parameters, computed, lists): (&[Value], Vec<Value>, Option<Lists<'_>>),
-        writer: &mut TableWriter,
-    ) -> Result<()> {
-        let how = (self.local_now_micros(), insert.destination.options);
-        writer.expect_rows(match lists {
-            Some((lists, _)) => lists.rows,
-            None => insert.rows.len() as u64,
-        });
-        match lists {
-            Some((lists, forms)) => {
-                let forms: Vec<Vec<ListPlace<'_>>> =
-                    forms.iter().map(|form| self.places_of_form(form)).collect();
-                let into = (writer, &mut self.warnings);
-                write_lists(insert, (lists, &forms), how, into)
-            }
-            None => {
-                let given = self.given_values(insert, parameters);
-                let into = (writer, &mut self.warnings);
-                write_rows_of(insert, (parameters, &computed, &given), how, into)
-            }
-        }
-    }
-
-    /// What the session gives for places of the rows, in the order of these.
-    fn given_values(&self, insert: &Insert, parameters: &[Value]) -> Vec<Value> {
-        let rows = insert.rows.iter();
-        let places = rows.flat_map(|row| row.iter().zip(&insert.targets));
-        let given = places.filter_map(|(place, position)| match place {
-            Place::Given(given) => {
-                let value = given.value(self, parameters);
-                let ty = &insert.table.definition.columns[*position].ty;
-                Some(shown_in(&value, &given.origin(), ty).into_owned())
-            }
-            _ => None,
-        });
-        given.collect()
-    }
-
-    fn places_of_form<'i>(&self, insert: &'i Insert) -> Vec<ListPlace<'i>> {
-        let columns = &insert.table.definition.columns;
-        let places = insert.rows.iter().flatten().zip(&insert.targets);
-        let place = |(place, position): (&'i Place, &usize)| {
-            let constant = match place {
-                Place::Given(given) => {
-                    let value = given.value(self, &[]);
-                    let ty = &columns[*position].ty;
-                    Some(shown_in(&value, &given.origin(), ty).into_owned())
-                }
-                Place::Operand(Operand::Constant(value)) => Some(value.clone()),
-                _ => None,
-            };
-            (place, *position, constant)
-        };
-        places.map(place).collect()
+/// Runs a statement whose rows are of few forms. Unless it is done, the statement is to be parsed.
+pub(crate) fn run_value_lists(
+    session: &mut Session,
+    lists: &ValueLists<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<Cached> {
+    let mut cache: Box<StatementCache> = session.statement_cache.take();
+    let plans = lists.forms.iter();
+    let plans = plans.map(|form| cache.plan_of(session, &form.text));
+    let plans = plans.collect::<Result<Option<Vec<Arc<DirectPlan>>>>>();
+    session.statement_cache.put(cache);
+    match plans? {
+        Some(plans) => run_lists_by(session, &plans, lists, sink),
+        None => Ok(Cached::NotDirect),
     }
 }
 
-/// `given`: see [`Session::given_values`].
+fn run_lists_by(
+    session: &mut Session,
+    plans: &[Arc<DirectPlan>],
+    lists: &ValueLists<'_>,
+    sink: &mut dyn ResultSink,
+) -> Result<Cached> {
+    let of_form = |(plan, form): (&'_ Arc<DirectPlan>, &Form)| {
+        let has_parameters = plan.parameters == form.width + lists.tail.len();
+        has_parameters && matches!(&plan.action, Action::Insert(insert) if insert.takes_lists())
+    };
+    let are_all = plans.iter().zip(&lists.forms).all(of_form);
+    let inserts = plans.iter().filter_map(|plan| match &plan.action {
+        Action::Insert(insert) => Some(insert.as_ref()),
+        _ => None,
+    });
+    let inserts: Vec<&Insert> = inserts.collect();
+    let (Some(plan), [first, ..], Some(parameters), true) = (
+        plans.first(),
+        inserts.as_slice(),
+        lists.parameters(),
+        are_all,
+    ) else {
+        return Ok(Cached::NotDirect);
+    };
+    if !inserts.iter().all(|insert| insert.is_into_the_same(first)) {
+        return Ok(Cached::NotDirect);
+    }
+    let rows = Some((lists, inserts.as_slice()));
+    let is_done = session.around_direct(plan, &parameters, |session, parameters| {
+        run_direct_insert(session, first, (parameters, rows), sink)
+    })?;
+    Ok(match is_done {
+        true => Cached::Done,
+        false => Cached::Declined,
+    })
+}
+
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_insert(
+    session: &mut Session,
+    insert: &Insert,
+    (parameters, lists): (&[Value], Option<Lists<'_>>),
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let options = insert.destination.options;
+    let Some(values) = values_of_insert(session, insert, parameters)? else {
+        return Ok(false);
+    };
+    let duplicates = match &insert.duplicates {
+        Some(duplicates) => {
+            let into = (&insert.table, options.mode);
+            match duplicate_update_of(session, into, duplicates, parameters) {
+                Some(update) => Some(update),
+                None => return Ok(false),
+            }
+        }
+        None => None,
+    };
+    let tells_counts = insert.rows.len() != 1 || lists.is_some();
+    let implicit = session.begin_implicit(false);
+    let writer = session.open_known_writer(&insert.table, options);
+    insert_by(
+        session,
+        (implicit, &insert.destination),
+        writer,
+        duplicates,
+        |session, writer| write_places(session, insert, (parameters, values, lists), writer),
+        tells_counts,
+        sink,
+    )
+}
+
+/// Inserts what `write` writes, ends what is `implicit`, and answers: with what was counted if it `tells_counts`.
+/// False: there is no writer, and the vectorised path has to do it.
+pub(super) fn insert_by(
+    session: &mut Session,
+    (implicit, destination): (ImplicitTransaction, &Destination),
+    writer: Result<Option<TableWriter>>,
+    duplicates: Option<DuplicateUpdate>,
+    write: impl FnOnce(&mut Session, &mut TableWriter) -> Result<()>,
+    tells_counts: bool,
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let inserted = match writer {
+        Ok(Some(mut writer)) => {
+            if let Some(update) = duplicates {
+                writer.update_duplicates(update);
+            }
+            let done = write(session, &mut writer);
+            session.close_inserted(writer, done)
+        }
+        Ok(None) => {
+            session.transactions.decline_implicit(implicit)?;
+            return Ok(false);
+        }
+        Err(error) => Err(error),
+    };
+    let inserted = session.end_implicit(implicit, inserted)?;
+    session.findings.warn(&mut session.warnings);
+    let info = match tells_counts {
+        true => inserted.info(session.warnings.count()),
+        false => String::new(),
+    };
+    session.insert_done(Parsed::new(destination, ""), inserted, info, sink)?;
+    Ok(true)
+}
+
+/// The values that are computed, in the order of their places. `None`: the vectorised path has to do it.
+fn values_of_insert(
+    session: &mut Session,
+    insert: &Insert,
+    parameters: &[Value],
+) -> Result<Option<Vec<Value>>> {
+    let mut values = Vec::new();
+    let Some(expressions) = &insert.expressions else {
+        return Ok(Some(values));
+    };
+    if insert.destination.options.mode.strict {
+        session.findings.refuse();
+    }
+    let Some(evaluator) = evaluator(session, expressions, parameters) else {
+        return Ok(None);
+    };
+    // There is no row that they are computed from.
+    let row = evaluator.row(|_, _| Ok(Value::Null))?;
+    for item in 0..evaluator.len() {
+        let (value, origin) = (evaluator.value(item, &row)?, evaluator.origin(item));
+        let ty = insert.type_of(item);
+        values.push(match ty {
+            Some(ty) => shown_in(&value, &origin, ty).into_owned(),
+            None => value,
+        });
+    }
+    Ok(Some(values))
+}
+
+/// What becomes of conflicting rows in a run with these parameters. `None`: the vectorised path has to do it.
+pub(super) fn duplicate_update_of(
+    session: &mut Session,
+    (table, mode): (&Arc<Table>, Mode),
+    duplicates: &Duplicates,
+    parameters: &[Value],
+) -> Option<DuplicateUpdate> {
+    let mut kept = |expressions: &Option<Expressions>| {
+        let Some(expressions) = expressions else {
+            return Some(None);
+        };
+        if mode.strict {
+            session.findings.refuse();
+        }
+        let evaluator = evaluator(session, expressions, parameters)?;
+        let evaluator: Box<dyn KeptExpressions> = Box::new(OverBothRows(evaluator));
+        Some(Some(evaluator))
+    };
+    let (expressions, sums) = (kept(&duplicates.expressions)?, kept(&duplicates.sums)?);
+    let assigned = |value: &NewValue| {
+        Some(match value {
+            NewValue::Default => Assigned::Default,
+            NewValue::Itself => Assigned::Itself,
+            NewValue::New(column) => Assigned::New(*column),
+            NewValue::Computed(item) => Assigned::Computed(*item),
+            NewValue::Sum(sum) => sum.assigned(parameters),
+            NewValue::Operand(operand) => match operand.value(parameters) {
+                // Their texts are for the vectorised path to judge.
+                Value::Double(_) => return None,
+                value => Assigned::Value(value.clone(), origin_of_parameter(value)),
+            },
+            NewValue::Given(given) => {
+                Assigned::Value(given.literal_value(session, parameters)?, given.origin())
+            }
+        })
+    };
+    let assignments = duplicates.assignments.iter();
+    let assignments = assignments.map(|(column, value)| Some((*column, assigned(value)?)));
+    let assignments = assignments.collect::<Option<_>>()?;
+    Some(session.kept_duplicate_update(table, assignments, (expressions, sums), mode))
+}
+
+fn write_places(
+    session: &mut Session,
+    insert: &Insert,
+    (parameters, computed, lists): (&[Value], Vec<Value>, Option<Lists<'_>>),
+    writer: &mut TableWriter,
+) -> Result<()> {
+    let how = (session.local_now_micros(), insert.destination.options);
+    writer.expect_rows(match lists {
+        Some((lists, _)) => lists.rows,
+        None => insert.rows.len() as u64,
+    });
+    match lists {
+        Some((lists, forms)) => {
+            let forms: Vec<Vec<ListPlace<'_>>> = forms
+                .iter()
+                .map(|form| places_of_form(session, form))
+                .collect();
+            let into = (writer, &mut session.warnings);
+            write_lists(insert, (lists, &forms), how, into)
+        }
+        None => {
+            let given = given_values(session, insert, parameters);
+            let into = (writer, &mut session.warnings);
+            write_rows_of(insert, (parameters, &computed, &given), how, into)
+        }
+    }
+}
+
+/// What the session gives for places of the rows, in the order of these.
+fn given_values(session: &Session, insert: &Insert, parameters: &[Value]) -> Vec<Value> {
+    let rows = insert.rows.iter();
+    let places = rows.flat_map(|row| row.iter().zip(&insert.targets));
+    let given = places.filter_map(|(place, position)| match place {
+        Place::Given(given) => {
+            let value = given.value(session, parameters);
+            let ty = &insert.table.definition.columns[*position].ty;
+            Some(shown_in(&value, &given.origin(), ty).into_owned())
+        }
+        _ => None,
+    });
+    given.collect()
+}
+
+fn places_of_form<'i>(session: &Session, insert: &'i Insert) -> Vec<ListPlace<'i>> {
+    let columns = &insert.table.definition.columns;
+    let places = insert.rows.iter().flatten().zip(&insert.targets);
+    let place = |(place, position): (&'i Place, &usize)| {
+        let constant = match place {
+            Place::Given(given) => {
+                let value = given.value(session, &[]);
+                let ty = &columns[*position].ty;
+                Some(shown_in(&value, &given.origin(), ty).into_owned())
+            }
+            Place::Operand(Operand::Constant(value)) => Some(value.clone()),
+            _ => None,
+        };
+        (place, *position, constant)
+    };
+    places.map(place).collect()
+}
+
+/// `given`: see [`given_values`].
 fn write_rows_of(
     insert: &Insert,
     (parameters, computed, given): (&[Value], &[Value], &[Value]),

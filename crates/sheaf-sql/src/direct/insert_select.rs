@@ -10,18 +10,17 @@ use sheaf_table::Table;
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::Action;
-use super::insert::Duplicates;
-use super::may_divide;
-use super::select_list::Spelled;
-use super::subquery::Values;
+use super::headers::Spelled;
+use super::insert::{Duplicates, duplicate_update_of, insert_by};
+use super::values::Values;
+use super::{Action, may_divide};
 use crate::accounts::{TableNeed, insert_needs};
 use crate::change::assigned::last_part;
+use crate::change::destination::Destination;
 use crate::change::generated_columns::check_given_columns;
-use crate::change::insert::Destination;
 use crate::change::on_duplicate::take_source_columns;
 use crate::change::row_shape::RowShape;
-use crate::change::table_writer::TableWriter;
+use crate::change::table_writer::{TableWriter, target_columns};
 use crate::error::Result;
 use crate::locking::statement_locks::PlannedSearch;
 use crate::parser::statement::Statement;
@@ -72,7 +71,7 @@ impl InsertSelect {
         if table.definition.has_computed_defaults() {
             return None;
         }
-        let targets = Session::target_columns(&table, &destination.columns).ok()?;
+        let targets = target_columns(&table, &destination.columns).ok()?;
         check_given_columns(&table.definition, &targets).ok()?;
         if let Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) = &insert.on {
             let (mut assignments, mut source) = (assignments.clone(), source.clone());
@@ -97,138 +96,139 @@ impl InsertSelect {
     }
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_insert_select(
-        &mut self,
-        insert: &InsertSelect,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let options = insert.destination.options;
-        if options.mode.strict {
-            self.findings.refuse();
-        }
-        let duplicates = match &insert.duplicates {
-            Some(duplicates) => {
-                let into = (&insert.table, options.mode);
-                match self.duplicate_update_of(into, duplicates, parameters) {
-                    Some(update) => Some(update),
-                    None => return Ok(false),
-                }
-            }
-            None => None,
-        };
-        let implicit = self.begin_implicit(true);
-        let mut found = Values::default();
-        let writer = self.open_and_find(insert, parameters, &mut found);
-        self.insert_by(
-            (implicit, &insert.destination),
-            writer,
-            duplicates,
-            |session, writer| session.write_found(insert, &found, writer),
-            true,
-            sink,
-        )
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_insert_select(
+    session: &mut Session,
+    insert: &InsertSelect,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let options = insert.destination.options;
+    if options.mode.strict {
+        session.findings.refuse();
     }
-
-    /// Opens the target, before rows are locked that others may wait for, and finds what is to be written there.
-    /// `None`: the vectorised path has to do it.
-    fn open_and_find(
-        &mut self,
-        insert: &InsertSelect,
-        parameters: &[Value],
-        found: &mut Values,
-    ) -> Result<Option<TableWriter>> {
-        let Some(tables) = self.open_known_target(&insert.table)? else {
-            return Ok(None);
-        };
-        let has_found = self.find_to_insert(&insert.query, parameters, found);
-        self.transactions.has_read_for_change();
-        match has_found {
-            Ok(true) => {
-                let table = Arc::clone(&insert.table);
-                let options = insert.destination.options;
-                return self.row_writer(table, tables, options).map(Some);
-            }
-            Ok(false) => {}
-            // The vectorised path begins again.
-            Err(error) if error.is_definition_changed() => {}
-            Err(error) => {
-                self.transactions.keep_tables(tables);
-                return Err(error);
+    let duplicates = match &insert.duplicates {
+        Some(duplicates) => {
+            let into = (&insert.table, options.mode);
+            match duplicate_update_of(session, into, duplicates, parameters) {
+                Some(update) => Some(update),
+                None => return Ok(false),
             }
         }
-        self.transactions.keep_tables(tables);
-        Ok(None)
-    }
+        None => None,
+    };
+    let implicit = session.begin_implicit(true);
+    let mut found = Values::default();
+    let writer = open_and_find(session, insert, parameters, &mut found);
+    insert_by(
+        session,
+        (implicit, &insert.destination),
+        writer,
+        duplicates,
+        |session, writer| write_found(session, insert, &found, writer),
+        true,
+        sink,
+    )
+}
 
-    /// What the query finds, locked from REPEATABLE READ on. False: the vectorised path has to do it.
-    fn find_to_insert(
-        &mut self,
-        query: &Action,
-        parameters: &[Value],
-        found: &mut Values,
-    ) -> Result<bool> {
-        self.find_and_lock(found, |session, found| {
-            session.run_action(query, (parameters, Spelled::AsWritten), found)
-        })
-    }
-
-    /// What `run` finds of what is committed by now, locked from REPEATABLE READ on. False: the vectorised path has to
-    /// do it.
-    pub(super) fn find_and_lock(
-        &mut self,
-        found: &mut Values,
-        run: impl FnOnce(&mut Session, &mut Values) -> Result<bool>,
-    ) -> Result<bool> {
-        let view = self.transactions.current_view(self.engine.storage())?;
-        self.statement.view = Some(view.clone());
-        let locks_reads = self.transactions.changes_lock_reads();
-        self.statement.searched = locks_reads.then(Vec::new);
-        let before = (self.outcome.found_rows, self.outcome.row_count);
-        let is_done = run(self, found);
-        let is_done = found.outcome(is_done);
-        self.statement.view = None;
-        let searched = self.statement.searched.take().unwrap_or_default();
-        let searches = searched.into_iter();
-        let searches = searches.map(|searched| PlannedSearch::of_read(searched, &view));
-        let searches = searches.collect::<Result<_>>()?;
-        let wait = self.variables.row_lock_wait(None);
-        // What is not there any more as it was found is found by the other way.
-        if !is_done?
-            || !self
-                .transactions
-                .lock_what_was_searched(&view, searches, wait)?
-        {
-            (self.outcome.found_rows, self.outcome.row_count) = before;
-            return Ok(false);
+/// Opens the target, before rows are locked that others may wait for, and finds what is to be written there.
+/// `None`: the vectorised path has to do it.
+fn open_and_find(
+    session: &mut Session,
+    insert: &InsertSelect,
+    parameters: &[Value],
+    found: &mut Values,
+) -> Result<Option<TableWriter>> {
+    let Some(tables) = session.open_known_target(&insert.table)? else {
+        return Ok(None);
+    };
+    let has_found = find_to_insert(session, &insert.query, parameters, found);
+    session.transactions.has_read_for_change();
+    match has_found {
+        Ok(true) => {
+            let table = Arc::clone(&insert.table);
+            let options = insert.destination.options;
+            return session.row_writer(table, tables, options).map(Some);
         }
-        Ok(true)
+        Ok(false) => {}
+        // The vectorised path begins again.
+        Err(error) if error.is_definition_changed() => {}
+        Err(error) => {
+            session.transactions.keep_tables(tables);
+            return Err(error);
+        }
     }
+    session.transactions.keep_tables(tables);
+    Ok(None)
+}
 
-    fn write_found(
-        &mut self,
-        insert: &InsertSelect,
-        found: &Values,
-        writer: &mut TableWriter,
-    ) -> Result<()> {
-        let (now, options) = (self.local_now_micros(), insert.destination.options);
-        let columns = &insert.table.definition.columns;
-        let warnings = &mut self.warnings;
-        let shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
-        let mut row = shape.new_row();
-        for batch in &found.batches {
-            for position in 0..batch.num_rows() {
-                let number = writer.rows_seen() + 1;
-                for (at, target) in insert.targets.iter().enumerate() {
-                    let value = value_at(batch.column(at).as_ref(), position)?;
-                    let value = shown_in(&value, &found.origins[at], &columns[*target].ty);
-                    shape.put(&mut row, *target, &value, number, warnings)?;
-                }
-                writer.write(&row, warnings)?;
+/// What the query finds, locked from REPEATABLE READ on. False: the vectorised path has to do it.
+fn find_to_insert(
+    session: &mut Session,
+    query: &Action,
+    parameters: &[Value],
+    found: &mut Values,
+) -> Result<bool> {
+    find_and_lock(session, found, |session, found| {
+        session.run_action(query, (parameters, Spelled::AsWritten), found)
+    })
+}
+
+/// What `run` finds of what is committed by now, locked from REPEATABLE READ on. False: the vectorised path has to
+/// do it.
+pub(super) fn find_and_lock(
+    session: &mut Session,
+    found: &mut Values,
+    run: impl FnOnce(&mut Session, &mut Values) -> Result<bool>,
+) -> Result<bool> {
+    let view = session
+        .transactions
+        .current_view(session.engine.storage())?;
+    session.statement.view = Some(view.clone());
+    let locks_reads = session.transactions.changes_lock_reads();
+    session.statement.searched = locks_reads.then(Vec::new);
+    let before = (session.outcome.found_rows, session.outcome.row_count);
+    let is_done = run(session, found);
+    let is_done = found.outcome(is_done);
+    session.statement.view = None;
+    let searched = session.statement.searched.take().unwrap_or_default();
+    let searches = searched.into_iter();
+    let searches = searches.map(|searched| PlannedSearch::of_read(searched, &view));
+    let searches = searches.collect::<Result<_>>()?;
+    let wait = session.variables.row_lock_wait(None);
+    // What is not there any more as it was found is found by the other way.
+    if !is_done?
+        || !session
+            .transactions
+            .lock_what_was_searched(&view, searches, wait)?
+    {
+        (session.outcome.found_rows, session.outcome.row_count) = before;
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn write_found(
+    session: &mut Session,
+    insert: &InsertSelect,
+    found: &Values,
+    writer: &mut TableWriter,
+) -> Result<()> {
+    let (now, options) = (session.local_now_micros(), insert.destination.options);
+    let columns = &insert.table.definition.columns;
+    let warnings = &mut session.warnings;
+    let shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
+    let mut row = shape.new_row();
+    for batch in &found.batches {
+        for position in 0..batch.num_rows() {
+            let number = writer.rows_seen() + 1;
+            for (at, target) in insert.targets.iter().enumerate() {
+                let value = value_at(batch.column(at).as_ref(), position)?;
+                let value = shown_in(&value, &found.origins[at], &columns[*target].ty);
+                shape.put(&mut row, *target, &value, number, warnings)?;
             }
+            writer.write(&row, warnings)?;
         }
-        Ok(())
     }
+    Ok(())
 }

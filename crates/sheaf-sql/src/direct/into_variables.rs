@@ -8,12 +8,14 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::DirectPlan;
-use super::select_list::Spelled;
-use super::subquery::{Values, may_have_hidden_digits};
+use super::headers::Spelled;
+use super::insert_select::find_and_lock;
+use super::subquery::may_have_hidden_digits;
+use super::values::Values;
 use crate::error::Result;
 use crate::parser::statement::{Assignment, IntoTarget, Statement};
 use crate::query::rows::value_at;
-use crate::select::select_into::values_of_variables;
+use crate::select::select_into::{end_select_into, values_of_variables};
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
 
@@ -100,69 +102,67 @@ fn is_kept(data_type: &DataType, origin: &Origin) -> bool {
     }
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_set_variable(
-        &mut self,
-        set: &SetVariable,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let mut found = Values::default();
-        let before = (self.outcome.found_rows, self.outcome.row_count);
-        let run = |session: &mut Session, found: &mut Values| {
-            session.run_inner(&set.query, (parameters, Spelled::AsWritten), found)
-        };
-        let is_done = match self.transactions.changes_lock_reads() {
-            true => self.find_and_lock(&mut found, run)?,
-            false => {
-                let is_done = run(self, &mut found);
-                found.outcome(is_done)?
-            }
-        };
-        (self.outcome.found_rows, self.outcome.row_count) = before;
-        let mut batches = found.batches.iter().filter(|batch| batch.num_rows() > 0);
-        let value = match (batches.next(), found.origins.first()) {
-            _ if !is_done => return Ok(false),
-            (None, _) => Value::Null,
-            // A second row is an error, which has a text.
-            (Some(batch), Some(origin))
-                if batch.num_rows() == 1
-                    && batches.next().is_none()
-                    && is_kept(batch.column(0).data_type(), origin) =>
-            {
-                value_at(batch.column(0).as_ref(), 0)?
-            }
-            _ => return Ok(false),
-        };
-        self.user_variables.set(&set.name, value)?;
-        self.ok(sink, 0, String::new())?;
-        Ok(true)
-    }
-
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_into_variables(
-        &mut self,
-        into: &IntoVariables,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let mut found = Values::default();
-        let before = (self.outcome.found_rows, self.outcome.row_count);
-        let given = (parameters, Spelled::AsWritten);
-        let is_done = self.run_inner(&into.query, given, &mut found);
-        let is_done = found.outcome(is_done)?;
-        let rows = found.batches.iter().map(|batch| batch.num_rows());
-        if !is_done || rows.sum::<usize>() > 1 {
-            (self.outcome.found_rows, self.outcome.row_count) = before;
-            return Ok(false);
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_set_variable(
+    session: &mut Session,
+    set: &SetVariable,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let mut found = Values::default();
+    let before = (session.outcome.found_rows, session.outcome.row_count);
+    let run = |session: &mut Session, found: &mut Values| {
+        session.run_inner(&set.query, (parameters, Spelled::AsWritten), found)
+    };
+    let is_done = match session.transactions.changes_lock_reads() {
+        true => find_and_lock(session, &mut found, run)?,
+        false => {
+            let is_done = run(session, &mut found);
+            found.outcome(is_done)?
         }
-        let mut batches = found.batches.iter();
-        let row = match batches.find(|batch| batch.num_rows() > 0) {
-            Some(batch) => Some(values_of_variables((batch, 0), &found.origins)?),
-            None => None,
-        };
-        self.end_select_into(&into.names, row, sink)?;
-        Ok(true)
+    };
+    (session.outcome.found_rows, session.outcome.row_count) = before;
+    let mut batches = found.batches.iter().filter(|batch| batch.num_rows() > 0);
+    let value = match (batches.next(), found.origins.first()) {
+        _ if !is_done => return Ok(false),
+        (None, _) => Value::Null,
+        // A second row is an error, which has a text.
+        (Some(batch), Some(origin))
+            if batch.num_rows() == 1
+                && batches.next().is_none()
+                && is_kept(batch.column(0).data_type(), origin) =>
+        {
+            value_at(batch.column(0).as_ref(), 0)?
+        }
+        _ => return Ok(false),
+    };
+    session.user_variables.set(&set.name, value)?;
+    session.ok(sink, 0, String::new())?;
+    Ok(true)
+}
+
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_into_variables(
+    session: &mut Session,
+    into: &IntoVariables,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let mut found = Values::default();
+    let before = (session.outcome.found_rows, session.outcome.row_count);
+    let given = (parameters, Spelled::AsWritten);
+    let is_done = session.run_inner(&into.query, given, &mut found);
+    let is_done = found.outcome(is_done)?;
+    let rows = found.batches.iter().map(|batch| batch.num_rows());
+    if !is_done || rows.sum::<usize>() > 1 {
+        (session.outcome.found_rows, session.outcome.row_count) = before;
+        return Ok(false);
     }
+    let mut batches = found.batches.iter();
+    let row = match batches.find(|batch| batch.num_rows() > 0) {
+        Some(batch) => Some(values_of_variables((batch, 0), &found.origins)?),
+        None => None,
+    };
+    end_select_into(session, &into.names, row, sink)?;
+    Ok(true)
 }

@@ -19,12 +19,14 @@ use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{BorrowedReadGuard, RowView, Table};
 use sheaf_types::Value;
 
-use super::access::{Access, BoundAccess};
-use super::derived::{DerivedRows, Lookup};
+use super::access::{Access, BoundAccess, MAX_LIST};
+use super::derived_rows::{DerivedRows, Lookup};
 use super::join::{Join, Joined, JoinedWay, MAX_JOINED_ROWS, rows_if_small};
-use super::joined_result::{Found, FoundRow, Shown, Window};
-use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
+use super::joined_list::Shown;
+use super::joined_result::{Found, FoundRow, Window};
+use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, end_direct_read, row_count};
 use super::row::{MAX_WAITS, RowReader};
+use super::row_source::RowSource;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ResultSink;
@@ -332,177 +334,251 @@ pub(super) struct OpenTables<'t> {
     _guards: Vec<BorrowedReadGuard<'t>>,
 }
 
-impl Session {
-    /// `None`: a table is not what the plan was made for, or the read takes locks.
-    pub(super) fn open_to_join<'j>(&mut self, join: &'j Join) -> Result<Option<OpenTables<'j>>> {
-        if self.transactions.reads_lock() {
-            return Ok(None);
-        }
-        let is_free = self.holds_no_table() && self.statement.view.is_none();
-        let mut guards = Vec::with_capacity(join.tables.len());
-        for table in join.tables() {
-            self.keep_definition(table)?;
-            match self.borrow_for_read(table, is_free && guards.is_empty())? {
-                Some(guard) => guards.push(guard),
-                None => return Ok(None),
+/// The rows of queries that a join reads, with these parameters, where so many joined rows are wanted. `None`: the
+/// vectorised path has to do it.
+pub(super) fn derived_rows(
+    session: &mut Session,
+    join: &Join,
+    parameters: &[Value],
+    wanted: u64,
+) -> Result<Option<Vec<DerivedRows>>> {
+    let mut all = Vec::new();
+    for (place, joined) in join.tables.iter().enumerate() {
+        let RowSource::Query(derived) = &joined.source else {
+            continue;
+        };
+        let rows = match derived.asked() {
+            None if let (Some(table), JoinedWay::Rows(lookup)) =
+                (&derived.of_definitions, &joined.way) =>
+            {
+                let given = (lookup.equal.as_slice(), parameters);
+                derived.rows_of_definitions(session, table, given)
+            }
+            None => derived.rows(session, parameters),
+            Some(_) => match asked_of(session, join, place, &mut all, (parameters, wanted))? {
+                Some(list) => derived.rows_of(session, parameters, list),
+                None => Ok(None),
+            },
+        };
+        match rows {
+            Ok(Some(rows)) => all.push(rows),
+            Ok(None) => return Ok(None),
+            // Whether the query is run at all is for the vectorised path to decide: where another table has no
+            // row, nothing is wrong with it.
+            Err(error) => {
+                session.handle.cancel_flag().check()?;
+                tracing::debug!(%error, "a query in a FROM has failed");
+                return Ok(None);
             }
         }
-        let view = self.read_view()?;
-        for table in join.tables() {
-            table.check_view(&view)?;
-        }
-        Ok(Some(OpenTables {
-            view,
-            _guards: guards,
-        }))
     }
+    Ok(Some(all))
+}
 
-    fn begin_walk<'s, 'j>(
-        &'s self,
-        (join, derived): (&'j Join, Vec<DerivedRows>),
-        view: &'j ReadView,
-        parameters: &[Value],
-        wanted: u64,
-    ) -> Walk<'s, 'j> {
-        let slots: usize = join.tables.iter().map(|joined| joined.gives.len()).sum();
-        let mut all = parameters.to_vec();
-        all.resize(parameters.len() + slots, Value::Null);
-        Walk {
-            join,
-            session: self,
-            counters: &self.handle.counters,
-            view,
-            found: Found::nothing(&join.shown),
-            parameters: all,
-            rows: vec![Vec::new(); join.tables.len()],
-            derived: derived.into_iter().map(Some).collect(),
-            number: 0,
-            wanted,
-            examined: 0,
-            bound: 0,
-            reads_before: join.is_walk().then(|| join.pages_read()),
-            asked: None,
-            searched: self.statement.searched.as_ref().map(|_| Vec::new()),
-        }
-    }
+/// The values that the query at a place is asked for by the rows of the tables before it, each once.
+fn asked_of(
+    session: &mut Session,
+    join: &Join,
+    place: usize,
+    derived: &mut Vec<DerivedRows>,
+    (parameters, wanted): (&[Value], u64),
+) -> Result<Option<Vec<Value>>> {
+    let Some(open) = open_to_join(session, join)? else {
+        return Ok(None);
+    };
+    let known = std::mem::take(derived);
+    let asked = walk_to(
+        session,
+        (join, known),
+        &open.view,
+        parameters,
+        (place, wanted),
+    )?;
+    let Some((mut list, known)) = asked else {
+        return Ok(None);
+    };
+    *derived = known;
+    // NULL is equal to nothing.
+    list.retain(|value| matches!(value, Value::Int(_) | Value::UInt(_)));
+    list.sort_unstable_by_key(Value::as_i128);
+    list.dedup();
+    Ok((list.len() <= MAX_LIST).then_some(list))
+}
 
-    /// What the query at a place is asked for by the rows of the tables before it, and the rows of the queries there.
-    /// `None`: the vectorised path has to do it. `wanted`: joined rows.
-    pub(super) fn walk_to(
-        &self,
-        (join, derived): (&Join, Vec<DerivedRows>),
-        view: &ReadView,
-        parameters: &[Value],
-        (place, wanted): (usize, u64),
-    ) -> Result<Option<(Vec<Value>, Vec<DerivedRows>)>> {
-        // Each row before it is a joined row, or more than one, if no table from here on leaves one out.
-        let leaves_none_out = join.tables[place..].iter().all(|joined| joined.is_outer);
-        let wanted = match leaves_none_out {
-            true => wanted,
-            false => u64::MAX,
-        };
-        let mut walk = self.begin_walk((join, derived), view, parameters, wanted);
-        walk.asked = Some((place, Vec::new()));
-        if wanted > 0 && walk.read(0)? == Progress::NotDirect {
-            return Ok(None);
-        }
-        let known = walk.derived.into_iter().flatten().collect();
-        Ok(walk.asked.map(|(_, asked)| (asked, known)))
+/// `None`: a table is not what the plan was made for, or the read takes locks.
+pub(super) fn open_to_join<'j>(
+    session: &mut Session,
+    join: &'j Join,
+) -> Result<Option<OpenTables<'j>>> {
+    if session.transactions.reads_lock() {
+        return Ok(None);
     }
+    let is_free = session.holds_no_table() && session.statement.view.is_none();
+    let mut guards = Vec::with_capacity(join.tables.len());
+    for table in join.tables() {
+        session.keep_definition(table)?;
+        match session.borrow_for_read(table, is_free && guards.is_empty())? {
+            Some(guard) => guards.push(guard),
+            None => return Ok(None),
+        }
+    }
+    let view = session.read_view()?;
+    for table in join.tables() {
+        table.check_view(&view)?;
+    }
+    Ok(Some(OpenTables {
+        view,
+        _guards: guards,
+    }))
+}
 
-    /// Goes through the tables until so many joined rows are found. `None`: the vectorised path has to do it.
-    pub(super) fn walk_join<'j>(
-        &mut self,
-        (join, derived): (&'j Join, Vec<DerivedRows>),
-        view: &'j ReadView,
-        parameters: &[Value],
-        wanted: u64,
-    ) -> Result<Option<Found<'j>>> {
-        let mut walk = self.begin_walk((join, derived), view, parameters, wanted);
-        if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
-            return Ok(None);
-        }
-        // A constant that is none of its column's type is an error, also where no row has led to the table.
-        let mut unread = join.tables[walk.bound..].iter();
-        let is_bound = unread.all(|joined| match &joined.way {
-            JoinedWay::Keys(table, accesses) => accesses
-                .first()
-                .is_some_and(|access| access.bind(table, &walk.parameters).is_some()),
-            JoinedWay::Walk(table, access, _) | JoinedWay::Small(table, access) => {
-                access.bind(table, &walk.parameters).is_some()
-            }
-            JoinedWay::First(..) | JoinedWay::Rows(_) => true,
-        });
-        let Walk {
-            found, searched, ..
-        } = walk;
-        if let (Some(all), Some(mut searched)) = (&mut self.statement.searched, searched) {
-            all.append(&mut searched);
-        }
-        Ok(is_bound.then_some(found))
+fn begin_walk<'s, 'j>(
+    session: &'s Session,
+    (join, derived): (&'j Join, Vec<DerivedRows>),
+    view: &'j ReadView,
+    parameters: &[Value],
+    wanted: u64,
+) -> Walk<'s, 'j> {
+    let slots: usize = join.tables.iter().map(|joined| joined.gives.len()).sum();
+    let mut all = parameters.to_vec();
+    all.resize(parameters.len() + slots, Value::Null);
+    Walk {
+        join,
+        session,
+        counters: &session.handle.counters,
+        view,
+        found: Found::nothing(&join.shown),
+        parameters: all,
+        rows: vec![Vec::new(); join.tables.len()],
+        derived: derived.into_iter().map(Some).collect(),
+        number: 0,
+        wanted,
+        examined: 0,
+        bound: 0,
+        reads_before: join.is_walk().then(|| join.pages_read()),
+        asked: None,
+        searched: session.statement.searched.as_ref().map(|_| Vec::new()),
     }
+}
 
-    /// Whether a walk ends soon is told by trying, which counts as nothing.
-    fn would_walk(&self, join: &Join, parameters: &[Value], wanted: u64) -> Result<bool> {
-        let mut guards = Vec::with_capacity(join.tables.len());
-        for table in join.tables() {
-            match self.borrow_for_read(table, false)? {
-                Some(guard) => guards.push(guard),
-                None => return Ok(false),
-            }
-        }
-        let view = self.transactions.current_view(self.engine.storage())?;
-        for table in join.tables() {
-            table.check_view(&view)?;
-        }
-        let counters = SessionCounters::default();
-        let walk = self.begin_walk((join, Vec::new()), &view, parameters, wanted);
-        let mut walk = Walk {
-            counters: &counters,
-            ..walk
-        };
-        Ok(wanted == 0 || walk.read(0)? != Progress::NotDirect)
+/// What the query at a place is asked for by the rows of the tables before it, and the rows of the queries there.
+/// `None`: the vectorised path has to do it. `wanted`: joined rows.
+pub(super) fn walk_to(
+    session: &Session,
+    (join, derived): (&Join, Vec<DerivedRows>),
+    view: &ReadView,
+    parameters: &[Value],
+    (place, wanted): (usize, u64),
+) -> Result<Option<(Vec<Value>, Vec<DerivedRows>)>> {
+    // Each row before it is a joined row, or more than one, if no table from here on leaves one out.
+    let leaves_none_out = join.tables[place..].iter().all(|joined| joined.is_outer);
+    let wanted = match leaves_none_out {
+        true => wanted,
+        false => u64::MAX,
+    };
+    let mut walk = begin_walk(session, (join, derived), view, parameters, wanted);
+    walk.asked = Some((place, Vec::new()));
+    if wanted > 0 && walk.read(0)? == Progress::NotDirect {
+        return Ok(None);
     }
+    let known = walk.derived.into_iter().flatten().collect();
+    Ok(walk.asked.map(|(_, asked)| (asked, known)))
+}
 
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_join(
-        &mut self,
-        join: &Join,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let is_done = self.run_one_join(join, parameters, sink)?;
-        match &join.otherwise {
-            Some(otherwise) if !is_done => self.run_one_join(otherwise, parameters, sink),
-            _ => Ok(is_done),
-        }
+/// Goes through the tables until so many joined rows are found. `None`: the vectorised path has to do it.
+pub(super) fn walk_join<'j>(
+    session: &mut Session,
+    (join, derived): (&'j Join, Vec<DerivedRows>),
+    view: &'j ReadView,
+    parameters: &[Value],
+    wanted: u64,
+) -> Result<Option<Found<'j>>> {
+    let mut walk = begin_walk(session, (join, derived), view, parameters, wanted);
+    if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
+        return Ok(None);
     }
+    // A constant that is none of its column's type is an error, also where no row has led to the table.
+    let mut unread = join.tables[walk.bound..].iter();
+    let is_bound = unread.all(|joined| match &joined.way {
+        JoinedWay::Keys(table, accesses) => accesses
+            .first()
+            .is_some_and(|access| access.bind(table, &walk.parameters).is_some()),
+        JoinedWay::Walk(table, access, _) | JoinedWay::Small(table, access) => {
+            access.bind(table, &walk.parameters).is_some()
+        }
+        JoinedWay::First(..) | JoinedWay::Rows(_) => true,
+    });
+    let Walk {
+        found, searched, ..
+    } = walk;
+    if let (Some(all), Some(mut searched)) = (&mut session.statement.searched, searched) {
+        all.append(&mut searched);
+    }
+    Ok(is_bound.then_some(found))
+}
 
-    fn run_one_join(
-        &mut self,
-        join: &Join,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        if !sink.takes_rows() {
-            return Ok(false);
+/// Whether a walk ends soon is told by trying, which counts as nothing.
+fn would_walk(session: &Session, join: &Join, parameters: &[Value], wanted: u64) -> Result<bool> {
+    let mut guards = Vec::with_capacity(join.tables.len());
+    for table in join.tables() {
+        match session.borrow_for_read(table, false)? {
+            Some(guard) => guards.push(guard),
+            None => return Ok(false),
         }
-        let Some((window, wanted)) = join.window(&self.variables, parameters) else {
-            return Ok(false);
-        };
-        let Some(derived) = self.derived_rows(join, parameters, wanted)? else {
-            return Ok(false);
-        };
-        let Some(open) = self.open_to_join(join)? else {
-            return Ok(false);
-        };
-        let view = &open.view;
-        let Some(found) = self.walk_join((join, derived), view, parameters, wanted)? else {
-            return Ok(false);
-        };
-        let sent = join.send(found, view, window, sink)?;
-        self.end_direct_read(sent, sink)
     }
+    let view = session
+        .transactions
+        .current_view(session.engine.storage())?;
+    for table in join.tables() {
+        table.check_view(&view)?;
+    }
+    let counters = SessionCounters::default();
+    let walk = begin_walk(session, (join, Vec::new()), &view, parameters, wanted);
+    let mut walk = Walk {
+        counters: &counters,
+        ..walk
+    };
+    Ok(wanted == 0 || walk.read(0)? != Progress::NotDirect)
+}
+
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_join(
+    session: &mut Session,
+    join: &Join,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let is_done = run_one_join(session, join, parameters, sink)?;
+    match &join.otherwise {
+        Some(otherwise) if !is_done => run_one_join(session, otherwise, parameters, sink),
+        _ => Ok(is_done),
+    }
+}
+
+fn run_one_join(
+    session: &mut Session,
+    join: &Join,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    if !sink.takes_rows() {
+        return Ok(false);
+    }
+    let Some((window, wanted)) = join.window(&session.variables, parameters) else {
+        return Ok(false);
+    };
+    let Some(derived) = derived_rows(session, join, parameters, wanted)? else {
+        return Ok(false);
+    };
+    let Some(open) = open_to_join(session, join)? else {
+        return Ok(false);
+    };
+    let view = &open.view;
+    let Some(found) = walk_join(session, (join, derived), view, parameters, wanted)? else {
+        return Ok(false);
+    };
+    let sent = join.send(found, view, window, sink)?;
+    end_direct_read(session, sent, sink)
 }
 
 /// What reads fewest rows by estimate; `None` if these are many, or an operand has no place among a column's values.
@@ -593,7 +669,7 @@ impl Join {
                 Ok(rows.is_some_and(|rows| rows <= self.most_of_small_table()))
             }
             JoinedWay::Walk(..) | JoinedWay::First(..) => {
-                session.would_walk(self, parameters, wanted)
+                would_walk(session, self, parameters, wanted)
             }
             JoinedWay::Rows(_) => Ok(false),
         }

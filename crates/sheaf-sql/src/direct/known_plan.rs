@@ -57,18 +57,16 @@ impl SharedPlan for DirectPlan {
     }
 }
 
-impl Session {
-    /// What a plan of this text depends on.
-    pub(super) fn plan_key(&self, text: &str) -> PlanKey {
-        PlanKey {
-            text: text.into(),
-            database: self.database.as_deref().map(Arc::from),
-            sql_mode: self.variables.sql_mode(),
-            collation_id: self.result_collation_id(),
-            connection_collation_id: self.variables.connection_collation_id(),
-            pushes_index_conditions: self.variables.pushes_index_conditions(),
-            quotient_decimals: self.variables.quotient_decimals(),
-            time_zone_offset_seconds: self.variables.time_zone_offset_seconds(),
-        }
+/// What a plan of this text depends on.
+pub(super) fn plan_key(session: &Session, text: &str) -> PlanKey {
+    PlanKey {
+        text: text.into(),
+        database: session.database.as_deref().map(Arc::from),
+        sql_mode: session.variables.sql_mode(),
+        collation_id: session.result_collation_id(),
+        connection_collation_id: session.variables.connection_collation_id(),
+        pushes_index_conditions: session.variables.pushes_index_conditions(),
+        quotient_decimals: session.variables.quotient_decimals(),
+        time_zone_offset_seconds: session.variables.time_zone_offset_seconds(),
     }
 }

@@ -1,5 +1,6 @@
 //! How large a statement with a direct plan is, at most.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionReader, read_expression};
@@ -19,12 +20,51 @@ pub(super) const LONG_CHANGE_BYTES: usize = 4 << 10;
 /// packed lists, and are not copied to find that out.
 const MAX_TERMS: usize = 4_000;
 
+/// Queries inside of each other that are rewritten, at most: each that has no plan is compiled twice, with all inside.
+const MAX_REWRITTEN: u32 = 2;
+
+thread_local! {
+    /// Rewritten queries that are being compiled.
+    static REWRITTEN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A rewritten query is compiled as long as this lives.
+pub(super) struct Rewriting;
+
+impl Rewriting {
+    /// `None`: there are enough around it.
+    pub(super) fn enter() -> Option<Rewriting> {
+        let depth = REWRITTEN.get();
+        (depth < MAX_REWRITTEN).then(|| {
+            REWRITTEN.set(depth + 1);
+            Rewriting
+        })
+    }
+
+    /// How many there are now.
+    pub(super) fn depth() -> u32 {
+        REWRITTEN.get()
+    }
+}
+
+impl Drop for Rewriting {
+    fn drop(&mut self) {
+        REWRITTEN.set(REWRITTEN.get() - 1);
+    }
+}
+
 /// Whether there are more queries in a text than have a direct plan. What one query assigns row by row to a user
 /// variable, another one may read: then there is one.
 pub(super) fn has_many_queries(text: &str) -> bool {
-    let words = text.as_bytes().windows(b"select".len());
-    let queries = words.filter(|word| word.eq_ignore_ascii_case(b"select"));
-    let most = match text.contains(":=") {
+    const WORD: &[u8] = b"select";
+    let has_assignments = text.contains(":=");
+    let text = text.as_bytes();
+    let begins_query = |at: &usize| {
+        let word = text.get(*at..*at + WORD.len());
+        word.is_some_and(|word| word.eq_ignore_ascii_case(WORD))
+    };
+    let queries = memchr::memchr2_iter(b's', b'S', text).filter(begins_query);
+    let most = match has_assignments {
         true => 1,
         false => MAX_QUERIES,
     };

@@ -27,10 +27,12 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::found_key::FoundKey;
+use super::headers::Spelled;
 use super::operand::Operand;
-use super::read::{limit_and_offset, plain_query, plain_select_of_groups, row_count};
-use super::select_list::Spelled;
-use super::subquery::Values;
+use super::read::{
+    end_direct_read, limit_and_offset, plain_query, plain_select_of_groups, row_count,
+};
+use super::values::Values;
 use super::{Action, DirectPlan};
 use crate::accounts::TableNeed;
 use crate::error::Result;
@@ -41,6 +43,7 @@ use crate::query::rows::value_at;
 use crate::select::beside_locks::names_beside_locks;
 use crate::select::locking_read::lock_row_or_skip;
 use crate::session::Session;
+use crate::session::handle::SessionHandle;
 use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::searched::{DirectSearch, Searched};
 
@@ -322,189 +325,185 @@ fn is_plain_plan(plan: &DirectPlan) -> bool {
     plan.window.is_none() && plan.needs.iter().all(|need| need.locks.is_none())
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_lock_found(
-        &mut self,
-        lock: &LockFound,
-        given: (&[Value], Spelled<'_>),
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let (parameters, _) = given;
-        let (Some(limit), Some(offset)) = (
-            row_count(lock.limit.as_ref(), parameters, u64::MAX),
-            row_count(lock.offset.as_ref(), parameters, 0),
-        ) else {
-            return Ok(false);
-        };
-        // The session's limit is for what is shown, and not for what is locked.
-        if self.transactions.reads_lock() || self.variables.sql_select_limit() != u64::MAX {
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_lock_found(
+    session: &mut Session,
+    lock: &LockFound,
+    given: (&[Value], Spelled<'_>),
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let (parameters, _) = given;
+    let (Some(limit), Some(offset)) = (
+        row_count(lock.limit.as_ref(), parameters, u64::MAX),
+        row_count(lock.offset.as_ref(), parameters, 0),
+    ) else {
+        return Ok(false);
+    };
+    // The session's limit is for what is shown, and not for what is locked.
+    if session.transactions.reads_lock() || session.variables.sql_select_limit() != u64::MAX {
+        return Ok(false);
+    }
+    for target in &lock.targets {
+        if target.mode == LockMode::Exclusive && !session.begin_for_update(&target.key.table)? {
             return Ok(false);
         }
-        for target in &lock.targets {
-            if target.mode == LockMode::Exclusive && !self.begin_for_update(&target.key.table)? {
+    }
+    let mut guards = Vec::with_capacity(lock.targets.len());
+    for target in &lock.targets {
+        session.keep_definition(&target.key.table)?;
+        match session.borrow_for_read(&target.key.table, false)? {
+            Some(guard) => guards.push(guard),
+            None => return Ok(false),
+        }
+    }
+    let beside = match lock.reads_others {
+        true => session.view_beside_locks()?,
+        false => None,
+    };
+    let mut statement = session.begin_locks(lock.wait);
+    let outcome = session.until_stable(&mut statement, |session, statement| {
+        let view = statement.changes().view_to_lock()?;
+        // The operators see tables that are not locked through another view.
+        let is_other = |beside: &ReadView| beside.timestamp() != view.timestamp();
+        if beside.as_ref().is_some_and(is_other) {
+            return Ok(Some(None));
+        }
+        let found = find_to_lock(session, lock, parameters, (statement, &view))?;
+        let Some((waiting, searched)) = found else {
+            return Ok(Some(None));
+        };
+        let locked = (statement, &view);
+        let locked = match lock.skips {
+            true => lock_found_and_free(lock, waiting, locked, (limit, offset))?,
+            false => lock_all_found(&session.handle, lock, waiting, locked, searched)?,
+        };
+        Ok(locked.map(Some))
+    });
+    if let Ok(None) = outcome {
+        session.transactions.abandon_changes(statement)?;
+        return Ok(false);
+    }
+    match session.end_changes(statement, outcome)? {
+        None => Ok(false),
+        Some(Locked::Rows(columns, batches)) => {
+            sink.columns(&columns)?;
+            let mut sent = 0;
+            for batch in &batches {
+                sent += batch.num_rows() as u64;
+                if batch.num_rows() > 0 {
+                    sink.rows(batch)?;
+                }
+            }
+            end_direct_read(session, sent, sink)
+        }
+        Some(Locked::Query(view)) => {
+            let Shown::Query(query) = &lock.shown else {
                 return Ok(false);
-            }
-        }
-        let mut guards = Vec::with_capacity(lock.targets.len());
-        for target in &lock.targets {
-            self.keep_definition(&target.key.table)?;
-            match self.borrow_for_read(&target.key.table, false)? {
-                Some(guard) => guards.push(guard),
-                None => return Ok(false),
-            }
-        }
-        let beside = match lock.reads_others {
-            true => self.view_beside_locks()?,
-            false => None,
-        };
-        let mut statement = self.begin_locks(lock.wait);
-        let outcome = self.until_stable(&mut statement, |session, statement| {
-            let view = statement.changes().view_to_lock()?;
-            // The operators see tables that are not locked through another view.
-            let is_other = |beside: &ReadView| beside.timestamp() != view.timestamp();
-            if beside.as_ref().is_some_and(is_other) {
-                return Ok(Some(None));
-            }
-            let found = session.find_to_lock(lock, parameters, (statement, &view))?;
-            let Some((waiting, searched)) = found else {
-                return Ok(Some(None));
             };
-            let locked = (statement, &view);
-            let locked = match lock.skips {
-                true => session.lock_found_and_free(lock, waiting, locked, (limit, offset))?,
-                false => session.lock_all_found(lock, waiting, locked, searched)?,
-            };
-            Ok(locked.map(Some))
-        });
-        if let Ok(None) = outcome {
-            self.transactions.abandon_changes(statement)?;
-            return Ok(false);
-        }
-        match self.end_changes(statement, outcome)? {
-            None => Ok(false),
-            Some(Locked::Rows(columns, batches)) => {
-                sink.columns(&columns)?;
-                let mut sent = 0;
-                for batch in &batches {
-                    sent += batch.num_rows() as u64;
-                    if batch.num_rows() > 0 {
-                        sink.rows(batch)?;
-                    }
-                }
-                self.end_direct_read(sent, sink)
-            }
-            Some(Locked::Query(view)) => {
-                let Shown::Query(query) = &lock.shown else {
-                    return Ok(false);
-                };
-                self.statement.view = Some(view);
-                let is_done = self.run_inner(query, given, sink);
-                self.statement.view = None;
-                is_done
-            }
+            session.statement.view = Some(view);
+            let is_done = session.run_inner(query, given, sink);
+            session.statement.view = None;
+            is_done
         }
     }
+}
 
-    /// What the query finds through a view, and what it has searched. `None`: the vectorised path has to do it.
-    fn find_to_lock(
-        &mut self,
-        lock: &LockFound,
-        parameters: &[Value],
-        (statement, view): (&mut StatementTransaction, &ReadView),
-    ) -> Result<Option<(Waiting, Vec<Searched>)>> {
-        let Some(locks_searches) = statement.locks_its_searches() else {
-            return Ok(None);
-        };
-        let mut waiting = Waiting::default();
-        let before = (self.outcome.found_rows, self.outcome.row_count);
-        let warnings = match lock.shown {
-            Shown::Found(_) => None,
-            // It is going to tell of the same.
-            Shown::Query(_) => Some(self.warnings.clone()),
-        };
-        self.statement.view = Some(view.clone());
-        self.statement.searched = (locks_searches && !lock.skips).then(Vec::new);
-        let given = (parameters, Spelled::AsWritten);
-        let is_done = self.run_inner(&lock.find, given, &mut waiting);
-        let is_done = waiting.values.outcome(is_done);
-        self.statement.view = None;
-        let searched = self.statement.searched.take().unwrap_or_default();
-        (self.outcome.found_rows, self.outcome.row_count) = before;
-        if let Some(warnings) = warnings {
-            self.warnings = warnings;
-        }
-        Ok(is_done?.then_some((waiting, searched)))
+/// What the query finds through a view, and what it has searched. `None`: the vectorised path has to do it.
+fn find_to_lock(
+    session: &mut Session,
+    lock: &LockFound,
+    parameters: &[Value],
+    (statement, view): (&mut StatementTransaction, &ReadView),
+) -> Result<Option<(Waiting, Vec<Searched>)>> {
+    let Some(locks_searches) = statement.locks_its_searches() else {
+        return Ok(None);
+    };
+    let mut waiting = Waiting::default();
+    let before = (session.outcome.found_rows, session.outcome.row_count);
+    let warnings = match lock.shown {
+        Shown::Found(_) => None,
+        // It is going to tell of the same.
+        Shown::Query(_) => Some(session.warnings.clone()),
+    };
+    session.statement.view = Some(view.clone());
+    session.statement.searched = (locks_searches && !lock.skips).then(Vec::new);
+    let given = (parameters, Spelled::AsWritten);
+    let is_done = session.run_inner(&lock.find, given, &mut waiting);
+    let is_done = waiting.values.outcome(is_done);
+    session.statement.view = None;
+    let searched = session.statement.searched.take().unwrap_or_default();
+    (session.outcome.found_rows, session.outcome.row_count) = before;
+    if let Some(warnings) = warnings {
+        session.warnings = warnings;
     }
+    Ok(is_done?.then_some((waiting, searched)))
+}
 
-    /// Locks what was found and searched. `None`: that is not what the view shows.
-    fn lock_all_found(
-        &mut self,
-        lock: &LockFound,
-        waiting: Waiting,
-        (statement, view): (&mut StatementTransaction, &ReadView),
-        searched: Vec<Searched>,
-    ) -> Result<Option<Locked>> {
-        let (mut number, mut last, mut is_stable) = (0_usize, None, true);
-        for batch in &waiting.values.batches {
-            for row in 0..batch.num_rows() {
-                self.handle.check_cancel_at(number)?;
-                number += 1;
-                let keys = lock.keys_of(batch, row)?;
-                for (target, key) in lock.targets.iter().zip(&keys) {
-                    if let Some(key) = key {
-                        let locked =
-                            statement.lock_row(view, &target.key.table, key, target.mode)?;
-                        is_stable &= locked.is_some();
-                    }
+/// Locks what was found and searched. `None`: that is not what the view shows.
+fn lock_all_found(
+    handle: &SessionHandle,
+    lock: &LockFound,
+    waiting: Waiting,
+    (statement, view): (&mut StatementTransaction, &ReadView),
+    searched: Vec<Searched>,
+) -> Result<Option<Locked>> {
+    let (mut number, mut last, mut is_stable) = (0_usize, None, true);
+    for batch in &waiting.values.batches {
+        for row in 0..batch.num_rows() {
+            handle.check_cancel_at(number)?;
+            number += 1;
+            let keys = lock.keys_of(batch, row)?;
+            for (target, key) in lock.targets.iter().zip(&keys) {
+                if let Some(key) = key {
+                    let locked = statement.lock_row(view, &target.key.table, key, target.mode)?;
+                    is_stable &= locked.is_some();
                 }
-                last = keys.into_iter().next().flatten();
             }
+            last = keys.into_iter().next().flatten();
         }
-        let mut searches = lock.searches(searched);
-        let found = (number, last.as_deref());
-        if !is_stable || !statement.lock_searches(view, &mut searches, found)? {
-            return Ok(None);
-        }
-        Ok(Some(match &lock.shown {
-            Shown::Query(_) => Locked::Query(view.clone()),
-            Shown::Found(width) => {
-                let batches = waiting.values.batches.iter();
-                let batches = batches.map(|batch| lock.shown_of(batch));
-                let columns = waiting.columns.into_iter().take(*width);
-                Locked::Rows(columns.collect(), batches.collect::<Result<_>>()?)
-            }
-        }))
     }
+    let mut searches = lock.searches(searched);
+    let found = (number, last.as_deref());
+    if !is_stable || !statement.lock_searches(view, &mut searches, found)? {
+        return Ok(None);
+    }
+    Ok(Some(match &lock.shown {
+        Shown::Query(_) => Locked::Query(view.clone()),
+        Shown::Found(width) => {
+            let batches = waiting.values.batches.iter();
+            let batches = batches.map(|batch| lock.shown_of(batch));
+            let columns = waiting.columns.into_iter().take(*width);
+            Locked::Rows(columns.collect(), batches.collect::<Result<_>>()?)
+        }
+    }))
+}
 
-    /// Locks those of the rows that were found that can be locked at once, as many as are shown.
-    fn lock_found_and_free(
-        &mut self,
-        lock: &LockFound,
-        waiting: Waiting,
-        (statement, view): (&mut StatementTransaction, &ReadView),
-        (limit, offset): (u64, u64),
-    ) -> Result<Option<Locked>> {
-        let (mut skip, mut left) = (offset, limit);
-        let mut batches = Vec::with_capacity(waiting.values.batches.len());
-        for batch in &waiting.values.batches {
-            let mut chosen = Vec::with_capacity(batch.num_rows());
-            for row in 0..batch.num_rows() {
-                let is_locked = left > 0
-                    && lock_or_skip(statement, view, &lock.targets, lock.keys_of(batch, row)?)?;
-                let is_shown = is_locked && skip == 0;
-                match is_shown {
-                    true => left -= 1,
-                    false => skip -= u64::from(is_locked),
-                }
-                chosen.push(is_shown);
+/// Locks those of the rows that were found that can be locked at once, as many as are shown.
+fn lock_found_and_free(
+    lock: &LockFound,
+    waiting: Waiting,
+    (statement, view): (&mut StatementTransaction, &ReadView),
+    (limit, offset): (u64, u64),
+) -> Result<Option<Locked>> {
+    let (mut skip, mut left) = (offset, limit);
+    let mut batches = Vec::with_capacity(waiting.values.batches.len());
+    for batch in &waiting.values.batches {
+        let mut chosen = Vec::with_capacity(batch.num_rows());
+        for row in 0..batch.num_rows() {
+            let is_locked = left > 0
+                && lock_or_skip(statement, view, &lock.targets, lock.keys_of(batch, row)?)?;
+            let is_shown = is_locked && skip == 0;
+            match is_shown {
+                true => left -= 1,
+                false => skip -= u64::from(is_locked),
             }
-            let shown = lock.shown_of(batch)?;
-            batches.push(filter_record_batch(&shown, &BooleanArray::from(chosen))?);
+            chosen.push(is_shown);
         }
-        let columns = waiting.columns.into_iter().take(lock.result_columns());
-        Ok(Some(Locked::Rows(columns.collect(), batches)))
+        let shown = lock.shown_of(batch)?;
+        batches.push(filter_record_batch(&shown, &BooleanArray::from(chosen))?);
     }
+    let columns = waiting.columns.into_iter().take(lock.result_columns());
+    Ok(Some(Locked::Rows(columns.collect(), batches)))
 }
 
 /// Locks a row of each table without waiting. False: one of them is locked, or is not any more what the view shows.

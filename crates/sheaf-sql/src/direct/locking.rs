@@ -10,66 +10,22 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::Table;
 use sheaf_types::Value;
-use sqlparser::ast;
 
+use super::headers::Spelled;
+use super::locking_clause::Locking;
 use super::order::Sorter;
-use super::read::{Read, Ready};
+use super::read::{Read, Ready, ready_to_read, send_sorted};
 use super::row::RowReader;
-use super::select_list::Spelled;
 use crate::error::Result;
 use crate::isolation::transaction::StatementTransaction;
 use crate::select::locking_read::lock_row_or_skip;
 use crate::session::result::ResultSink;
 use crate::session::searched::DirectSearch;
 use crate::session::{Session, SessionHandle};
-
-/// What a query locks, and how.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Locking {
-    mode: LockMode,
-    /// What the statement says itself about waiting.
-    wait: Option<Duration>,
-    /// SKIP LOCKED.
-    skips: bool,
-}
-
-impl Locking {
-    pub(super) fn mode(&self) -> LockMode {
-        self.mode
-    }
-
-    /// Whether rows that are locked are left out.
-    pub(super) fn skips(&self) -> bool {
-        self.skips
-    }
-}
-
-/// The locks of a query on the table of this alias: none, or one kind for all its rows. The outer `None`: something
-/// else.
-pub(super) fn locking(locks: &[ast::LockClause], alias: &str) -> Option<Option<Locking>> {
-    let [lock] = locks else {
-        return locks.is_empty().then_some(None);
-    };
-    let names_it = match &lock.of {
-        None => true,
-        Some(name) => match name.0.as_slice() {
-            [part] => part.as_ident().is_some_and(|name| name.value == alias),
-            _ => false,
-        },
-    };
-    let wait = lock.nonblock.map(|_| Duration::ZERO);
-    let skips = lock.nonblock == Some(ast::NonBlock::SkipLocked);
-    let mode = match lock.lock_type {
-        ast::LockType::Update => LockMode::Exclusive,
-        ast::LockType::Share => LockMode::Shared,
-    };
-    names_it.then_some(Some(Locking { mode, wait, skips }))
-}
 
 /// Rows that are locked, as this view shows them.
 struct Locked {
@@ -86,55 +42,64 @@ enum Attempt {
     TooLarge,
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_locking_read(
-        &mut self,
-        (read, locking): (&Read, Locking),
-        table: &Arc<Table>,
-        (parameters, spelled): (&[Value], Spelled<'_>),
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        if !sink.takes_rows() || self.transactions.reads_lock() || !read.is_allowed(&self.variables)
-        {
-            return Ok(false);
-        }
-        if locking.mode == LockMode::Exclusive && !self.begin_for_update(table)? {
-            return Ok(false);
-        }
-        self.keep_definition(table)?;
-        let Some(_guard) = self.borrow_for_read(table, false)? else {
-            return Ok(false);
+/// False: the vectorised path has to do it.
+pub(super) fn run_direct_locking_read(
+    session: &mut Session,
+    (read, locking): (&Read, Locking),
+    table: &Arc<Table>,
+    (parameters, spelled): (&[Value], Spelled<'_>),
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    if !sink.takes_rows()
+        || session.transactions.reads_lock()
+        || !read.is_allowed(&session.variables)
+    {
+        return Ok(false);
+    }
+    if locking.mode() == LockMode::Exclusive && !session.begin_for_update(table)? {
+        return Ok(false);
+    }
+    session.keep_definition(table)?;
+    let Some(_guard) = session.borrow_for_read(table, false)? else {
+        return Ok(false);
+    };
+    let Some((ready, shape)) = ready_to_read(session, read, table, (parameters, spelled))? else {
+        return Ok(false);
+    };
+    let mut statement = session.begin_locks(locking.wait);
+    let outcome = session.until_stable(&mut statement, |session, statement| {
+        let view = statement.changes().view_to_lock()?;
+        table.check_view(&view)?;
+        let read = (read, locking.mode());
+        let attempt = match locking.skips() {
+            true => lock_what_is_free(&session.handle, read, (table, view), &ready, statement),
+            false => find_and_lock(&session.handle, read, (table, view), &ready, statement),
         };
-        let Some((ready, shape)) = self.ready_to_read(read, table, (parameters, spelled))? else {
-            return Ok(false);
-        };
-        let mut statement = self.begin_locks(locking.wait);
-        let outcome = self.until_stable(&mut statement, |session, statement| {
-            let read = (read, locking.mode);
-            let attempt = match locking.skips {
-                true => lock_what_is_free(&session.handle, read, table, &ready, statement),
-                false => find_and_lock(&session.handle, read, table, &ready, statement),
-            };
-            Ok(match attempt? {
-                Attempt::Done(locked) => Some(Some(locked)),
-                Attempt::TooLarge => Some(None),
-                Attempt::RowChanged => None,
-            })
-        });
-        if let Ok(None) = outcome {
-            self.transactions.abandon_changes(statement)?;
-            return Ok(false);
+        Ok(match attempt? {
+            Attempt::Done(locked) => Some(Some(locked)),
+            Attempt::TooLarge => Some(None),
+            Attempt::RowChanged => None,
+        })
+    });
+    if let Ok(None) = outcome {
+        session.transactions.abandon_changes(statement)?;
+        return Ok(false);
+    }
+    match session.end_changes(statement, outcome)? {
+        Some(mut locked) => {
+            let window = (ready.limit, ready.offset);
+            let from = (table, &locked.view);
+            send_sorted(
+                session,
+                (read, &shape),
+                from,
+                &mut locked.rows,
+                window,
+                sink,
+            )?;
+            Ok(true)
         }
-        match self.end_changes(statement, outcome)? {
-            Some(mut locked) => {
-                let window = (ready.limit, ready.offset);
-                let from = (table, &locked.view);
-                self.send_sorted((read, &shape), from, &mut locked.rows, window, sink)?;
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        None => Ok(false),
     }
 }
 
@@ -159,12 +124,10 @@ fn reader_of<'a>(
 fn find_and_lock(
     handle: &SessionHandle,
     (read, mode): (&Read, LockMode),
-    table: &Arc<Table>,
+    (table, view): (&Arc<Table>, ReadView),
     ready: &Ready,
     statement: &mut StatementTransaction,
 ) -> Result<Attempt> {
-    let view = statement.changes().view_to_lock()?;
-    table.check_view(&view)?;
     // What it has looked at is locked.
     let wanted = ready.wanted(read);
     let reader = reader_of(read, (table, &view), handle, wanted);
@@ -228,12 +191,10 @@ fn find_and_lock(
 fn lock_what_is_free(
     handle: &SessionHandle,
     (read, mode): (&Read, LockMode),
-    table: &Arc<Table>,
+    (table, view): (&Arc<Table>, ReadView),
     ready: &Ready,
     statement: &mut StatementTransaction,
 ) -> Result<Attempt> {
-    let view = statement.changes().view_to_lock()?;
-    table.check_view(&view)?;
     let mut left = ready.wanted(read);
     let reader = reader_of(read, (table, &view), handle, left);
     let (mut new, mut rows): (Vec<Vec<u8>>, _) = (Vec::new(), Sorter::default());

@@ -1,5 +1,4 @@
-//! Direct plans: statements about a few rows, from the syntax tree to the bytes of the table and back
-//! without a logical plan, batches or worker threads.
+//! Direct plans: statements about a few rows, without a logical plan, batches or worker threads.
 //!
 //! ```text
 //!   syntax tree -> compile -> DirectPlan          once, and kept by a prepared statement
@@ -15,8 +14,7 @@
 //! - joins by key of few rows, with the same, also with queries in the FROM ([`derived`]);
 //! - UNION of such queries;
 //! - all else that a SELECT does with such rows ([`over_rows`]);
-//! - UPDATE and DELETE of such rows, also of several tables;
-//! - INSERT and REPLACE.
+//! - UPDATE and DELETE of such rows, also of several tables; INSERT and REPLACE.
 //!
 //! Operands of keys are constants and parameters, and only those whose comparison is plain by MySQL's typing rule
 //! ([`operand`]). All else that is computed from one row is computed by the expressions of the vectorised path
@@ -33,12 +31,16 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`names`] | the table and its columns |
+//! | [`row_source`], [`derived_rows`] | tables and queries that rows come from; the rows of such queries, in memory |
 //! | [`needs`] | what a session has to be allowed to |
 //! | [`operand`] | constants and parameters, and where they stand among a column's values |
 //! | [`arithmetic`] | operands that are computed of whole numbers |
+//! | [`relation`] | how values stand to each other |
 //! | [`access`] | from WHERE to keys of an index |
 //! | [`entry`] | what entries of an index say without their rows |
 //! | [`row`] | rows under keys, and their values for the client |
+//! | [`stored_value`] | the value of a column, wherever it is |
+//! | [`values`] | the rows of a query that others go on with |
 //! | [`constant_operands`] | operands that are computed of constants by kernels |
 //! | [`counted`] | SQL_CALC_FOUND_ROWS |
 //! | [`given`] | what a run takes from its session: the clock, user variables |
@@ -47,8 +49,10 @@
 //! | [`known_plan`] | what a session knows of a plan; `engine/shared_plans.rs` has those that all share |
 //! | [`statement_cache`] | a session's statements that come as text |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
-//! | [`select_list`] | what a query shows |
-//! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
+//! | [`select_list`], [`headers`] | what a query shows, and what its columns are called |
+//! | [`select_shape`], [`selection`] | what a SELECT says about its rows; the WHERE of a statement |
+//! | [`read`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
+//! | [`locking`], [`locking_clause`] | FOR UPDATE and FOR SHARE of one table |
 //! | [`change_found`] | UPDATE and DELETE of what a query finds |
 //! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
 //! | [`found_key`] | clustered keys of what a query finds |
@@ -57,21 +61,18 @@
 //! | [`parts`] | what a plan consists of besides what it is given |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
+//! | [`query_instance`] | either of these, for some values of what a run is given |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
-//! | [`qualified`] | columns without the names of their databases |
+//! | [`qualified`], [`using`], [`dual`], [`modifiers`] | queries without what others say as well |
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
-//! | [`using`] | USING, written as ON |
-//! | [`dual`] | queries without the FROM DUAL |
 //! | [`into_variables`] | SELECT … INTO of user variables, and SET of one |
-//! | [`modifiers`] | queries without SQL_NO_CACHE and its like |
 //! | [`reads`] | how plans read the tables that they begin with |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`measured`] | what the accesses of a plan do while it runs |
-//! | [`analyze`] | EXPLAIN ANALYZE: a measured run |
-//! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
+//! | [`analyze`], [`explain`] | EXPLAIN ANALYZE; the operators' plan that does the same |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
-//! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
+//! | [`joined_list`], [`join_walk`], [`joined_result`] | what a join shows, how it runs, and what it has found |
 
 mod access;
 mod aggregate;
@@ -83,6 +84,7 @@ mod constant_operands;
 mod constants;
 mod counted;
 mod derived;
+mod derived_rows;
 mod description;
 mod dual;
 mod entry;
@@ -90,16 +92,19 @@ mod explain;
 mod expression;
 mod found_key;
 mod given;
+mod headers;
 mod insert;
 mod insert_select;
 mod into_variables;
 mod join;
 mod join_walk;
+mod joined_list;
 mod joined_result;
 mod known_plan;
 mod limits;
 mod lock_found;
 mod locking;
+mod locking_clause;
 mod measured;
 mod modifiers;
 mod names;
@@ -111,15 +116,22 @@ mod parts;
 mod plain_call;
 mod qualified;
 mod quantified;
+mod query_instance;
 mod read;
 mod reads;
+mod relation;
 mod row;
 mod row_query;
+mod row_source;
 mod select_list;
+mod select_shape;
+mod selection;
 mod statement_cache;
+mod stored_value;
 mod subquery;
 mod using;
 mod value_lists;
+mod values;
 mod waiting_rows;
 
 use std::borrow::Cow;
@@ -143,22 +155,28 @@ use crate::session::status::Command;
 use given::Given;
 use into_variables::{IntoVariables, SetVariable};
 use limits::{
-    LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, has_long_condition, has_many_queries, items_of,
+    LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, Rewriting, has_long_condition, has_many_queries,
+    items_of,
 };
 
-pub(crate) use analyze::MeasuredRun;
-pub(crate) use description::Described;
+pub(crate) use analyze::{MeasuredRun, measure_direct};
+use constant_operands::with_constants;
+pub(crate) use description::{Described, describe_direct};
+pub(crate) use explain::would_run_directly;
 use expression::Expressions;
 pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
+pub(crate) use headers::Spelled;
+pub(crate) use insert::run_value_lists;
 pub(crate) use known_plan::Known;
+use known_plan::plan_key;
 pub(crate) use measured::{AccessId, Work};
 use needs::needs_of;
 use parts::PartsOfPlan;
 use read::may_divide;
-pub(crate) use select_list::Spelled;
 use statement_cache::MAX_STATEMENT_BYTES;
-pub(crate) use statement_cache::{Cached, StatementCache};
+pub(crate) use statement_cache::{Cached, StatementCache, run_cached, take_literals};
 use subquery::Subquery;
+pub(crate) use value_lists::ValueLists;
 
 /// `Last_query_cost` of a query that ran directly and was not estimated: what MySQL says of a lookup by key.
 const COST_WITHOUT_ESTIMATE: f64 = 1.0;
@@ -343,7 +361,7 @@ impl Session {
     /// # Errors
     /// It could not be found out: what stops the running statement, for want of memory among others.
     pub(crate) fn known_plan(&self, text: &str) -> Result<(PlanKey, Known)> {
-        let key = self.plan_key(text);
+        let key = plan_key(self, text);
         if !self.variables.direct_plans() {
             return Ok((key, Known::NotDirect));
         }
@@ -415,6 +433,7 @@ impl Session {
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
             return None;
         }
+        let _attempts = derived::Attempts::begin(text);
         let without_with = match statement {
             Statement::Query(query) if query.with.is_some() => {
                 Some(Statement::Query(Box::new(derived::without_with(query)?)))
@@ -422,7 +441,7 @@ impl Session {
             _ => None,
         };
         let statement = without_with.as_ref().unwrap_or(statement);
-        let without_databases = qualified::without_databases(self, statement);
+        let without_databases = qualified::without_databases(self, statement, text);
         let statement = without_databases.as_ref().unwrap_or(statement);
         let given = (text, parameters);
         let of_variables = match statement {
@@ -614,7 +633,7 @@ impl Session {
         text: &str,
         parameters: usize,
     ) -> Option<Action> {
-        let _rewriting = quantified::Rewriting::enter()?;
+        let _rewriting = Rewriting::enter()?;
         let with_exists = quantified::with_exists(self, query)?;
         self.query_action(&with_exists, text, parameters)
     }
@@ -654,7 +673,7 @@ impl Session {
         let given = self.given_beside(plan, parameters)?;
         match &plan.constants {
             None => Some(given),
-            Some(constants) => self.with_constants(constants, &given).map(Cow::Owned),
+            Some(constants) => with_constants(self, constants, &given).map(Cow::Owned),
         }
     }
 
@@ -844,26 +863,38 @@ impl Session {
             Action::Read(read, table) => match read.locking {
                 Some(locking) => {
                     let read = (read.as_ref(), locking);
-                    self.run_direct_locking_read(read, table, given, sink)
+                    locking::run_direct_locking_read(self, read, table, given, sink)
                 }
-                None => self.run_direct_read(read, table, given, sink),
+                None => read::run_direct_read(self, read, table, given, sink),
             },
-            Action::Join(join) => self.run_direct_join(join, parameters, sink),
-            Action::OverRows(query) => self.run_direct_over_rows(query, given, sink),
-            Action::Union(union) => self.run_direct_union(union, parameters, sink),
-            Action::LockFound(lock) => self.run_direct_lock_found(lock, given, sink),
-            Action::IntoVariables(into) => self.run_direct_into_variables(into, parameters, sink),
-            Action::SetVariable(set) => self.run_direct_set_variable(set, parameters, sink),
-            Action::Constants(constants) => self.run_direct_constants(constants, given, sink),
+            Action::Join(join) => join_walk::run_direct_join(self, join, parameters, sink),
+            Action::OverRows(query) => over_rows::run_direct_over_rows(self, query, given, sink),
+            Action::Union(union) => derived::run_direct_union(self, union, parameters, sink),
+            Action::LockFound(lock) => lock_found::run_direct_lock_found(self, lock, given, sink),
+            Action::IntoVariables(into) => {
+                into_variables::run_direct_into_variables(self, into, parameters, sink)
+            }
+            Action::SetVariable(set) => {
+                into_variables::run_direct_set_variable(self, set, parameters, sink)
+            }
+            Action::Constants(constants) => {
+                constants::run_direct_constants(self, constants, given, sink)
+            }
             Action::Update(update, table) => {
-                self.run_direct_update(update, table, parameters, sink)
+                change::run_direct_update(self, update, table, parameters, sink)
             }
             Action::Delete(delete, table) => {
-                self.run_direct_delete(delete, table, parameters, sink)
+                change::run_direct_delete(self, delete, table, parameters, sink)
             }
-            Action::ChangeFound(change) => self.run_direct_change_found(change, parameters, sink),
-            Action::Insert(insert) => self.run_direct_insert(insert, (parameters, None), sink),
-            Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
+            Action::ChangeFound(change) => {
+                change_found::run_direct_change_found(self, change, parameters, sink)
+            }
+            Action::Insert(insert) => {
+                insert::run_direct_insert(self, insert, (parameters, None), sink)
+            }
+            Action::InsertSelect(insert) => {
+                insert_select::run_direct_insert_select(self, insert, parameters, sink)
+            }
         }
     }
 }

@@ -2,69 +2,12 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::ReadView;
-use sheaf_table::{RowView, Table, TableDefinition};
+use sheaf_table::{Table, TableDefinition};
 use sqlparser::ast;
 
-use super::derived::{Asked, Derived};
-use super::row::long_value;
-use crate::error::Result;
+use super::row_source::{Asked, RowSource};
 use crate::parser::change::name_of;
 use crate::session::Session;
-
-/// Where the rows of a FROM's part come from.
-#[derive(Clone, Debug)]
-pub(super) enum RowSource {
-    Table(Arc<Table>),
-    /// A query, whose rows are in memory.
-    Query(Arc<Derived>),
-}
-
-impl RowSource {
-    pub(super) fn definition(&self) -> &TableDefinition {
-        match self {
-            RowSource::Table(table) => &table.definition,
-            RowSource::Query(derived) => &derived.definition,
-        }
-    }
-
-    /// The table; `None` if it is a query.
-    pub(super) fn table(&self) -> Option<&Arc<Table>> {
-        match self {
-            RowSource::Table(table) => Some(table),
-            RowSource::Query(_) => None,
-        }
-    }
-
-    /// Whether the tables are what the plan was made for.
-    pub(super) fn is_current(&self) -> bool {
-        match self {
-            RowSource::Table(table) => table.is_current(),
-            RowSource::Query(derived) => derived.is_current(),
-        }
-    }
-
-    /// Reads a row.
-    pub(super) fn view<'r>(&'r self, bytes: &'r [u8]) -> Result<RowView<'r>> {
-        Ok(match self {
-            RowSource::Table(table) => table.view(bytes)?,
-            RowSource::Query(derived) => derived.layout.view(bytes)?,
-        })
-    }
-
-    /// A value that the row only refers to. Rows of a query have all their values.
-    pub(super) fn long_value(
-        &self,
-        view: &ReadView,
-        row: &RowView<'_>,
-        column: usize,
-    ) -> Result<Option<Vec<u8>>> {
-        match self {
-            RowSource::Table(table) => long_value(table, view, row, column),
-            RowSource::Query(_) => Ok(None),
-        }
-    }
-}
 
 /// A table that a statement names.
 #[derive(Clone)]
@@ -111,7 +54,12 @@ impl<'a> PlainTable<'a> {
         is_plain.then_some(PlainTable { name, alias })
     }
 
-    fn names(&self, source: RowSource, (database, written): (String, String)) -> Option<Names<'a>> {
+    /// The same with where its rows come from.
+    pub(super) fn names(
+        &self,
+        source: RowSource,
+        (database, written): (String, String),
+    ) -> Option<Names<'a>> {
         Some(Names {
             source,
             written,
@@ -146,47 +94,6 @@ impl<'a> Names<'a> {
         let table = session.table_names().table(&database, &written).ok()?;
         session.variables.check_time_zone(&table.definition).ok()?;
         plain.names(RowSource::Table(table), (database, written))
-    }
-
-    /// The same, or a query in the place of a table. `text` is what was parsed, `parameters` how many it has.
-    pub(super) fn of_part(
-        session: &Session,
-        factor: &'a ast::TableFactor,
-        (text, parameters): (&str, usize),
-    ) -> Option<Names<'a>> {
-        let ast::TableFactor::Derived {
-            lateral: false,
-            subquery,
-            alias: Some(alias),
-            sample: None,
-        } = factor
-        else {
-            return Names::of_any_table(session, factor);
-        };
-        let derived = Derived::compile(session, subquery, (text, parameters))?;
-        alias.columns.is_empty().then(|| Names {
-            source: RowSource::Query(Arc::new(derived)),
-            written: String::new(),
-            alias: &alias.name.value,
-            database: String::new(),
-            is_outer: false,
-        })
-    }
-
-    /// The same, or a table of `information_schema`.
-    pub(super) fn of_any_table(
-        session: &Session,
-        factor: &'a ast::TableFactor,
-    ) -> Option<Names<'a>> {
-        Names::of_factor(session, factor).or_else(|| Names::of_definitions(session, factor))
-    }
-
-    /// A table of `information_schema`, whose rows are made for each run.
-    fn of_definitions(session: &Session, factor: &'a ast::TableFactor) -> Option<Names<'a>> {
-        let plain = PlainTable::of(factor)?;
-        let (database, written) = session.resolve(&name_of(plain.name).ok()?).ok()?;
-        let derived = Derived::of_definitions(session, (&database, &written))?;
-        plain.names(RowSource::Query(Arc::new(derived)), (database, written))
     }
 
     pub(super) fn definition(&self) -> &TableDefinition {

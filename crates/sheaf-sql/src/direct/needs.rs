@@ -2,7 +2,7 @@
 
 use sheaf_table::{PrivilegeLevel, Privileges, Table};
 
-use super::derived::Derived;
+use super::row_source::Derived;
 use super::{Action, DirectPlan};
 use crate::accounts::{Client, TableNeed, delete_reads, update_reads};
 use crate::parser::statement::Statement;

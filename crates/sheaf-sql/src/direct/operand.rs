@@ -149,8 +149,9 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
 
 fn as_literal(value: &Value) -> Value {
     match value {
-        Value::Year(_) | Value::Enum(_) | Value::Set(_) => {
-            number_literal(&value.to_string()).unwrap_or_else(|| value.clone())
+        Value::Int(_) | Value::UInt(_) => value.clone(),
+        whole if whole.as_i128().is_some() => {
+            number_literal(&whole.to_string()).unwrap_or_else(|| whole.clone())
         }
         Value::Float(float) => Value::Double(f64::from(*float)),
         Value::Timestamp(_) => Value::Text(value.to_string()),
@@ -170,11 +171,28 @@ pub(super) enum Place {
 
 /// Whether a column of this type can be compared directly with some operands.
 pub(super) fn is_comparable(ty: &ColumnType) -> bool {
-    match ty {
-        ColumnType::Decimal { .. } | ColumnType::Date | ColumnType::DateTime { .. } => true,
-        ty if ty.is_character() => ty.collation() != Some(Collation::Binary),
-        ty => ty.integer_range().is_some() || ty.is_binary(),
+    match ty.is_character() {
+        true => ty.collation() != Some(Collation::Binary),
+        false => {
+            ty.integer_range().is_some()
+                || ty.is_binary()
+                || ty.decimal_digits().is_some()
+                || ty.has_date() && !ty.follows_time_zone()
+        }
     }
+}
+
+/// Whether MySQL compares two columns as either of them is ordered.
+pub(super) fn are_comparable(one: &Column, other: &Column) -> bool {
+    let (one, other) = (&one.ty, &other.ty);
+    if one.is_moment() {
+        return one == other;
+    }
+    let is_same = one == other || one.is_character() && one.collation() == other.collation();
+    is_comparable(one)
+        && is_comparable(other)
+        && (one.is_integer() && other.is_integer()
+            || is_same && one.is_character() == other.is_character())
 }
 
 /// The place of an operand's value; `None` where it cannot be told here.
@@ -198,37 +216,32 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             _ => Place::At(Value::Int(number as i64)),
         });
     }
+    if let Some((precision, scale)) = ty.decimal_digits() {
+        return match ty.is_wide_decimal() {
+            true => wide_place(precision, scale, value),
+            false => decimal_place(precision, scale, value),
+        };
+    }
+    let is_datetime = ty.is_moment() && !ty.follows_time_zone();
     match (ty, value) {
-        (
-            ColumnType::Decimal {
-                precision, scale, ..
-            },
-            _,
-        ) if ty.is_wide_decimal() => wide_place(*precision, *scale, value),
-        (
-            ColumnType::Decimal {
-                precision, scale, ..
-            },
-            _,
-        ) => decimal_place(*precision, *scale, value),
-        (ColumnType::Date, Value::Date(_)) => Some(Place::At(value.clone())),
-        (ColumnType::Date, Value::DateTime(micros)) => match split_datetime(*micros) {
+        (ty, Value::Date(_)) if ty.is_day() => Some(Place::At(value.clone())),
+        (ty, Value::DateTime(micros)) if ty.is_day() => match split_datetime(*micros) {
             (days, 0) => Some(Place::At(Value::Date(days))),
             _ => None,
         },
         // Those of a TIMESTAMP are of another table's column.
-        (ColumnType::DateTime { .. }, Value::DateTime(_))
-        | (ColumnType::Timestamp { .. }, Value::Timestamp(_)) => Some(Place::At(value.clone())),
-        (ColumnType::DateTime { .. }, Value::Date(days)) => {
+        (ty, Value::Timestamp(_)) if ty.follows_time_zone() => Some(Place::At(value.clone())),
+        (_, Value::DateTime(_)) if is_datetime => Some(Place::At(value.clone())),
+        (_, Value::Date(days)) if is_datetime => {
             let micros = i64::from(*days).checked_mul(DAY)?;
             Some(Place::At(Value::DateTime(micros)))
         }
-        (ColumnType::Date, Value::Text(text)) if text.len() == PLAIN_DATE.len() => {
+        (ty, Value::Text(text)) if ty.is_day() && text.len() == PLAIN_DATE.len() => {
             moment(ty, text).map(Place::At)
         }
         // With all its digits, whatever the column keeps.
-        (ColumnType::DateTime { .. }, Value::Text(text)) => {
-            moment(&ColumnType::DateTime { fsp: 6 }, text).map(Place::At)
+        (_, Value::Text(text)) if is_datetime => {
+            moment(&ColumnType::datetime(6), text).map(Place::At)
         }
         // What the column's character set does not have is an error of the typing rule.
         (ty, Value::Text(text)) if ty.is_character() && is_comparable(ty) => {

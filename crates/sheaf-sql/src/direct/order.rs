@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::schema::MAX_INDEX_PARTS;
 use sheaf_table::{Index, IndexPart, KeyLayout, RowView, Table, TableDefinition, ValueRef};
-use sheaf_types::{ColumnType, Value};
+use sheaf_types::Value;
 use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
-use super::row::long_value;
+use super::stored_value::long_value;
 use crate::error::Result;
 
 /// The most that is collected; a larger result is left to the vectorised path, which spills.
@@ -48,7 +48,7 @@ impl SortKey {
     /// `None` for more columns than a key has parts, and for JSON, which no index has: the order of its values is not
     /// that of their texts, and equal ones may be written differently.
     pub(super) fn new(definition: &TableDefinition, items: Vec<OrderItem>) -> Option<SortKey> {
-        let is_json = |item: &OrderItem| definition.columns[item.column].ty == ColumnType::Json;
+        let is_json = |item: &OrderItem| definition.columns[item.column].ty.is_json();
         if items.len() > MAX_INDEX_PARTS || items.iter().any(is_json) {
             return None;
         }

@@ -36,3 +36,30 @@ pub(super) fn plain_call(function: &ast::Function) -> Option<(String, Vec<&ast::
     let name = part.as_ident()?.value.to_ascii_lowercase();
     within_group.is_empty().then_some((name, operands))
 }
+
+/// Whether a function, by its name in small letters, is one of several rows.
+pub(super) fn is_aggregate_name(name: &str) -> bool {
+    const NAMES: [&str; 20] = [
+        "count",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "any_value",
+        "grouping",
+        "group_concat",
+        "std",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "variance",
+        "var_pop",
+        "var_samp",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "json_arrayagg",
+        "json_objectagg",
+    ];
+    NAMES.contains(&name)
+}

@@ -9,8 +9,14 @@ use sqlparser::ast::{self, Visit, VisitMut, Visitor};
 use crate::parser::statement::Statement;
 use crate::session::Session;
 
-/// The statement with columns so; `None` if there are none to be written otherwise.
-pub(super) fn without_databases(session: &Session, statement: &Statement) -> Option<Statement> {
+/// The statement with columns so; `None` if there are none to be written otherwise. `text` is what was parsed.
+pub(super) fn without_databases(
+    session: &Session,
+    statement: &Statement,
+    text: &str,
+) -> Option<Statement> {
+    // Most statements have no name of three parts, and are not walked through.
+    memchr::memchr_iter(b'.', text.as_bytes()).nth(1)?;
     let mut tables = Tables {
         current: session.current_database(),
         named: Vec::new(),

@@ -12,7 +12,6 @@
 //! are compared where it is left out. What is compared are columns. Whether they are of one kind, as keys take them, is
 //! asked where the EXISTS is compiled.
 
-use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::walk_outside_queries;
@@ -24,34 +23,6 @@ use crate::session::Session;
 
 /// So many parts of an OR become an EXISTS each.
 const MAX_PARTS: usize = 4;
-
-/// Queries inside of each other that are rewritten, at most: each that has no plan is compiled twice, with all inside.
-const MAX_REWRITTEN: u32 = 2;
-
-thread_local! {
-    /// Rewritten queries that are being compiled.
-    static REWRITTEN: Cell<u32> = const { Cell::new(0) };
-}
-
-/// A rewritten query is compiled as long as this lives.
-pub(super) struct Rewriting;
-
-impl Rewriting {
-    /// `None`: there are enough around it.
-    pub(super) fn enter() -> Option<Rewriting> {
-        let depth = REWRITTEN.get();
-        (depth < MAX_REWRITTEN).then(|| {
-            REWRITTEN.set(depth + 1);
-            Rewriting
-        })
-    }
-}
-
-impl Drop for Rewriting {
-    fn drop(&mut self) {
-        REWRITTEN.set(REWRITTEN.get() - 1);
-    }
-}
 
 /// The query with EXISTS in such places; `None` if it has none.
 pub(super) fn with_exists(session: &Session, query: &ast::Query) -> Option<ast::Query> {

@@ -4,8 +4,8 @@
 use sheaf_optimizer::Reads;
 
 use super::access::Access;
-use super::derived::Derived;
 use super::join::{Join, JoinedWay};
+use super::row_source::Derived;
 use super::{Action, DirectPlan};
 
 impl DirectPlan {

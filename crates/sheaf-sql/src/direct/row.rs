@@ -12,14 +12,16 @@ use sheaf_access::{Counter, IndexRef, SessionCounters};
 use sheaf_storage::{
     Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree, prefix_successor,
 };
-use sheaf_table::{LaterSegments, RowView, Table, ValueRef};
+use sheaf_table::{LaterSegments, RowView, Table};
+use sheaf_types::ColumnType;
+use sheaf_types::column_type::Stored;
 use sheaf_types::labels::text_of_number;
-use sheaf_types::{ColumnType, Value};
 
 use super::access::{Access, BoundAccess, Keys, Test};
 use super::entry::EntryReader;
 use super::expression::cell_of;
 use super::measured::{self, Search};
+use super::stored_value::{long_value, value_of};
 use super::waiting_rows::WaitingRows;
 use crate::error::{Result, SqlError};
 use crate::session::handle::SessionHandle;
@@ -63,22 +65,22 @@ enum Kind {
 
 impl Item {
     pub(super) fn new(column: usize, ty: &ColumnType) -> Item {
-        let kind = match ty {
-            ColumnType::Decimal { scale, .. } if ty.is_wide_decimal() => {
-                Kind::WideDecimal(*scale as i8)
-            }
-            ColumnType::Decimal { scale, .. } => Kind::Decimal(*scale as i8),
-            ColumnType::Float { .. } => Kind::Float,
-            ColumnType::Double { .. } => Kind::Double,
-            ColumnType::Date => Kind::Date,
-            ColumnType::Time { .. } => Kind::Time,
-            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Kind::DateTime,
-            ColumnType::Enum { labels, .. } => Kind::Labels(Arc::clone(labels)),
-            ColumnType::Set { .. } => Kind::Set(ty.clone()),
-            ColumnType::Json => Kind::Json,
-            ty if ty.is_character() || ty.is_binary() => Kind::Bytes,
-            ty if ty.is_unsigned() => Kind::Unsigned,
-            _ => Kind::Signed,
+        let kind = match ty.stored() {
+            Stored::Decimal { scale, .. } if ty.is_wide_decimal() => Kind::WideDecimal(scale as i8),
+            Stored::Decimal { scale, .. } => Kind::Decimal(scale as i8),
+            Stored::Float => Kind::Float,
+            Stored::Double => Kind::Double,
+            Stored::String if ty.is_json() => Kind::Json,
+            Stored::String => Kind::Bytes,
+            Stored::Signed(_) if ty.is_moment() => Kind::DateTime,
+            Stored::Signed(_) if ty.is_day() => Kind::Date,
+            Stored::Signed(_) if ty.is_temporal() => Kind::Time,
+            Stored::Signed(_) => Kind::Signed,
+            Stored::Unsigned(_) | Stored::Small => match ty.enum_labels() {
+                Some(labels) => Kind::Labels(Arc::clone(labels)),
+                None if ty.has_labels() => Kind::Set(ty.clone()),
+                None => Kind::Unsigned,
+            },
         };
         Item { column, kind }
     }
@@ -207,14 +209,16 @@ impl<'a> ResultRow<'a> {
         };
         // What is known is short.
         let is_known = |at: usize| known.get(at).is_some_and(Option::is_some);
-        let is_long = |item: &Item| {
-            item.stored().is_some_and(|column| {
-                let (row, column) = row.located_among(&later, column);
+        let is_beside = |(at, item): (usize, &Item)| match item.kind {
+            Kind::Set(_) => true,
+            // Nothing else is long.
+            Kind::Bytes | Kind::Json if !is_known(at) => {
+                let (row, column) = row.located_among(&later, item.column);
                 row.is_overflow(column)
-            })
+            }
+            _ => false,
         };
-        let mut all = items.iter().enumerate();
-        if all.any(|(at, item)| item.is_made_of_bits() || (!is_known(at) && is_long(item))) {
+        if items.iter().enumerate().any(is_beside) {
             for item in items {
                 long.push(match item.stored() {
                     Some(_) if item.is_made_of_bits() => item.text_of_bits(&row),
@@ -248,34 +252,6 @@ impl CellRow for ResultRow<'_> {
             },
         }
     }
-}
-
-/// A value that the row only refers to.
-pub(super) fn long_value(
-    table: &Table,
-    view: &ReadView,
-    row: &RowView<'_>,
-    column: usize,
-) -> Result<Option<Vec<u8>>> {
-    if !row.is_overflow(column) {
-        return Ok(None);
-    }
-    let mut value = Vec::new();
-    table.read_overflow_at(view, row.get_bytes(column), &mut value)?;
-    Ok(Some(value))
-}
-
-/// A column's value, wherever it is.
-pub(super) fn value_of(
-    (table, view): (&Table, &ReadView),
-    row: &RowView<'_>,
-    column: usize,
-) -> Result<Value> {
-    let ty = &table.definition.columns[column].ty;
-    Ok(match long_value(table, view, row, column)? {
-        Some(bytes) => ValueRef::Bytes(&bytes).to_value(ty),
-        None => row.value(column, ty),
-    })
 }
 
 /// The rows of a table that a view sees under some keys.

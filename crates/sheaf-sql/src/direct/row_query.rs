@@ -464,36 +464,34 @@ fn is_known_of_groups(value: &Scalar, query: &RowQuery, groups: &Groups) -> bool
     }
 }
 
-impl Session {
-    /// How a client is told of a query's columns. `None`: only a plan tells that.
-    pub(super) fn describe_row_query(
-        &self,
-        query: &RowQuery,
-        computed: &ComputedRows,
-    ) -> Option<Described> {
-        let fields = query.columns.iter().map(|column| Arc::clone(&column.field));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()));
-        let position = |id: ColumnId| query.columns.iter().position(|column| column.id == id);
-        let mut values = query.shown.iter().map(|(at, ..)| &query.list[*at].value);
-        if let Some(groups) = &query.groups
-            && !values
-                .clone()
-                .all(|value| is_known_of_groups(value, query, groups))
-        {
-            return None;
-        }
-        let lengths = text_lengths_over_rows(&mut values, (&schema, &position));
-        let shown = query.shown.iter().zip(&computed.shown).zip(lengths);
-        let metas = shown.map(|(((_, header, field), (_, nullable)), length)| {
-            let field = field.as_ref().clone().with_name(&header.name);
-            // It may be NULL where a plan says so, too.
-            let nullable = *nullable || field.is_nullable();
-            self.column_of(&field.with_nullable(nullable), header, length)
-        });
-        let types = query.shown.iter();
-        Some(Described {
-            metas: metas.collect(),
-            types: types.map(|(.., field)| field.data_type().clone()).collect(),
-        })
+/// How a client is told of a query's columns. `None`: only a plan tells that.
+pub(super) fn describe_row_query(
+    session: &Session,
+    query: &RowQuery,
+    computed: &ComputedRows,
+) -> Option<Described> {
+    let fields = query.columns.iter().map(|column| Arc::clone(&column.field));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()));
+    let position = |id: ColumnId| query.columns.iter().position(|column| column.id == id);
+    let mut values = query.shown.iter().map(|(at, ..)| &query.list[*at].value);
+    if let Some(groups) = &query.groups
+        && !values
+            .clone()
+            .all(|value| is_known_of_groups(value, query, groups))
+    {
+        return None;
     }
+    let lengths = text_lengths_over_rows(&mut values, (&schema, &position));
+    let shown = query.shown.iter().zip(&computed.shown).zip(lengths);
+    let metas = shown.map(|(((_, header, field), (_, nullable)), length)| {
+        let field = field.as_ref().clone().with_name(&header.name);
+        // It may be NULL where a plan says so, too.
+        let nullable = *nullable || field.is_nullable();
+        session.column_of(&field.with_nullable(nullable), header, length)
+    });
+    let types = query.shown.iter();
+    Some(Described {
+        metas: metas.collect(),
+        types: types.map(|(.., field)| field.data_type().clone()).collect(),
+    })
 }

@@ -86,7 +86,7 @@ impl StatementCache {
         text: &str,
     ) -> Result<Option<Arc<DirectPlan>>> {
         self.keep_current(session);
-        session.plan_at_hand(&mut self.known, text)?;
+        plan_at_hand(session, &mut self.known, text)?;
         Ok(match self.known.get(text) {
             Some(Known::Direct(plan)) => Some(Arc::clone(plan)),
             _ => None,
@@ -138,74 +138,76 @@ pub(crate) enum Cached {
     NotDirect,
 }
 
-impl Session {
-    /// Takes the literals out of a request, for [`Self::run_cached`]. False: it is not one statement that may be
-    /// direct.
-    pub(crate) fn take_literals(&mut self, sql: &str) -> bool {
-        let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
-        sql.len() <= MAX_STATEMENT_BYTES
-            && self.variables.direct_plans()
-            && self.statement_cache.with(|cache: &mut StatementCache| {
-                Pass::new(sql, has_ansi_quotes, &mut cache.taken).take_literals()
-            })
-    }
-
-    /// Runs the statement whose literals were [taken out](Self::take_literals) of `sql` by a plan that is known, or
-    /// becomes known. Unless it is done, the statement is to be parsed.
-    pub(crate) fn run_cached(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<Cached> {
-        // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
-        let mut cache: Box<StatementCache> = self.statement_cache.take();
-        cache.keep_current(self);
-        let StatementCache {
-            known,
-            taken,
-            refused,
-            ..
-        } = &mut *cache;
-        let outcome = match self.plan_at_hand(known, &taken.text) {
-            Ok(Some(plan)) if plan.parameters == taken.literals.len() => {
-                let given = (taken.literals.as_slice(), taken.spelled(sql));
-                let is_done = self.run_direct(plan, given, sink);
-                is_done.map(|is_done| match is_done {
-                    true => Cached::Done,
-                    false => Cached::Declined,
-                })
-            }
-            Ok(_) => Ok(match refused.get_mut(taken.text.as_str()) {
-                Some(runs) if *runs < RUNS_WITHOUT_TRYING => {
-                    *runs += 1;
-                    Cached::Declined
-                }
-                _ => Cached::NotDirect,
-            }),
-            Err(error) => Err(error),
-        };
-        self.statement_cache.put(cache);
-        outcome
-    }
-
-    pub(super) fn plan_at_hand<'k>(
-        &self,
-        known: &'k mut BTreeMap<Arc<str>, Known>,
-        text: &str,
-    ) -> Result<Option<&'k DirectPlan>> {
-        let is_known = known.get(text).is_some_and(Known::is_current);
-        if is_known {
-            self.handle.commands.count(Command::StatementCacheHits);
-        } else {
-            let plans = known.values().filter_map(Known::plan);
-            let bytes: usize = plans.map(DirectPlan::bytes).sum();
-            if known.len() >= MAX_STATEMENTS || bytes > MAX_PLANS_BYTES {
-                known.clear();
-            }
-            let (key, found) = self.known_plan(text)?;
-            known.insert(Arc::clone(key.text()), found);
-        }
-        Ok(match known.get(text) {
-            Some(Known::Direct(plan)) => Some(plan),
-            _ => None,
+/// Takes the literals out of a request, for [`run_cached`]. False: it is not one statement that may be
+/// direct.
+pub(crate) fn take_literals(session: &mut Session, sql: &str) -> bool {
+    let has_ansi_quotes = session.variables.sql_mode().contains("ANSI_QUOTES");
+    sql.len() <= MAX_STATEMENT_BYTES
+        && session.variables.direct_plans()
+        && session.statement_cache.with(|cache: &mut StatementCache| {
+            Pass::new(sql, has_ansi_quotes, &mut cache.taken).take_literals()
         })
+}
+
+/// Runs the statement whose literals were [taken out](take_literals) of `sql` by a plan that is known, or
+/// becomes known. Unless it is done, the statement is to be parsed.
+pub(crate) fn run_cached(
+    session: &mut Session,
+    sql: &str,
+    sink: &mut dyn ResultSink,
+) -> Result<Cached> {
+    // Plans are used where they are: counting one's users would be noticed by all sessions that have it.
+    let mut cache: Box<StatementCache> = session.statement_cache.take();
+    cache.keep_current(session);
+    let StatementCache {
+        known,
+        taken,
+        refused,
+        ..
+    } = &mut *cache;
+    let outcome = match plan_at_hand(session, known, &taken.text) {
+        Ok(Some(plan)) if plan.parameters == taken.literals.len() => {
+            let given = (taken.literals.as_slice(), taken.spelled(sql));
+            let is_done = session.run_direct(plan, given, sink);
+            is_done.map(|is_done| match is_done {
+                true => Cached::Done,
+                false => Cached::Declined,
+            })
+        }
+        Ok(_) => Ok(match refused.get_mut(taken.text.as_str()) {
+            Some(runs) if *runs < RUNS_WITHOUT_TRYING => {
+                *runs += 1;
+                Cached::Declined
+            }
+            _ => Cached::NotDirect,
+        }),
+        Err(error) => Err(error),
+    };
+    session.statement_cache.put(cache);
+    outcome
+}
+
+pub(super) fn plan_at_hand<'k>(
+    session: &Session,
+    known: &'k mut BTreeMap<Arc<str>, Known>,
+    text: &str,
+) -> Result<Option<&'k DirectPlan>> {
+    let is_known = known.get(text).is_some_and(Known::is_current);
+    if is_known {
+        session.handle.commands.count(Command::StatementCacheHits);
+    } else {
+        let plans = known.values().filter_map(Known::plan);
+        let bytes: usize = plans.map(DirectPlan::bytes).sum();
+        if known.len() >= MAX_STATEMENTS || bytes > MAX_PLANS_BYTES {
+            known.clear();
+        }
+        let (key, found) = session.known_plan(text)?;
+        known.insert(Arc::clone(key.text()), found);
     }
+    Ok(match known.get(text) {
+        Some(Known::Direct(plan)) => Some(plan),
+        _ => None,
+    })
 }
 
 /// The pass over the bytes of a statement.
@@ -246,7 +248,7 @@ impl<'a> Pass<'a> {
         self.is_candidate()
     }
 
-    /// Goes beyond the token that begins with the next byte. False: as [`Self::take_literals`].
+    /// Goes beyond the token that begins with the next byte. False: as [`take_literals`].
     pub(super) fn token(&mut self, byte: u8) -> bool {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),

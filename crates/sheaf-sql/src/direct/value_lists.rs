@@ -17,17 +17,12 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use sheaf_types::{Value, number_literal};
 
-use super::insert::Insert;
-use super::statement_cache::{Pass, StatementCache, Taken};
-use super::{Action, Cached, DirectPlan};
-use crate::error::Result;
+use super::statement_cache::{Pass, Taken};
 use crate::parser::scan::unescaped;
-use crate::session::Session;
-use crate::session::result::ResultSink;
+use crate::variables::Variables;
 
 /// Shorter statements have plans of their own.
 const MIN_STATEMENT_BYTES: usize = 1 << 10;
@@ -43,7 +38,7 @@ pub(crate) struct ValueLists<'a> {
     sql: &'a str,
     has_ansi_quotes: bool,
     /// In the order in which they appear first.
-    forms: Vec<Form>,
+    pub(super) forms: Vec<Form>,
     /// Bytes of the texts of forms in front of the row.
     head_bytes: usize,
     pub(super) rows: u64,
@@ -52,7 +47,7 @@ pub(crate) struct ValueLists<'a> {
     /// `None`: there are too many.
     noted: Option<Noted>,
     /// The literals of the tail.
-    tail: Vec<Value>,
+    pub(super) tail: Vec<Value>,
 }
 
 /// What the first pass has found of all rows.
@@ -88,13 +83,13 @@ impl Noted {
 }
 
 /// What rows have in common.
-struct Form {
+pub(super) struct Form {
     /// A row without its literals.
     row: String,
     /// How many literals it has.
-    width: usize,
+    pub(super) width: usize,
     /// The statement of one such row.
-    text: String,
+    pub(super) text: String,
 }
 
 impl Form {
@@ -117,6 +112,15 @@ fn form_of(forms: &[Form], row: &str, before: usize) -> Option<usize> {
 }
 
 impl<'a> ValueLists<'a> {
+    /// The rows of a request, if they are of few forms, and direct plans are on.
+    pub(crate) fn of_request(variables: &Variables, sql: &'a str) -> Option<ValueLists<'a>> {
+        let has_ansi_quotes = variables.sql_mode().contains("ANSI_QUOTES");
+        match variables.direct_plans() {
+            true => ValueLists::of(sql, has_ansi_quotes),
+            false => None,
+        }
+    }
+
     /// `None`: the statement is not of this kind.
     fn of(sql: &'a str, has_ansi_quotes: bool) -> Option<ValueLists<'a>> {
         let first_word = sql.trim_ascii_start().as_bytes().get(..6)?;
@@ -205,7 +209,7 @@ impl<'a> ValueLists<'a> {
     }
 
     /// The literals of the first row and those of the tail: what the plan's statement gets as parameters.
-    fn parameters(&self) -> Option<Vec<Value>> {
+    pub(super) fn parameters(&self) -> Option<Vec<Value>> {
         let mut taken = Taken::default();
         let mut reader = self.reader(&mut taken);
         let mut parameters = Vec::new();
@@ -375,71 +379,6 @@ pub(super) fn text(written: &str, quote: u8) -> Cow<'_, str> {
     match memchr::memchr2(b'\\', quote, inner.as_bytes()) {
         None => Cow::Borrowed(inner),
         Some(_) => Cow::Owned(unescaped(inner, char::from(quote))),
-    }
-}
-
-impl Session {
-    /// Runs a statement whose rows are of few forms. Unless it is done, the statement is to be parsed.
-    pub(crate) fn run_value_lists(
-        &mut self,
-        lists: &ValueLists<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Cached> {
-        let mut cache: Box<StatementCache> = self.statement_cache.take();
-        let plans = lists.forms.iter();
-        let plans = plans.map(|form| cache.plan_of(self, &form.text));
-        let plans = plans.collect::<Result<Option<Vec<Arc<DirectPlan>>>>>();
-        self.statement_cache.put(cache);
-        match plans? {
-            Some(plans) => self.run_lists_by(&plans, lists, sink),
-            None => Ok(Cached::NotDirect),
-        }
-    }
-
-    fn run_lists_by(
-        &mut self,
-        plans: &[Arc<DirectPlan>],
-        lists: &ValueLists<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Cached> {
-        let of_form = |(plan, form): (&'_ Arc<DirectPlan>, &Form)| {
-            let has_parameters = plan.parameters == form.width + lists.tail.len();
-            has_parameters && matches!(&plan.action, Action::Insert(insert) if insert.takes_lists())
-        };
-        let are_all = plans.iter().zip(&lists.forms).all(of_form);
-        let inserts = plans.iter().filter_map(|plan| match &plan.action {
-            Action::Insert(insert) => Some(insert.as_ref()),
-            _ => None,
-        });
-        let inserts: Vec<&Insert> = inserts.collect();
-        let (Some(plan), [first, ..], Some(parameters), true) = (
-            plans.first(),
-            inserts.as_slice(),
-            lists.parameters(),
-            are_all,
-        ) else {
-            return Ok(Cached::NotDirect);
-        };
-        if !inserts.iter().all(|insert| insert.is_into_the_same(first)) {
-            return Ok(Cached::NotDirect);
-        }
-        let rows = Some((lists, inserts.as_slice()));
-        let is_done = self.around_direct(plan, &parameters, |session, parameters| {
-            session.run_direct_insert(first, (parameters, rows), sink)
-        })?;
-        Ok(match is_done {
-            true => Cached::Done,
-            false => Cached::Declined,
-        })
-    }
-
-    /// The rows of a request, if they are of few forms.
-    pub(crate) fn value_lists<'a>(&self, sql: &'a str) -> Option<ValueLists<'a>> {
-        let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
-        match self.variables.direct_plans() {
-            true => ValueLists::of(sql, has_ansi_quotes),
-            false => None,
-        }
     }
 }
 

@@ -15,56 +15,55 @@ use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::warnings::{Level, Warning};
 
-impl Session {
-    /// # Errors
-    /// 3004 for STACKED: there are no handlers.
-    pub(crate) fn get_diagnostics(
-        &mut self,
-        read: Parsed<'_, GetDiagnostics>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let row_count = self.outcome.row_count;
-        match read.ast {
-            GetDiagnostics::Stacked => {
-                return Err(SqlError::new(
-                    codes::GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER,
-                    "GET STACKED DIAGNOSTICS when handler not active",
-                ));
-            }
-            GetDiagnostics::Statement(items) => {
-                let conditions = self.warnings.kept().len() as u64;
-                for (variable, item) in items {
-                    let value = match item {
-                        StatementItem::Number => Value::UInt(conditions),
-                        StatementItem::RowCount => Value::Int(row_count),
-                    };
-                    self.user_variables.set(&variable, value)?;
-                }
-            }
-            GetDiagnostics::Condition { number, items } => {
-                let number = self.evaluate(Parsed::new(&number, read.text))?;
-                let place = condition_number(&number).and_then(|number| number.checked_sub(1));
-                let condition = place.and_then(|place| self.warnings.kept().get(place).cloned());
-                match condition {
-                    Some(condition) => {
-                        for (variable, item) in items {
-                            self.user_variables
-                                .set(&variable, said_of(&condition, item))?;
-                        }
-                    }
-                    // The statement itself does not fail.
-                    None => self.warnings.add(
-                        Level::Error,
-                        codes::DA_INVALID_CONDITION_NUMBER.number(),
-                        "Invalid condition number",
-                    ),
-                }
+/// # Errors
+/// 3004 for STACKED: there are no handlers.
+pub(crate) fn get_diagnostics(
+    session: &mut Session,
+    read: Parsed<'_, GetDiagnostics>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let row_count = session.outcome.row_count;
+    match read.ast {
+        GetDiagnostics::Stacked => {
+            return Err(SqlError::new(
+                codes::GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER,
+                "GET STACKED DIAGNOSTICS when handler not active",
+            ));
+        }
+        GetDiagnostics::Statement(items) => {
+            let conditions = session.warnings.kept().len() as u64;
+            for (variable, item) in items {
+                let value = match item {
+                    StatementItem::Number => Value::UInt(conditions),
+                    StatementItem::RowCount => Value::Int(row_count),
+                };
+                session.user_variables.set(&variable, value)?;
             }
         }
-        self.ok(sink, 0, String::new())?;
-        self.outcome.row_count = row_count;
-        Ok(())
+        GetDiagnostics::Condition { number, items } => {
+            let number = session.evaluate(Parsed::new(&number, read.text))?;
+            let place = condition_number(&number).and_then(|number| number.checked_sub(1));
+            let condition = place.and_then(|place| session.warnings.kept().get(place).cloned());
+            match condition {
+                Some(condition) => {
+                    for (variable, item) in items {
+                        session
+                            .user_variables
+                            .set(&variable, said_of(&condition, item))?;
+                    }
+                }
+                // The statement itself does not fail.
+                None => session.warnings.add(
+                    Level::Error,
+                    codes::DA_INVALID_CONDITION_NUMBER.number(),
+                    "Invalid condition number",
+                ),
+            }
+        }
     }
+    session.ok(sink, 0, String::new())?;
+    session.outcome.row_count = row_count;
+    Ok(())
 }
 
 /// The whole number that a value is: one in hexadecimal digits, or what a text begins with.

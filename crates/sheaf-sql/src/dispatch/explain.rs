@@ -7,7 +7,11 @@ use sheaf_optimizer::{ExplainRow, Explanation, NodeId, PlanNode};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::direct::{AccessId, Described, DirectPlan, MeasuredRun, Work};
+use super::hints::obey_statement_hints;
+use crate::direct::{
+    AccessId, Described, DirectPlan, MeasuredRun, Work, describe_direct, measure_direct,
+    would_run_directly,
+};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
 use crate::parser::{Parsed, ParsedStatement};
@@ -114,7 +118,7 @@ impl Session {
                     Operators::Hinted(hinted) => {
                         // The user has not asked for these hints.
                         let warnings = self.warnings.clone();
-                        self.obey_statement_hints(properties_of(&hinted).hints, text);
+                        obey_statement_hints(self, properties_of(&hinted).hints, text);
                         let planned = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
                         self.warnings = warnings;
                         let (query, _) = planned?;
@@ -138,7 +142,7 @@ impl Session {
         };
         let operators = match plan.reads_queries() {
             true => Operators::No,
-            false => match self.would_run_directly(plan)? {
+            false => match would_run_directly(self, plan)? {
                 None => return Ok(Direct::No),
                 Some(way) => match plan.hinted(way, statement) {
                     Some(hinted) => Operators::Hinted(Box::new(hinted)),
@@ -146,7 +150,7 @@ impl Session {
                 },
             },
         };
-        Ok(match self.describe_direct(plan)? {
+        Ok(match describe_direct(self, plan)? {
             Some(described) => Direct::Described(Box::new(described), operators),
             None if plan.reads_table() => Direct::No,
             None => Direct::WithoutTable,
@@ -166,7 +170,7 @@ impl Session {
         if plan.locks_rows() {
             return Ok(Analyzed::InsteadOfLocks);
         }
-        let Some(run) = self.measure_direct(&plan)? else {
+        let Some(run) = measure_direct(self, &plan)? else {
             return Ok(Analyzed::Operators);
         };
         if let Some(tree) = &mut described.explanation.tree {

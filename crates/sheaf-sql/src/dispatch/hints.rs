@@ -9,9 +9,11 @@ use std::collections::BTreeSet;
 
 use sheaf_types::error::codes;
 
+use super::set_statement::forget_set_statement;
 use crate::error::SqlError;
 use crate::parser::hint::{Hint, HintValue, HintWarning, hints_of};
 use crate::parser::statement::Scope;
+use crate::resource_groups::enter_hinted_group;
 use crate::session::Session;
 use crate::session::warnings::Warnings;
 use crate::statement::properties::Hints;
@@ -67,116 +69,116 @@ const HINTABLE: &[&str] = &[
     "windowing_use_high_precision",
 ];
 
-impl Session {
-    /// Obeys the hints of a statement that is about to run.
-    pub(crate) fn obey_statement_hints(&mut self, given: Hints<'_>, text: &str) {
-        if given.comments.is_empty() {
-            return;
-        }
-        let (hints, warnings) = hints_of(given.comments, text);
-        self.warnings.warn_of_hints(warnings);
-        let mut assigned = BTreeSet::new();
-        for hint in &hints {
-            let is_limit = matches!(hint, Hint::MaxExecutionTime { .. });
-            if is_limit && !given.may_limit_time {
-                self.warnings.warn(
-                    codes::WARN_UNSUPPORTED_MAX_EXECUTION_TIME,
-                    "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only",
-                );
-                continue;
-            }
-            let about = match hint {
-                Hint::SetVariable { name, .. } => name.as_str(),
-                Hint::MaxExecutionTime { .. } => "MAX_EXECUTION_TIME",
-                Hint::ResourceGroup(_) => "RESOURCE_GROUP",
-                _ => continue,
-            };
-            if !assigned.insert(about) {
-                self.warnings.warn(
-                    codes::WARN_CONFLICTING_HINT,
-                    format!("Hint {hint} is ignored as conflicting/duplicated"),
-                );
-                continue;
-            }
-            match hint {
-                Hint::SetVariable { name, value } => self.set_variable_for_statement(name, value),
-                Hint::MaxExecutionTime { milliseconds } => {
-                    self.limit_time_of_statement(*milliseconds);
-                }
-                Hint::ResourceGroup(name) => self.enter_hinted_group(name),
-                _ => {}
-            }
-        }
+/// Obeys the hints of a statement that is about to run.
+pub(crate) fn obey_statement_hints(session: &mut Session, given: Hints<'_>, text: &str) {
+    if given.comments.is_empty() {
+        return;
     }
-
-    fn set_variable_for_statement(&mut self, name: &str, value: &HintValue) {
-        if self.variables.get(name).is_err() {
-            let message = format!("Unresolved name '{name}' for SET_VAR hint");
-            return self.warnings.warn(codes::UNRESOLVED_HINT_NAME, message);
+    let (hints, warnings) = hints_of(given.comments, text);
+    session.warnings.warn_of_hints(warnings);
+    let mut assigned = BTreeSet::new();
+    for hint in &hints {
+        let is_limit = matches!(hint, Hint::MaxExecutionTime { .. });
+        if is_limit && !given.may_limit_time {
+            session.warnings.warn(
+                codes::WARN_UNSUPPORTED_MAX_EXECUTION_TIME,
+                "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only",
+            );
+            continue;
         }
-        if !HINTABLE.contains(&name) {
-            let message = format!("Variable '{name}' cannot be set using SET_VAR hint.");
-            return self
-                .warnings
-                .warn(codes::NOT_HINT_UPDATABLE_VARIABLE, message);
-        }
-        let new = match value {
-            HintValue::Text(text) => NewValue::Text(text.clone()),
-            HintValue::Integer(number) => NewValue::Integer(*number),
-            HintValue::Number(number) => NewValue::Float(*number),
+        let about = match hint {
+            Hint::SetVariable { name, .. } => name.as_str(),
+            Hint::MaxExecutionTime { .. } => "MAX_EXECUTION_TIME",
+            Hint::ResourceGroup(_) => "RESOURCE_GROUP",
+            _ => continue,
         };
-        self.keep_variables();
-        // The globals are looked at only.
-        let mut globals = self.engine.globals();
-        let scope = Scope::Session;
-        match variables::assign(&mut self.variables, &mut globals, scope, name, &new) {
-            Ok(None) => {}
-            Ok(Some(truncated)) => self.warnings.warn_truncated(&truncated),
-            Err(SqlError { code, message, .. }) => return self.warnings.warn(code, message),
+        if !assigned.insert(about) {
+            session.warnings.warn(
+                codes::WARN_CONFLICTING_HINT,
+                format!("Hint {hint} is ignored as conflicting/duplicated"),
+            );
+            continue;
         }
-        if let Some(message) = variables::without_effect(&self.variables, name) {
-            self.warnings.warn(codes::NOT_SUPPORTED_YET, message);
-        }
-    }
-
-    fn limit_time_of_statement(&mut self, milliseconds: u64) {
-        self.keep_variables();
-        // MariaDB's variable would go before.
-        self.variables
-            .set_internally("max_statement_time", VariableValue::Float(0.0));
-        self.variables.set_internally(
-            "max_execution_time",
-            VariableValue::Integer(milliseconds.into()),
-        );
-    }
-
-    /// WAIT and NOWAIT: waits for locks of tables, and of rows, end after so long.
-    pub(crate) fn limit_lock_waits_of_statement(&mut self, seconds: u64) {
-        self.keep_variables();
-        for name in ["lock_wait_timeout", "innodb_lock_wait_timeout"] {
-            let seconds = VariableValue::Integer(seconds.into());
-            self.variables.set_internally(name, seconds);
+        match hint {
+            Hint::SetVariable { name, value } => set_variable_for_statement(session, name, value),
+            Hint::MaxExecutionTime { milliseconds } => {
+                limit_time_of_statement(session, *milliseconds);
+            }
+            Hint::ResourceGroup(name) => enter_hinted_group(session, name),
+            _ => {}
         }
     }
+}
 
-    fn keep_variables(&mut self) {
-        let variables = &self.variables;
-        self.statement
-            .own_variables
-            .get_or_insert_with(|| variables.clone());
-        // The configuration of plans may depend on what is set.
-        self.workers.forget_task();
+fn set_variable_for_statement(session: &mut Session, name: &str, value: &HintValue) {
+    if session.variables.get(name).is_err() {
+        let message = format!("Unresolved name '{name}' for SET_VAR hint");
+        return session.warnings.warn(codes::UNRESOLVED_HINT_NAME, message);
     }
+    if !HINTABLE.contains(&name) {
+        let message = format!("Variable '{name}' cannot be set using SET_VAR hint.");
+        return session
+            .warnings
+            .warn(codes::NOT_HINT_UPDATABLE_VARIABLE, message);
+    }
+    let new = match value {
+        HintValue::Text(text) => NewValue::Text(text.clone()),
+        HintValue::Integer(number) => NewValue::Integer(*number),
+        HintValue::Number(number) => NewValue::Float(*number),
+    };
+    keep_variables(session);
+    // The globals are looked at only.
+    let mut globals = session.engine.globals();
+    let scope = Scope::Session;
+    match variables::assign(&mut session.variables, &mut globals, scope, name, &new) {
+        Ok(None) => {}
+        Ok(Some(truncated)) => session.warnings.warn_truncated(&truncated),
+        Err(SqlError { code, message, .. }) => return session.warnings.warn(code, message),
+    }
+    if let Some(message) = variables::without_effect(&session.variables, name) {
+        session.warnings.warn(codes::NOT_SUPPORTED_YET, message);
+    }
+}
 
-    /// Gives the session its variables back when a statement is over.
-    pub(crate) fn forget_statement_hints(&mut self) {
-        self.workers.leave_hinted_group();
-        if let Some(variables) = self.statement.own_variables.take() {
-            self.variables = variables;
-            self.workers.forget_task();
-        }
-        self.forget_set_statement();
+fn limit_time_of_statement(session: &mut Session, milliseconds: u64) {
+    keep_variables(session);
+    // MariaDB's variable would go before.
+    session
+        .variables
+        .set_internally("max_statement_time", VariableValue::Float(0.0));
+    session.variables.set_internally(
+        "max_execution_time",
+        VariableValue::Integer(milliseconds.into()),
+    );
+}
+
+/// WAIT and NOWAIT: waits for locks of tables, and of rows, end after so long.
+pub(crate) fn limit_lock_waits_of_statement(session: &mut Session, seconds: u64) {
+    keep_variables(session);
+    for name in ["lock_wait_timeout", "innodb_lock_wait_timeout"] {
+        let seconds = VariableValue::Integer(seconds.into());
+        session.variables.set_internally(name, seconds);
     }
+}
+
+fn keep_variables(session: &mut Session) {
+    let variables = &session.variables;
+    session
+        .statement
+        .own_variables
+        .get_or_insert_with(|| variables.clone());
+    // The configuration of plans may depend on what is set.
+    session.workers.forget_task();
+}
+
+/// Gives the session its variables back when a statement is over.
+pub(crate) fn forget_statement_hints(session: &mut Session) {
+    session.workers.leave_hinted_group();
+    if let Some(variables) = session.statement.own_variables.take() {
+        session.variables = variables;
+        session.workers.forget_task();
+    }
+    forget_set_statement(session);
 }
 
 impl Warnings {

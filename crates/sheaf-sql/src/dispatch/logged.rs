@@ -8,6 +8,7 @@
 //! | CREATE OR REPLACE TABLE | DROP TABLE, if there is one to drop, and CREATE TABLE |
 //! | CREATE TABLE ... SELECT | the definition, and then the rows |
 //! | ALTER TABLE that numbers rows by a series of the session | the same with ALGORITHM=COPY |
+//! | others with ALGORITHM=INPLACE or INSTANT, or LOCK=NONE | the same with DEFAULT |
 //! | CREATE VIEW | the same with the definer |
 //! | CREATE USER and others with passwords | what is kept of the passwords |
 //! | SET STATEMENT ... FOR a statement | the statement |
@@ -20,6 +21,7 @@ use sheaf_table::{AutoIncrementSeries, QualifiedName};
 use crate::binlog::statement::{LoggedStatement, StatementKind, with_definer};
 use crate::binlog::words_of;
 use crate::definition::ddl::same_shape;
+use crate::definition::source_numbers::numbers_rows;
 use crate::error::Result;
 use crate::parser::statement::{self as parsed, Statement, TableChange};
 use crate::session::Session;
@@ -72,8 +74,10 @@ impl Session {
                 }
             }
             Statement::AlterTable { changes, .. } if self.numbers_rows_otherwise(changes) => {
-                // The text may end with a comment.
-                Cow::Owned(format!("{text}\n, ALGORITHM=COPY"))
+                Cow::Owned(with_copy(text))
+            }
+            Statement::AlterTable { changes, .. } if changes.iter().any(is_demand) => {
+                with_demands(text, "DEFAULT")
             }
             Statement::Account(statement) => Cow::Owned(self.logged_account_text(statement, text)?),
             _ => Cow::Borrowed(text),
@@ -84,14 +88,8 @@ impl Session {
     /// Whether a follower would number the rows of a new AUTO_INCREMENT column otherwise: InnoDB begins behind the
     /// first number of the series, unless it copies the table.
     fn numbers_rows_otherwise(&self, changes: &[TableChange]) -> bool {
-        let numbers_rows = |change: &TableChange| match change {
-            TableChange::AddColumn { column, .. } | TableChange::ChangeColumn { column, .. } => {
-                column.auto_increment
-            }
-            _ => false,
-        };
         let is_series = self.variables.auto_increment_series() != AutoIncrementSeries::default();
-        is_series && changes.iter().any(numbers_rows)
+        is_series && numbers_rows(changes)
     }
 
     fn definition_like_temporary(&self, create: &parsed::CreateTable) -> Result<Option<String>> {
@@ -107,6 +105,78 @@ impl Session {
         let request = same_shape(&other.definition, database, name);
         self.text_of_request(&request, create.if_not_exists)
             .map(Some)
+    }
+}
+
+fn is_demand(change: &TableChange) -> bool {
+    matches!(change, TableChange::Algorithm(_) | TableChange::Lock(_))
+}
+
+/// An ALTER TABLE with ALGORITHM=COPY, in front of its changes: ORDER BY may be the last of them.
+fn with_copy(text: &str) -> String {
+    let words = words_of(text);
+    let word = |place: usize| words.get(place).map_or("", |range| &text[range.clone()]);
+    let is = |place: usize, wanted: &str| word(place).eq_ignore_ascii_case(wanted);
+    // ALTER [IGNORE] TABLE [IF EXISTS] [database.]table
+    let table = (0..words.len()).find(|place| is(*place, "TABLE"));
+    let first = table.map_or(0, |table| {
+        let has_condition = is(table + 1, "IF") && is(table + 2, "EXISTS");
+        table + if has_condition { 3 } else { 1 }
+    });
+    let ends = words.get(first).zip(words.get(first + 1));
+    let name = match ends {
+        Some((database, table))
+            if text[database.end..table.start]
+                .trim_start()
+                .starts_with('.') =>
+        {
+            first + 1
+        }
+        _ => first,
+    };
+    let end = words.get(name).map_or(text.len(), |name| name.end);
+    let changes = with_demands(&text[end..], "COPY");
+    format!("{} ALGORITHM=COPY,{changes}", &text[..end])
+}
+
+/// Changes of a table that ask for this algorithm where they asked for less than a copy, and for no lock where they let
+/// others write: a follower may not be able to do them so.
+fn with_demands<'t>(text: &'t str, algorithm: &str) -> Cow<'t, str> {
+    let words = words_of(text);
+    let word = |place: usize| words.get(place).map_or("", |range| &text[range.clone()]);
+    let is = |place: usize, wanted: &str| word(place).eq_ignore_ascii_case(wanted);
+    let is_one_of = |place: usize, others: &[&str]| others.iter().any(|other| is(place, other));
+    let (mut own, mut done) = (String::new(), 0);
+    let mut depth: usize = 0;
+    for (place, value) in words.iter().enumerate().skip(1) {
+        match word(place - 1) {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let between = text[words[place - 1].end..value.start].trim();
+        if depth > 0 || !matches!(between, "" | "=") {
+            continue;
+        }
+        let instead = match () {
+            () if is(place - 1, "ALGORITHM")
+                && is_one_of(place, &["DEFAULT", "INSTANT", "INPLACE"]) =>
+            {
+                algorithm
+            }
+            () if is(place - 1, "LOCK") && is(place, "NONE") => "DEFAULT",
+            () => continue,
+        };
+        own.push_str(&text[done..value.start]);
+        own.push_str(instead);
+        done = value.end;
+    }
+    match done {
+        0 => Cow::Borrowed(text),
+        _ => {
+            own.push_str(&text[done..]);
+            Cow::Owned(own)
+        }
     }
 }
 
@@ -207,6 +277,34 @@ mod tests {
             ("create table `or` (a INT)", "create table `or` (a INT)"),
         ] {
             assert_eq!(without_or_replace(given), own);
+        }
+        for (given, own) in [
+            (
+                "ALTER TABLE t ADD id INT AUTO_INCREMENT KEY ORDER BY a -- b",
+                "ALTER TABLE t ALGORITHM=COPY, ADD id INT AUTO_INCREMENT KEY ORDER BY a -- b",
+            ),
+            (
+                "alter table d . `a``t` algorithm INPLACE, ADD algorithm INT, lock = none, ALGORITHM=default",
+                "alter table d . `a``t` ALGORITHM=COPY, algorithm COPY, ADD algorithm INT, lock = DEFAULT, ALGORITHM=COPY",
+            ),
+            (
+                "ALTER TABLE t\nADD a INT COMMENT 'ALGORITHM=INPLACE', ADD (`lock` INT AUTO_INCREMENT KEY)",
+                "ALTER TABLE t ALGORITHM=COPY,\nADD a INT COMMENT 'ALGORITHM=INPLACE', ADD (`lock` INT AUTO_INCREMENT KEY)",
+            ),
+        ] {
+            assert_eq!(with_copy(given), own);
+        }
+        for (given, own) in [
+            (
+                "CREATE INDEX `lock` ON t (lock) ALGORITHM=INPLACE LOCK none",
+                "CREATE INDEX `lock` ON t (lock) ALGORITHM=DEFAULT LOCK DEFAULT",
+            ),
+            (
+                "ALTER TABLE t ADD a INT COMMENT 'LOCK=NONE', ALGORITHM=COPY, LOCK=SHARED",
+                "ALTER TABLE t ADD a INT COMMENT 'LOCK=NONE', ALGORITHM=COPY, LOCK=SHARED",
+            ),
+        ] {
+            assert_eq!(with_demands(given, "DEFAULT"), own);
         }
         for (given, own) in [
             ("DROP TABLE a, nowait NOWAIT", "DROP TABLE a, nowait"),

@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError};
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
+use crate::accounts::with_all_rights;
 use crate::engine::rewrite_rules::{DATABASE, TABLE};
 use crate::error::{Result, SqlError};
 use crate::parser::rewrite::RewriteRules;
@@ -165,7 +166,7 @@ impl Session {
 
     /// Runs a statement of the server's own; the rows of a query come back.
     fn run_internally(&mut self, text: &str) -> Result<Vec<Vec<Value>>> {
-        self.with_all_rights(|session| session.run_statement_of_own(text))
+        with_all_rights(self, |session| session.run_statement_of_own(text))
     }
 
     fn run_statement_of_own(&mut self, text: &str) -> Result<Vec<Vec<Value>>> {

@@ -7,10 +7,23 @@ use sheaf_table::annotated;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use super::backup::backup;
+use super::diagnostics::get_diagnostics;
+use super::hints::{limit_lock_waits_of_statement, obey_statement_hints};
+use super::set_statement::set_for_statement;
+use crate::accounts::requirements::check_requirement;
+use crate::accounts::statements::change_accounts;
+use crate::advisor::advise_indexes;
+use crate::catalog_views::binary_log::change_binary_log;
+use crate::catalog_views::performance_schema::truncate_counted;
+use crate::catalog_views::show::run_show;
 use crate::error::{Result, SqlError};
+use crate::locking::locked_tables::{flush_with_read_lock, lock_tables_by_name, unlock};
 use crate::parser::statement::Statement;
 use crate::parser::{Parsed, ParsedStatement};
 use crate::query::values::select_of;
+use crate::resource_groups::statements::change_resource_groups;
+use crate::select::select_into::select_into;
 use crate::session::Session;
 use crate::session::hypothesis::Hypothesis;
 use crate::session::result::ResultSink;
@@ -36,7 +49,7 @@ impl Session {
         loop {
             ast = match ast {
                 Statement::Within { seconds, statement } => {
-                    self.limit_lock_waits_of_statement(seconds);
+                    limit_lock_waits_of_statement(self, seconds);
                     self.statement.says_wait = true;
                     *statement
                 }
@@ -44,7 +57,7 @@ impl Session {
                     assignments,
                     statement,
                 } => {
-                    self.set_for_statement(Parsed::new(assignments, text))?;
+                    set_for_statement(self, Parsed::new(assignments, text))?;
                     *statement
                 }
                 ast => break self.dispatch_itself(Parsed::new(ast, text), sink),
@@ -77,7 +90,7 @@ impl Session {
         } = statement;
         let properties = properties_of(&statement);
         let logged = properties.logged.filter(|_| self.is_replicated());
-        self.check_requirement(properties.requirement)?;
+        check_requirement(self, properties.requirement)?;
         self.table_locks.check_used(
             properties.under_lock_tables,
             self.database.as_deref(),
@@ -101,7 +114,7 @@ impl Session {
             }
             Changes::Rows | Changes::Nothing => {}
         }
-        self.obey_statement_hints(properties.hints, text);
+        obey_statement_hints(self, properties.hints, text);
         if let Some(command) = properties.command {
             self.handle.commands.count(command);
         }
@@ -147,7 +160,7 @@ impl Session {
                 }
             }
             Statement::SelectInto { query, target } => {
-                self.select_into(Parsed::new(query.as_ref(), text), *target, sink)
+                select_into(self, Parsed::new(query.as_ref(), text), *target, sink)
             }
             Statement::Insert(insert) => self.insert(Parsed::new(*insert, text), sink),
             Statement::Update(update) => self.update(Parsed::new(*update, text), sink),
@@ -194,7 +207,7 @@ impl Session {
                 self.alter_table(&name, Parsed::new(&changes, text), sink)
             }
             Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
-            Statement::TruncateTable(name) => match self.truncate_counted(&name, sink)? {
+            Statement::TruncateTable(name) => match truncate_counted(self, &name, sink)? {
                 true => Ok(()),
                 false => self.truncate_table(&name, sink),
             },
@@ -207,8 +220,8 @@ impl Session {
                 columns,
                 buckets,
             } => self.change_histograms(&table, &columns, buckets, sink),
-            Statement::Advise(advise) => self.advise(advise, sink),
-            Statement::Backup { folder } => self.backup(&folder, sink),
+            Statement::Advise(advise) => advise_indexes(self, advise, sink),
+            Statement::Backup { folder } => backup(self, &folder, sink),
             Statement::Use(name) if name.is_empty() => Err(SqlError::no_database_selected()),
             Statement::Use(name) => {
                 sheaf_table::check_database_name(&name)?;
@@ -228,7 +241,7 @@ impl Session {
                 isolation,
                 read_only,
             } => self.set_transaction(scope, isolation, read_only, sink),
-            Statement::Show(show) => self.show(Parsed::new(show, text), sink),
+            Statement::Show(show) => run_show(self, Parsed::new(show, text), sink),
             Statement::Flush {
                 status,
                 optimizer_costs,
@@ -250,7 +263,7 @@ impl Session {
                 self.ok(sink, 0, String::new())
             }
             Statement::BinaryLog(change) => {
-                self.change_binary_log(Parsed::new(&change, text), sink)
+                change_binary_log(self, Parsed::new(&change, text), sink)
             }
             Statement::Replication(statement) => self.change_replication(statement, sink),
             Statement::ResetPersist { name, if_exists } => {
@@ -275,9 +288,9 @@ impl Session {
             Statement::Savepoint(name) => self.savepoint(name, sink),
             Statement::RollbackTo(name) => self.rollback_to(&name, sink),
             Statement::ReleaseSavepoint(name) => self.release_savepoint(&name, sink),
-            Statement::LockTables(tables) => self.lock_tables_by_name(&tables, sink),
-            Statement::UnlockTables => self.unlock(sink),
-            Statement::FlushWithReadLock(tables) => self.flush_with_read_lock(&tables, sink),
+            Statement::LockTables(tables) => lock_tables_by_name(self, &tables, sink),
+            Statement::UnlockTables => unlock(self, sink),
+            Statement::FlushWithReadLock(tables) => flush_with_read_lock(self, &tables, sink),
             Statement::Do(expressions) => {
                 self.findings.watch_divisions(self.variables.sql_mode());
                 for expression in expressions {
@@ -286,9 +299,11 @@ impl Session {
                 }
                 self.ok(sink, 0, String::new())
             }
-            Statement::GetDiagnostics(read) => self.get_diagnostics(Parsed::new(*read, text), sink),
-            Statement::Account(statement) => self.change_accounts(*statement, sink),
-            Statement::ResourceGroup(statement) => self.change_resource_groups(*statement, sink),
+            Statement::GetDiagnostics(read) => {
+                get_diagnostics(self, Parsed::new(*read, text), sink)
+            }
+            Statement::Account(statement) => change_accounts(self, *statement, sink),
+            Statement::ResourceGroup(statement) => change_resource_groups(self, *statement, sink),
             Statement::Within { statement, .. } | Statement::SetStatement { statement, .. } => {
                 self.run_statement(Parsed::new(*statement, text), sink)
             }

@@ -40,48 +40,46 @@ const SET_TOGETHER: &[(&str, &str)] = &[
     ("max_join_size", "sql_big_selects"),
 ];
 
-impl Session {
-    /// Assigns what SET STATEMENT says, until the statement is over.
-    pub(crate) fn set_for_statement(
-        &mut self,
-        assignments: Parsed<'_, Vec<Assignment>>,
-    ) -> Result<()> {
-        let mut kept = Vec::new();
-        for assignment in &assignments.ast {
-            let Assignment::System { name, .. } = assignment else {
-                continue;
-            };
-            let name = name.as_str();
-            if NOT_FOR_ONE_STATEMENT.contains(&name) {
-                return Err(SqlError::new(
-                    codes::SET_STATEMENT_NOT_SUPPORTED,
-                    format!("The system variable {name} cannot be set in SET STATEMENT."),
-                ));
-            }
-            if KEPT_ELSEWHERE.contains(&name) {
-                return Err(SqlError::not_supported_yet(format!(
-                    "SET STATEMENT {name} = ..."
-                )));
-            }
-            kept.push((name.to_string(), self.variables.get(name)?.clone()));
-            for (_, other) in SET_TOGETHER.iter().filter(|(first, _)| *first == name) {
-                kept.push(((*other).to_string(), self.variables.get(other)?.clone()));
-            }
+/// Assigns what SET STATEMENT says, until the statement is over.
+pub(crate) fn set_for_statement(
+    session: &mut Session,
+    assignments: Parsed<'_, Vec<Assignment>>,
+) -> Result<()> {
+    let mut kept = Vec::new();
+    for assignment in &assignments.ast {
+        let Assignment::System { name, .. } = assignment else {
+            continue;
+        };
+        let name = name.as_str();
+        if NOT_FOR_ONE_STATEMENT.contains(&name) {
+            return Err(SqlError::new(
+                codes::SET_STATEMENT_NOT_SUPPORTED,
+                format!("The system variable {name} cannot be set in SET STATEMENT."),
+            ));
         }
-        self.assign_all(assignments)?;
-        self.statement.before_set_statement.extend(kept);
-        Ok(())
+        if KEPT_ELSEWHERE.contains(&name) {
+            return Err(SqlError::not_supported_yet(format!(
+                "SET STATEMENT {name} = ..."
+            )));
+        }
+        kept.push((name.to_string(), session.variables.get(name)?.clone()));
+        for (_, other) in SET_TOGETHER.iter().filter(|(first, _)| *first == name) {
+            kept.push(((*other).to_string(), session.variables.get(other)?.clone()));
+        }
     }
+    session.assign_all(assignments)?;
+    session.statement.before_set_statement.extend(kept);
+    Ok(())
+}
 
-    /// Gives the session back what SET STATEMENT has assigned.
-    pub(crate) fn forget_set_statement(&mut self) {
-        let kept = std::mem::take(&mut self.statement.before_set_statement);
-        if kept.is_empty() {
-            return;
-        }
-        for (name, value) in kept.into_iter().rev() {
-            self.variables.set_internally(&name, value);
-        }
-        self.workers.forget_task();
+/// Gives the session back what SET STATEMENT has assigned.
+pub(crate) fn forget_set_statement(session: &mut Session) {
+    let kept = std::mem::take(&mut session.statement.before_set_statement);
+    if kept.is_empty() {
+        return;
     }
+    for (name, value) in kept.into_iter().rev() {
+        session.variables.set_internally(&name, value);
+    }
+    session.workers.forget_task();
 }

@@ -58,7 +58,7 @@ use crate::engine::shared_plans::SharedPlans;
 use crate::error::{Result, SqlError};
 use crate::events::digest_table::DigestTable;
 use crate::events::slow_log::SlowLog;
-use crate::replica::Replica;
+use crate::replica_parts::Replica;
 use crate::rights::global_at_start;
 use crate::session_parts::handle::SessionHandle;
 use crate::session_parts::info::SessionInfo;

@@ -4,8 +4,8 @@ use sheaf_binlog::gtid::{Gtid, GtidSet};
 
 use super::Engine;
 use crate::binlog::server_uuid;
-use crate::replica::Replica;
-use crate::replica::link::OpenLink;
+use crate::replica_parts::Replica;
+use crate::replica_parts::link::OpenLink;
 use crate::variables::VariableValue;
 
 impl Engine {

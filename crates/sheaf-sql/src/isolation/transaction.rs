@@ -127,7 +127,7 @@ impl Session {
     pub(crate) fn check_server_writable(&self) -> Result<()> {
         let option = match self.engine.read_only() {
             ServerReadOnly::Nobody => return Ok(()),
-            _ if self.transactions.applies_source => return Ok(()),
+            _ if self.transactions.source.is_some() => return Ok(()),
             ServerReadOnly::WithoutPrivilege => {
                 let to_write = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
                 if self.client.has_all_rights() || self.client.check_one_of(to_write).is_ok() {

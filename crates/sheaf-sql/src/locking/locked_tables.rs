@@ -198,135 +198,135 @@ impl TableLocks {
 }
 
 /// LOCK TABLES and UNLOCK TABLES.
-impl Session {
-    pub(crate) fn lock_tables_by_name(
-        &mut self,
-        tables: &[LockedTable],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.table_locks.unlock_tables(self.engine.catalog());
-        let mut names: Vec<LockedName> = Vec::with_capacity(tables.len());
-        let mut wanted: BTreeMap<QualifiedName, SessionLockMode> = BTreeMap::new();
-        let mut written = Vec::new();
-        let mut of_views: Vec<(QualifiedName, SessionLockMode)> = Vec::new();
-        for LockedTable { name, alias, write } in tables {
-            let table = self.resolve(name)?;
-            // No other session could see it.
-            if self.table_names().is_temporary(&table.0, &table.1) {
-                continue;
-            }
-            let alias = alias.clone().unwrap_or_else(|| table.1.clone());
-            let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
-            if names.iter().any(is_same) {
-                return Err(SqlError::non_unique_table(&alias));
-            }
-            let mode = match write {
-                true => SessionLockMode::Write,
-                false => SessionLockMode::Read,
-            };
-            if self.engine.catalog().view(&table.0, &table.1).is_some() {
-                for found in self.tables_of_view(&table)? {
-                    let definition = &found.definition;
-                    let name = (definition.database.clone(), definition.name.clone());
-                    if *write {
-                        written.push(found);
-                    }
-                    of_views.push((name.clone(), mode));
-                    let wanted = wanted.entry(name).or_insert(mode);
-                    *wanted = mode.max(*wanted);
-                }
-            } else if !needs_no_lock(&table.0, &table.1) {
-                let found = self.engine.catalog().table(&table.0, &table.1)?;
+pub(crate) fn lock_tables_by_name(
+    session: &mut Session,
+    tables: &[LockedTable],
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    session.table_locks.unlock_tables(session.engine.catalog());
+    let mut names: Vec<LockedName> = Vec::with_capacity(tables.len());
+    let mut wanted: BTreeMap<QualifiedName, SessionLockMode> = BTreeMap::new();
+    let mut written = Vec::new();
+    let mut of_views: Vec<(QualifiedName, SessionLockMode)> = Vec::new();
+    for LockedTable { name, alias, write } in tables {
+        let table = session.resolve(name)?;
+        // No other session could see it.
+        if session.table_names().is_temporary(&table.0, &table.1) {
+            continue;
+        }
+        let alias = alias.clone().unwrap_or_else(|| table.1.clone());
+        let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
+        if names.iter().any(is_same) {
+            return Err(SqlError::non_unique_table(&alias));
+        }
+        let mode = match write {
+            true => SessionLockMode::Write,
+            false => SessionLockMode::Read,
+        };
+        if session.engine.catalog().view(&table.0, &table.1).is_some() {
+            for found in session.tables_of_view(&table)? {
+                let definition = &found.definition;
+                let name = (definition.database.clone(), definition.name.clone());
                 if *write {
                     written.push(found);
                 }
-                let wanted = wanted.entry(table.clone()).or_insert(mode);
+                of_views.push((name.clone(), mode));
+                let wanted = wanted.entry(name).or_insert(mode);
                 *wanted = mode.max(*wanted);
             }
+        } else if !needs_no_lock(&table.0, &table.1) {
+            let found = session.engine.catalog().table(&table.0, &table.1)?;
+            if *write {
+                written.push(found);
+            }
+            let wanted = wanted.entry(table.clone()).or_insert(mode);
+            *wanted = mode.max(*wanted);
+        }
+        names.push(LockedName { table, alias, mode });
+    }
+    for (table, mode) in of_views {
+        let alias = table.1.clone();
+        let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
+        if !names.iter().any(is_same) {
             names.push(LockedName { table, alias, mode });
         }
-        for (table, mode) in of_views {
-            let alias = table.1.clone();
-            let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
-            if !names.iter().any(is_same) {
-                names.push(LockedName { table, alias, mode });
+    }
+    if !written.is_empty() {
+        session.table_locks.check_no_read_lock()?;
+        session.begin_change()?;
+        if session.variables.foreign_key_checks() {
+            for (table, mode) in session.engine.catalog().locks_to_change(&written) {
+                let wanted = wanted.entry(table).or_insert(mode);
+                *wanted = mode.max(*wanted);
             }
         }
-        if !written.is_empty() {
-            self.table_locks.check_no_read_lock()?;
-            self.begin_change()?;
-            if self.variables.foreign_key_checks() {
-                for (table, mode) in self.engine.catalog().locks_to_change(&written) {
-                    let wanted = wanted.entry(table).or_insert(mode);
-                    *wanted = mode.max(*wanted);
-                }
-            }
-        }
-        let limit = match self.table_locks.global {
-            // A session that holds a table may be waiting to commit, until this session unlocks.
-            Some(_) => self.variables.innodb_lock_wait_timeout_seconds(),
-            None => self.variables.lock_wait_timeout_seconds(),
+    }
+    let limit = match session.table_locks.global {
+        // A session that holds a table may be waiting to commit, until this session unlocks.
+        Some(_) => session.variables.innodb_lock_wait_timeout_seconds(),
+        None => session.variables.lock_wait_timeout_seconds(),
+    };
+    let limit = Duration::from_secs(limit);
+    let catalog = session.engine.catalog();
+    let announced = catalog.announce_for_session(&wanted)?;
+    let locks = session.handle.wait_within(
+        || limit,
+        WaitsFor::Table,
+        false,
+        |request| catalog.lock_for_session(&wanted, request),
+    )?;
+    drop(announced);
+    session.table_locks.named = Some(Box::new(LockedTables { names, locks }));
+    if !written.is_empty() {
+        session.table_locks.locks_ticket = session.table_locks.change_ticket.take();
+    }
+    session.ok(sink, 0, String::new())
+}
+
+/// UNLOCK TABLES: it commits if tables were locked, but not after FLUSH TABLES WITH READ LOCK.
+pub(crate) fn unlock(session: &mut Session, sink: &mut dyn ResultSink) -> Result<()> {
+    if session.table_locks.are_held() {
+        session.commit_open()?;
+        session.transactions.next = NextTransaction::default();
+    }
+    session
+        .table_locks
+        .unlock_everything(session.engine.catalog());
+    session.ok(sink, 0, String::new())
+}
+
+/// FLUSH TABLES [...] WITH READ LOCK. Error 1192 while tables are locked.
+pub(crate) fn flush_with_read_lock(
+    session: &mut Session,
+    tables: &[TableName],
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    if session.table_locks.are_held() {
+        return Err(SqlError::locked_tables_are_active());
+    }
+    if !tables.is_empty() {
+        let read = |name: &TableName| LockedTable {
+            name: name.clone(),
+            alias: None,
+            write: false,
         };
-        let limit = Duration::from_secs(limit);
-        let catalog = self.engine.catalog();
-        let announced = catalog.announce_for_session(&wanted)?;
-        let locks = self.handle.wait_within(
+        let tables: Vec<LockedTable> = tables.iter().map(read).collect();
+        return lock_tables_by_name(session, &tables, sink);
+    }
+    if session.table_locks.global.is_none() {
+        let limit = Duration::from_secs(session.variables.lock_wait_timeout_seconds());
+        let global = session.engine.catalog().global_read_lock();
+        let announced = global.announce();
+        let locked = session.handle.wait_within(
             || limit,
-            WaitsFor::Table,
+            WaitsFor::GlobalReadLock,
             false,
-            |request| catalog.lock_for_session(&wanted, request),
+            |request| global.lock(request),
         )?;
         drop(announced);
-        self.table_locks.named = Some(Box::new(LockedTables { names, locks }));
-        if !written.is_empty() {
-            self.table_locks.locks_ticket = self.table_locks.change_ticket.take();
-        }
-        self.ok(sink, 0, String::new())
+        session.table_locks.global = Some(locked);
     }
-
-    /// UNLOCK TABLES: it commits if tables were locked, but not after FLUSH TABLES WITH READ LOCK.
-    pub(crate) fn unlock(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
-        if self.table_locks.are_held() {
-            self.commit_open()?;
-            self.transactions.next = NextTransaction::default();
-        }
-        self.table_locks.unlock_everything(self.engine.catalog());
-        self.ok(sink, 0, String::new())
-    }
-
-    /// FLUSH TABLES [...] WITH READ LOCK. Error 1192 while tables are locked.
-    pub(crate) fn flush_with_read_lock(
-        &mut self,
-        tables: &[TableName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        if self.table_locks.are_held() {
-            return Err(SqlError::locked_tables_are_active());
-        }
-        if !tables.is_empty() {
-            let read = |name: &TableName| LockedTable {
-                name: name.clone(),
-                alias: None,
-                write: false,
-            };
-            let tables: Vec<LockedTable> = tables.iter().map(read).collect();
-            return self.lock_tables_by_name(&tables, sink);
-        }
-        if self.table_locks.global.is_none() {
-            let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-            let global = self.engine.catalog().global_read_lock();
-            let announced = global.announce();
-            let locked = self.handle.wait_within(
-                || limit,
-                WaitsFor::GlobalReadLock,
-                false,
-                |request| global.lock(request),
-            )?;
-            drop(announced);
-            self.table_locks.global = Some(locked);
-        }
-        self.ok(sink, 0, String::new())
-    }
+    session.ok(sink, 0, String::new())
 }
 
 /// Whether a table is none of those that are locked.

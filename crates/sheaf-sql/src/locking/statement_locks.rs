@@ -88,9 +88,8 @@ struct Doubt {
 
 impl Doubt {
     fn has_come_true(&self) -> bool {
-        let any: &dyn std::any::Any = self.regret.as_ref();
-        any.downcast_ref::<RegretExec>()
-            .is_none_or(|regret| regret.has_switched() == self.is_alternative)
+        let regret = self.regret.downcast_ref::<RegretExec>();
+        regret.is_none_or(|regret| regret.has_switched() == self.is_alternative)
     }
 }
 
@@ -273,24 +272,23 @@ pub(crate) fn searches_of(
     let (mut is_filtered, mut may_end_early) = (false, false);
     let mut doubted = Vec::new();
     plan.apply(|node| {
-        let any: &dyn std::any::Any = node.as_ref();
-        if any.is::<RegretExec>() {
+        if node.is::<RegretExec>() {
             doubted.push(Arc::clone(node));
             return Ok(TreeNodeRecursion::Jump);
         }
-        if let Some(scan) = any.downcast_ref::<ScanExec>() {
+        if let Some(scan) = node.downcast_ref::<ScanExec>() {
             let spec = scan.spec();
             may_end_early |= spec.limit.is_some() || spec.ends_at_first_entry();
             searches.extend(PlannedSearch::of_scan(scan, lookups));
             return Ok(TreeNodeRecursion::Continue);
         }
-        if let Some(apply) = any.downcast_ref::<ApplyExec>() {
+        if let Some(apply) = node.downcast_ref::<ApplyExec>() {
             searches.extend(apply.tables().iter().map(PlannedSearch::of_all));
         }
-        if let Some(apply) = any.downcast_ref::<ApplyRowsExec>() {
+        if let Some(apply) = node.downcast_ref::<ApplyRowsExec>() {
             searches.extend(apply.tables().iter().map(PlannedSearch::of_all));
         }
-        if let Some(join) = any.downcast_ref::<KeyedJoinExec>() {
+        if let Some(join) = node.downcast_ref::<KeyedJoinExec>() {
             searches.push(PlannedSearch::of_lookup(join, lookups));
         }
         is_filtered |= !passes_first_rows(node.as_ref());
@@ -313,8 +311,7 @@ fn searches_in_doubt(
     plan: &Arc<dyn ExecutionPlan>,
     lookups: Lookups,
 ) -> Result<Vec<PlannedSearch>> {
-    let any: &dyn std::any::Any = plan.as_ref();
-    let Some(regret) = any.downcast_ref::<RegretExec>() else {
+    let Some(regret) = plan.downcast_ref::<RegretExec>() else {
         return Ok(Vec::new());
     };
     let mut searches = searches_of(regret.preferred(), lookups)?;
@@ -338,10 +335,9 @@ fn searches_in_doubt(
 
 /// Whether a node passes all rows on, or the first of them.
 fn passes_first_rows(node: &dyn ExecutionPlan) -> bool {
-    let any: &dyn std::any::Any = node;
     matches!(node.cardinality_effect(), CardinalityEffect::Equal)
-        || any.is::<GlobalLimitExec>()
-        || any.is::<LocalLimitExec>()
+        || node.is::<GlobalLimitExec>()
+        || node.is::<LocalLimitExec>()
 }
 
 impl StatementLocks {

@@ -26,14 +26,12 @@ pub(crate) struct WaitingResult {
     pub(crate) batches: SpooledBatches,
 }
 
-impl Session {
-    /// An empty spool within the session's query memory; `purpose` is how errors call it.
-    pub(crate) fn batch_spool(&mut self, purpose: &str) -> BatchSpool {
-        BatchSpool(self.record_spool(purpose))
-    }
-}
-
 impl BatchSpool {
+    /// An empty spool within the session's query memory; `purpose` is how errors call it.
+    pub(crate) fn new(session: &mut Session, purpose: &str) -> BatchSpool {
+        BatchSpool(RecordSpool::new(session, purpose))
+    }
+
     /// Adds a batch.
     ///
     /// # Errors

@@ -13,18 +13,16 @@
 //! texts may give NULL, whatever they are given.
 
 use arrow::datatypes::{DataType, Field};
-use sheaf_access::TYPE_KEY;
+use sheaf_access::{TYPE_KEY, type_of_arrow};
 use sheaf_exec::functions::types::shown_type;
 use sheaf_exec::functions::{SqlType as MysqlType, called};
 use sheaf_table::Column;
 use sheaf_table::convert::to_column;
 use sheaf_table::schema::{DefaultValue, same_name};
-use sheaf_types::assignment::Mode;
-use sheaf_types::column_type::{
-    MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, Sign,
-};
+use sheaf_types::assignment::{Mode, zero_value};
+use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE};
 use sheaf_types::number::FloatDigits;
-use sheaf_types::{Collation, ColumnType, Value};
+use sheaf_types::{ColumnType, Value};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType as SqlType, Expr, GroupByExpr, GroupByWithModifier,
     Query, SelectItem, SetExpr,
@@ -123,11 +121,7 @@ impl Session {
         let column = self.made_column(field, &meta, known);
         let is_key = known.1.is_some_and(is_name);
         let ty = match column.ty {
-            ColumnType::Char { length, collation } if is_key => {
-                ColumnType::VarChar { length, collation }
-            }
-            ColumnType::Binary { length } if is_key => ColumnType::VarBinary { length },
-            ty if is_key => ty.without_zerofill(),
+            ty if is_key => ty.without_zerofill().into_varying(),
             ty => ty,
         };
         Column { ty, ..column }
@@ -139,9 +133,7 @@ impl Variables {
     /// where `sql_mode` is not strict, as in MySQL.
     fn made_default(&self, column: &Column) -> Option<DefaultValue> {
         let has_zero = match &column.ty {
-            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-                !self.sql_mode().is_strict()
-            }
+            ty if ty.has_date() => !self.sql_mode().is_strict(),
             ty => !is_of_any_length(ty) && !ty.is_long(),
         };
         let zero = || to_column(column, &Value::Null, Mode::LENIENT).ok();
@@ -219,7 +211,7 @@ fn declared_length(written: &Expr) -> Option<u32> {
 
 /// Whether an item may be NULL by how it is written, although the values that it is given are not.
 fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
-    let is_string = ty.is_character() || ty.is_binary() || *ty == ColumnType::Json;
+    let is_string = ty.is_character() || ty.is_binary() || ty.is_json();
     match written {
         Expr::Nested(inner) => makes_null(inner, ty),
         Expr::Value(_)
@@ -343,12 +335,9 @@ fn within_limits(ty: ColumnType) -> ColumnType {
 }
 
 fn zero_of(ty: &ColumnType) -> Value {
-    match ty {
-        ColumnType::Float { .. } => Value::Float(0.0),
-        ColumnType::Double { .. } => Value::Double(0.0),
-        ty if !ty.is_integer() => Value::Null,
-        ty if ty.is_unsigned() => Value::UInt(0),
-        _ => Value::Int(0),
+    match ty.is_floating() || ty.is_integer() {
+        true => zero_value(ty),
+        false => Value::Null,
     }
 }
 
@@ -357,48 +346,7 @@ pub(crate) fn column_type_of(field: &Field) -> ColumnType {
     if let Some(ty) = shown_type(field) {
         return ty;
     }
-    let collation = Collation::default();
-    match field.data_type() {
-        DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
-            ColumnType::Int { sign: Sign::Signed }
-        }
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnType::Int {
-            sign: Sign::Unsigned,
-        },
-        DataType::Int64 => ColumnType::BigInt { sign: Sign::Signed },
-        DataType::UInt64 => ColumnType::BigInt {
-            sign: Sign::Unsigned,
-        },
-        DataType::Float32 => ColumnType::Float {
-            digits: None,
-            sign: Sign::Signed,
-        },
-        DataType::Float64 => ColumnType::Double {
-            digits: None,
-            sign: Sign::Signed,
-        },
-        DataType::Decimal128(precision, scale) => ColumnType::Decimal {
-            precision: *precision,
-            scale: u8::try_from(*scale).unwrap_or(0),
-            sign: Sign::Signed,
-        },
-        DataType::Decimal256(precision, scale) => ColumnType::Decimal {
-            precision: (*precision).min(MAX_DECIMAL_PRECISION),
-            scale: u8::try_from(*scale).unwrap_or(0),
-            sign: Sign::Signed,
-        },
-        DataType::Date32 | DataType::Date64 => ColumnType::Date,
-        DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
-        DataType::Duration(_) => ColumnType::Time { fsp: 6 },
-        DataType::BinaryView => ColumnType::Json,
-        DataType::Binary => ColumnType::Blob {
-            max_bytes: 4_294_967_295,
-        },
-        _ => ColumnType::Text {
-            max_bytes: 4_294_967_295,
-            collation,
-        },
-    }
+    type_of_arrow(field.data_type())
 }
 
 /// The type of a column with a number of so many digits; `None` where the number is of another kind.
@@ -439,7 +387,8 @@ fn is_name(written: &Expr) -> bool {
 /// A TINYTEXT of a derived table or JSON_TABLE is one. Computed texts as short as that are VARCHAR.
 fn named_tiny_text(field: &Field, written: &Expr) -> Option<ColumnType> {
     let ty = is_name(written).then(|| column_type_of(field))?;
-    matches!(ty, ColumnType::Text { max_bytes, .. } if max_bytes <= TINY_BYTES).then_some(ty)
+    let is_tiny = ty.long_bytes().is_some_and(|most| most <= TINY_BYTES);
+    (ty.is_character() && is_tiny).then_some(ty)
 }
 
 /// The type of a column with these values.

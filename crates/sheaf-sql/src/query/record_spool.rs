@@ -39,22 +39,20 @@ pub struct RecordSpool {
     records: u64,
 }
 
-impl Session {
+impl RecordSpool {
     /// An empty spool within the session's query memory; `purpose` is how errors call it.
-    pub fn record_spool(&mut self, purpose: &str) -> RecordSpool {
-        let pool = &self.task_context().runtime_env().memory_pool;
+    pub fn new(session: &mut Session, purpose: &str) -> RecordSpool {
+        let pool = &session.task_context().runtime_env().memory_pool;
         RecordSpool {
             reservation: MemoryConsumer::new(purpose).register(pool),
-            limit_bytes: self.engine.memory().query_bytes / MEMORY_SHARE,
-            space: Arc::clone(self.engine.storage().temp_space()),
+            limit_bytes: session.engine.memory().query_bytes / MEMORY_SHARE,
+            space: Arc::clone(session.engine.storage().temp_space()),
             memory: Vec::new(),
             file: None,
             records: 0,
         }
     }
-}
 
-impl RecordSpool {
     /// Adds a record, whose bytes `fill` appends. If `fill` fails there is nothing of it.
     ///
     /// # Errors

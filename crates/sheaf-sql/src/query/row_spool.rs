@@ -11,9 +11,10 @@
 
 use sheaf_types::Value;
 use sheaf_types::number::Wide;
+use sheaf_types::value::{TaggedContent, ValueRef};
 
 use crate::error::Result;
-use crate::query::batch_spool::WaitingResult;
+use crate::query::batch_spool::{BatchSpool, WaitingResult};
 use crate::query::record_spool::{RecordSpool, SpooledRecords, damaged};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
@@ -22,48 +23,46 @@ use crate::session::Session;
 /// See the module's comment.
 pub(crate) struct RowSpool(RecordSpool);
 
-impl Session {
-    /// An empty spool within the session's query memory.
-    pub(crate) fn row_spool(&mut self) -> RowSpool {
-        RowSpool(self.record_spool("rows to change"))
-    }
+/// Runs a query to its end and keeps its rows.
+pub(crate) fn collect_rows(session: &mut Session, planned: PlannedQuery) -> Result<SpooledRows> {
+    let mut spool = RowSpool::new(session);
+    session.run_planned(planned, |batch| {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter();
+            spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
+        }
+        Ok(())
+    })?;
+    Ok(spool.read())
+}
 
-    /// Runs a query to its end and keeps its rows.
-    pub(crate) fn collect_rows(&mut self, planned: PlannedQuery) -> Result<SpooledRows> {
-        let mut spool = self.row_spool();
-        self.run_planned(planned, |batch| {
-            for row in 0..batch.num_rows() {
-                let values = batch.columns().iter();
-                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
-            }
-            Ok(())
-        })?;
-        Ok(spool.read())
-    }
-
-    /// Runs a query to its end. Its first columns are rows of keys, the others what is shown of the rows.
-    pub(crate) fn collect_keys_and_result(
-        &mut self,
-        planned: PlannedQuery,
-        keys: usize,
-    ) -> Result<(SpooledRows, WaitingResult)> {
-        let columns = planned.columns[keys..].to_vec();
-        let shown: Vec<usize> = (keys..planned.schema().fields().len()).collect();
-        let mut batches = self.batch_spool("rows to show");
-        let mut spool = self.row_spool();
-        self.run_planned(planned, |batch| {
-            for row in 0..batch.num_rows() {
-                let values = batch.columns().iter().take(keys);
-                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
-            }
-            batches.push(batch.project(&shown)?)
-        })?;
-        let batches = batches.read();
-        Ok((spool.read(), WaitingResult { columns, batches }))
-    }
+/// Runs a query to its end. Its first columns are rows of keys, the others what is shown of the rows.
+pub(crate) fn collect_keys_and_result(
+    session: &mut Session,
+    planned: PlannedQuery,
+    keys: usize,
+) -> Result<(SpooledRows, WaitingResult)> {
+    let columns = planned.columns[keys..].to_vec();
+    let shown: Vec<usize> = (keys..planned.schema().fields().len()).collect();
+    let mut batches = BatchSpool::new(session, "rows to show");
+    let mut spool = RowSpool::new(session);
+    session.run_planned(planned, |batch| {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter().take(keys);
+            spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
+        }
+        batches.push(batch.project(&shown)?)
+    })?;
+    let batches = batches.read();
+    Ok((spool.read(), WaitingResult { columns, batches }))
 }
 
 impl RowSpool {
+    /// An empty spool within the session's query memory.
+    pub(crate) fn new(session: &mut Session) -> RowSpool {
+        RowSpool(RecordSpool::new(session, "rows to change"))
+    }
+
     /// Adds a row.
     ///
     /// # Errors
@@ -119,41 +118,21 @@ impl SpooledRows {
 }
 
 fn push_value(bytes: &mut Vec<u8>, value: &Value) {
-    let mut put = |tag: u8, content: &[u8]| {
-        bytes.push(tag);
-        bytes.extend_from_slice(content);
-    };
-    match value {
-        Value::Null => put(0, &[]),
-        Value::Int(v) => put(1, &v.to_le_bytes()),
-        Value::UInt(v) => put(2, &v.to_le_bytes()),
-        Value::Decimal { unscaled, scale } => {
-            put(3, &unscaled.to_le_bytes());
-            bytes.push(*scale);
+    bytes.push(value.tag());
+    match ValueRef::from(value) {
+        ValueRef::Null => {}
+        ValueRef::Int(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+        ValueRef::UInt(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+        ValueRef::Decimal(unscaled) => bytes.extend_from_slice(&unscaled.to_le_bytes()),
+        ValueRef::WideDecimal(unscaled) => bytes.extend_from_slice(unscaled.bytes()),
+        ValueRef::Float(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+        ValueRef::Double(number) => bytes.extend_from_slice(&number.to_le_bytes()),
+        ValueRef::Bytes(string) => {
+            bytes.extend_from_slice(&(string.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(string);
         }
-        Value::WideDecimal { unscaled, scale } => {
-            put(16, unscaled.bytes());
-            bytes.push(*scale);
-        }
-        Value::Float(v) => put(4, &v.to_le_bytes()),
-        Value::Double(v) => put(5, &v.to_le_bytes()),
-        Value::Text(v) => push_string(bytes, 6, v.as_bytes()),
-        Value::Bytes(v) => push_string(bytes, 7, v),
-        Value::Json(v) => push_string(bytes, 15, v),
-        Value::Date(v) => put(8, &v.to_le_bytes()),
-        Value::Time(v) => put(9, &v.to_le_bytes()),
-        Value::DateTime(v) => put(10, &v.to_le_bytes()),
-        Value::Timestamp(v) => put(11, &v.to_le_bytes()),
-        Value::Year(v) => put(12, &v.to_le_bytes()),
-        Value::Enum(v) => put(13, &v.to_le_bytes()),
-        Value::Set(v) => put(14, &v.to_le_bytes()),
     }
-}
-
-fn push_string(bytes: &mut Vec<u8>, tag: u8, string: &[u8]) {
-    bytes.push(tag);
-    bytes.extend_from_slice(&(string.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(string);
+    bytes.extend(value.as_decimal().map(|(_, scale)| scale));
 }
 
 fn take_values(mut bytes: &[u8], row: &mut Vec<Value>) -> Result<()> {
@@ -177,31 +156,22 @@ fn take_value(tag: u8, bytes: &mut &[u8]) -> Option<Value> {
         *bytes = rest;
         Some(taken.to_vec())
     }
-    Some(match tag {
-        0 => Value::Null,
-        1 => Value::Int(i64::from_le_bytes(take(bytes)?)),
-        2 => Value::UInt(u64::from_le_bytes(take(bytes)?)),
-        3 => Value::Decimal {
+    let content = TaggedContent::of_tag(tag)?;
+    Some(match content {
+        TaggedContent::Nothing => Value::Null,
+        TaggedContent::Signed => TaggedContent::signed(tag, i64::from_le_bytes(take(bytes)?))?,
+        TaggedContent::Unsigned => TaggedContent::unsigned(tag, u64::from_le_bytes(take(bytes)?))?,
+        TaggedContent::Decimal => Value::Decimal {
             unscaled: i128::from_le_bytes(take(bytes)?),
             scale: take::<1>(bytes)?[0],
         },
-        16 => Value::WideDecimal {
+        TaggedContent::WideDecimal => Value::WideDecimal {
             unscaled: Wide::of_bytes(take(bytes)?),
             scale: take::<1>(bytes)?[0],
         },
-        4 => Value::Float(f32::from_le_bytes(take(bytes)?)),
-        5 => Value::Double(f64::from_le_bytes(take(bytes)?)),
-        6 => Value::Text(String::from_utf8(string(bytes)?).ok()?),
-        7 => Value::Bytes(string(bytes)?),
-        15 => Value::Json(string(bytes)?),
-        8 => Value::Date(i32::from_le_bytes(take(bytes)?)),
-        9 => Value::Time(i64::from_le_bytes(take(bytes)?)),
-        10 => Value::DateTime(i64::from_le_bytes(take(bytes)?)),
-        11 => Value::Timestamp(i64::from_le_bytes(take(bytes)?)),
-        12 => Value::Year(u16::from_le_bytes(take(bytes)?)),
-        13 => Value::Enum(u16::from_le_bytes(take(bytes)?)),
-        14 => Value::Set(u64::from_le_bytes(take(bytes)?)),
-        _ => return None,
+        TaggedContent::Float => Value::Float(f32::from_le_bytes(take(bytes)?)),
+        TaggedContent::Double => Value::Double(f64::from_le_bytes(take(bytes)?)),
+        TaggedContent::String => TaggedContent::string(tag, string(bytes)?)?,
     })
 }
 

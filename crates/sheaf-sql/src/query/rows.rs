@@ -38,10 +38,7 @@ pub enum Cells {
 
 /// The type of [`Cells::Name`].
 fn name_type() -> ColumnType {
-    ColumnType::VarChar {
-        length: 64,
-        collation: Collation::Utf8mb4_bin,
-    }
+    ColumnType::varchar(64, Collation::Utf8mb4_bin)
 }
 
 /// How Arrow has texts: those of tables are views.

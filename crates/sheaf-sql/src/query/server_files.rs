@@ -13,71 +13,68 @@ use sheaf_frontend::load_file::{FileReader, LoadedFile};
 use sheaf_table::Privileges;
 use sheaf_types::error::codes;
 
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 
 /// Files that statements make are written by the account of the server, and read by its group.
 const MODE_OF_NEW_FILES: u32 = 0o640;
 
-impl Session {
-    /// What reads files for LOAD_FILE.
-    pub(crate) fn reader_of_server_files(&self) -> FileReader {
-        let allowed = self.engine.options().secure_file_priv.clone();
-        let allowed = allowed.filter(|_| self.client.check_one_of(Privileges::FILE).is_ok());
-        let Some(allowed) = allowed else {
-            return Arc::new(|_| LoadedFile::Unreadable);
-        };
-        let most = self.variables.max_allowed_packet();
-        Arc::new(move |name| read(name, &allowed, most).unwrap_or(LoadedFile::Unreadable))
-    }
+/// What reads files for LOAD_FILE.
+pub(crate) fn reader_of_server_files(session: &Session) -> FileReader {
+    let allowed = session.engine.options().secure_file_priv.clone();
+    let allowed = allowed.filter(|_| session.client.check_one_of(Privileges::FILE).is_ok());
+    let Some(allowed) = allowed else {
+        return Arc::new(|_| LoadedFile::Unreadable);
+    };
+    let most = session.variables.max_allowed_packet();
+    Arc::new(move |name| read(name, &allowed, most).unwrap_or(LoadedFile::Unreadable))
 }
 
-impl Session {
-    /// The directory of `secure_file_priv`; one without a name is any. Error 1290: there is none.
-    pub(crate) fn directory_of_files(&self) -> Result<&Path> {
-        let allowed = self.engine.options().secure_file_priv.as_deref();
-        allowed.ok_or_else(outside)
-    }
+/// The directory of `secure_file_priv`; one without a name is any. Error 1290: there is none.
+pub(crate) fn directory_of_files(engine: &Engine) -> Result<&Path> {
+    let allowed = engine.options().secure_file_priv.as_deref();
+    allowed.ok_or_else(outside)
+}
 
-    /// Makes a file that is not there.
-    ///
-    /// # Errors
-    /// 1290 for one outside of the directory of `secure_file_priv`, 1086 for one that is there, 1 for one that cannot
-    /// be made.
-    pub(crate) fn new_server_file(&self, name: &str) -> Result<(PathBuf, File)> {
-        let allowed = self.directory_of_files()?;
-        let failed = |error: io::Error| match error.kind() {
-            ErrorKind::AlreadyExists => SqlError::new(
-                codes::FILE_EXISTS_ERROR,
-                format!("File '{name}' already exists"),
+/// Makes a file that is not there.
+///
+/// # Errors
+/// 1290 for one outside of the directory of `secure_file_priv`, 1086 for one that is there, 1 for one that cannot
+/// be made.
+pub(crate) fn new_server_file(session: &Session, name: &str) -> Result<(PathBuf, File)> {
+    let allowed = directory_of_files(&session.engine)?;
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => SqlError::new(
+            codes::FILE_EXISTS_ERROR,
+            format!("File '{name}' already exists"),
+        ),
+        kind => SqlError::new(
+            codes::EE_CANTCREATEFILE,
+            format!(
+                "Can't create/write to file '{name}' (OS errno {} - {kind})",
+                error.raw_os_error().unwrap_or(0),
             ),
-            kind => SqlError::new(
-                codes::EE_CANTCREATEFILE,
-                format!(
-                    "Can't create/write to file '{name}' (OS errno {} - {kind})",
-                    error.raw_os_error().unwrap_or(0),
-                ),
-            ),
-        };
-        let path = path_of(name, allowed);
-        let (Some(directory), Some(file)) = (path.parent(), path.file_name()) else {
-            return Err(failed(ErrorKind::InvalidInput.into()));
-        };
-        let directory = match directory.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => directory,
-        };
-        // Links and dots are resolved before the check, so that they do not lead out.
-        let directory = directory.canonicalize().map_err(failed)?;
-        if !allowed.as_os_str().is_empty() && !is_inside(&directory, allowed) {
-            return Err(outside());
-        }
-        let path = directory.join(file);
-        let mut options = OpenOptions::new();
-        let options = options.write(true).create_new(true);
-        let made = options.mode(MODE_OF_NEW_FILES).open(&path);
-        Ok((path, made.map_err(failed)?))
+        ),
+    };
+    let path = path_of(name, allowed);
+    let (Some(directory), Some(file)) = (path.parent(), path.file_name()) else {
+        return Err(failed(ErrorKind::InvalidInput.into()));
+    };
+    let directory = match directory.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => directory,
+    };
+    // Links and dots are resolved before the check, so that they do not lead out.
+    let directory = directory.canonicalize().map_err(failed)?;
+    if !allowed.as_os_str().is_empty() && !is_inside(&directory, allowed) {
+        return Err(outside());
     }
+    let path = directory.join(file);
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true);
+    let made = options.mode(MODE_OF_NEW_FILES).open(&path);
+    Ok((path, made.map_err(failed)?))
 }
 
 /// 1290.

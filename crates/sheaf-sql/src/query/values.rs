@@ -19,7 +19,7 @@ use sheaf_types::labels::number_of_text;
 use sheaf_types::number::{Int256, bit_bytes};
 use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::text::hexadecimal::bytes_of;
-use sheaf_types::{Collation, ColumnType, Value, column_text, number_literal};
+use sheaf_types::{Collation, ColumnType, Value, column_text, number_literal, zero_filled};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -30,6 +30,7 @@ use crate::parser::statement_bytes::{digits_of_set, text_of_set};
 use crate::query::read_plan::Purpose;
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
+use crate::query::server_files::reader_of_server_files;
 use crate::session::Session;
 use crate::session::result::Origin;
 use crate::variables::{SERVER_VERSION, VariableValue, Variables};
@@ -140,7 +141,7 @@ impl SessionValues for Session {
     }
 
     fn file_reader(&self) -> FileReader {
-        self.reader_of_server_files()
+        reader_of_server_files(self)
     }
 
     fn row_count(&self) -> i64 {
@@ -323,7 +324,7 @@ fn is_moment(value: &Value) -> bool {
 /// The text of such a value, with as many digits as its expression has. `None` for other values.
 fn text_of_moment(value: &Value, origin: &Origin) -> Option<Value> {
     let fsp = origin.decimals;
-    let text = || column_text(&ColumnType::DateTime { fsp }, value);
+    let text = || column_text(&ColumnType::datetime(fsp), value);
     is_moment(value).then(|| Value::Text(text()))
 }
 
@@ -354,13 +355,11 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
             shown_as_string(declared, value)
         }
         (Value::Float(_), _) if ty.is_long() => Cow::Borrowed(value),
-        (Value::Float(float), _)
-            if is_string || matches!(ty, ColumnType::Float { .. }) && !is_copied(origin, ty) =>
-        {
+        (Value::Float(float), _) if is_string || ty.is_single() && !is_copied(origin, ty) => {
             Cow::Owned(Value::Double(f64::from(*float)))
         }
-        (Value::Text(label), Some(declared @ ColumnType::Enum { .. }))
-            if matches!(ty, ColumnType::Enum { .. })
+        (Value::Text(label), Some(declared))
+            if ty.enum_labels().is_some()
                 && is_copied(origin, ty)
                 && label.is_empty()
                 && number_of_text(declared, label) == 0 =>
@@ -368,8 +367,7 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
             Cow::Owned(Value::Enum(0))
         }
         (Value::Text(label), Some(declared))
-            if declared.has_labels()
-                && (ty.is_number() || matches!(ty, ColumnType::Bit { .. })) =>
+            if declared.has_labels() && (ty.is_number() || ty.bit_length().is_some()) =>
         {
             Cow::Owned(Value::UInt(number_of_text(declared, label)))
         }
@@ -380,31 +378,26 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
 /// Whether a value is that of a column, which a column of this type takes over: a FLOAT of as many decimals, an ENUM.
 fn is_copied(origin: &Origin, ty: &ColumnType) -> bool {
     let decimals = |ty: &ColumnType| ty.float_digits().map(|digits| digits.scale);
-    match (&origin.declared, ty) {
-        (Some(ColumnType::Enum { .. }), ColumnType::Enum { .. }) => origin.is_column,
-        (Some(declared @ ColumnType::Float { .. }), ColumnType::Float { .. }) => {
-            origin.is_column
-                && decimals(declared) == decimals(ty)
-                && declared.is_unsigned() == ty.is_unsigned()
-        }
-        _ => false,
-    }
+    let declared = origin.declared.as_ref().filter(|_| origin.is_column);
+    declared.is_some_and(|declared| {
+        declared.is_same_kind(ty)
+            && (ty.enum_labels().is_some()
+                || ty.is_single()
+                    && decimals(declared) == decimals(ty)
+                    && declared.is_unsigned() == ty.is_unsigned())
+    })
 }
 
 /// The value of a column of this type as the string that a client is shown.
 pub(crate) fn shown_as_string<'v>(declared: &ColumnType, value: &'v Value) -> Cow<'v, Value> {
-    match (value, declared) {
-        (Value::UInt(bits), ColumnType::Bit { length }) => {
-            Cow::Owned(Value::Bytes(bit_bytes(*bits, *length)))
-        }
-        (Value::Float(_) | Value::Double(_), _) if declared.float_digits().is_some() => {
+    match (value, declared.bit_length(), declared.filled_width()) {
+        (Value::UInt(bits), Some(length), _) => Cow::Owned(Value::Bytes(bit_bytes(*bits, length))),
+        (Value::Float(_) | Value::Double(_), ..) if declared.float_digits().is_some() => {
             Cow::Owned(Value::Text(column_text(declared, value)))
         }
-        (year, ColumnType::Year) if !year.is_null() => {
-            Cow::Owned(Value::Text(format!("{:0>4}", year.to_string())))
-        }
-        (number, _) if number.is_number() && declared.zerofill().is_some() => {
-            Cow::Owned(Value::Text(column_text(declared, number)))
+        (number, _, Some(width)) if number.is_number() => {
+            let text = column_text(declared, number);
+            Cow::Owned(Value::Text(zero_filled(&text, width.into())))
         }
         _ => Cow::Borrowed(value),
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use sheaf_binlog::received::rows::RowsChange;
 use sheaf_binlog::received::{Image, RowsKind, RowsReader, SourceTable};
 use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, ReadAhead, Transaction};
-use sheaf_table::{ChangeSet, Table};
+use sheaf_table::{ChangeSet, Table, ValueRef};
 use sheaf_types::error::codes;
 use sheaf_types::{Value, assignment::Mode};
 
@@ -357,25 +357,18 @@ fn hash_of<'v>(values: impl Iterator<Item = &'v Value>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for value in values {
         std::mem::discriminant(value).hash(&mut hasher);
-        match value {
-            Value::Null => {}
-            Value::Int(number) => number.hash(&mut hasher),
-            Value::UInt(number) | Value::Set(number) => number.hash(&mut hasher),
-            Value::Decimal { unscaled, scale } => (unscaled, scale).hash(&mut hasher),
-            Value::WideDecimal { unscaled, scale } => {
-                (unscaled.bytes(), scale).hash(&mut hasher);
-            }
+        match ValueRef::from(value) {
+            ValueRef::Null => {}
+            ValueRef::Int(number) => number.hash(&mut hasher),
+            ValueRef::UInt(number) => number.hash(&mut hasher),
+            ValueRef::Decimal(unscaled) => unscaled.hash(&mut hasher),
+            ValueRef::WideDecimal(unscaled) => unscaled.bytes().hash(&mut hasher),
             // Zero below zero is zero.
-            Value::Float(number) => (number + 0.0).to_bits().hash(&mut hasher),
-            Value::Double(number) => (number + 0.0).to_bits().hash(&mut hasher),
-            Value::Text(text) => text.hash(&mut hasher),
-            Value::Bytes(bytes) | Value::Json(bytes) => bytes.hash(&mut hasher),
-            Value::Date(days) => days.hash(&mut hasher),
-            Value::Time(micros) | Value::DateTime(micros) | Value::Timestamp(micros) => {
-                micros.hash(&mut hasher);
-            }
-            Value::Year(number) | Value::Enum(number) => number.hash(&mut hasher),
+            ValueRef::Float(number) => (number + 0.0).to_bits().hash(&mut hasher),
+            ValueRef::Double(number) => (number + 0.0).to_bits().hash(&mut hasher),
+            ValueRef::Bytes(bytes) => bytes.hash(&mut hasher),
         }
+        value.as_decimal().map(|(_, scale)| scale).hash(&mut hasher);
     }
     hasher.finish()
 }

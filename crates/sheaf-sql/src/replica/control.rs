@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sheaf_binlog::gtid::GtidSet;
-use sheaf_frontend::parser::replication::{ReplicaThreads, ReplicationStatement, SourceChange};
+use sheaf_frontend::parser::replication::{
+    FilterRule, ReplicaThreads, ReplicaUntil, ReplicationStatement, SourceChange,
+};
 use sheaf_types::error::codes;
 
+use super::filter::Filter;
 use super::source::{KeptSource, Password, Position};
-use super::state::{Known, ThreadError};
+use super::state::{Known, ThreadError, Until};
 use super::{ReplicaThread, applier, lock, receiver};
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
@@ -27,8 +30,10 @@ impl Session {
         let _control = lock(&engine.replica().control);
         match statement {
             ReplicationStatement::ChangeSource(change) => self.change_source(&change)?,
-            ReplicationStatement::Start(threads) => {
-                if !engine.start_replica(threads, true)? {
+            ReplicationStatement::ChangeFilter(rules) => engine.change_filter(rules)?,
+            ReplicationStatement::Start { threads, until } => {
+                let until = until.map(until_of).transpose()?;
+                if !engine.start_replica(threads, until, true)? {
                     let message = "Replication thread(s) for channel '' are already running.";
                     self.warnings
                         .note(codes::REPLICA_CHANNEL_WAS_RUNNING, message.to_string());
@@ -52,6 +57,7 @@ impl Session {
         let known = engine.replica().state.get();
         let earlier = known.kept.unwrap_or_default();
         let next = earlier.changed(change)?;
+        next.options.check_length()?;
         if change.user.is_some() || change.password.is_some() {
             self.warnings.note(
                 codes::INSECURE_PLAIN_TEXT,
@@ -103,13 +109,33 @@ impl Engine {
         });
         let is_own = started_by == self.server_uuid();
         if is_own && !skips_start && (threads.io || threads.sql) {
-            self.start_replica(threads, false)?;
+            self.start_replica(threads, None, false)?;
         }
         Ok(())
     }
 
-    /// Starts threads. False: they run already. `is_kept`: the next start of the server starts them, too.
-    fn start_replica(self: &Arc<Self>, threads: ReplicaThreads, is_kept: bool) -> Result<bool> {
+    /// CHANGE REPLICATION FILTER. It is kept with the source's options, so that it holds after a start, too. Error 3081
+    /// while a thread runs.
+    fn change_filter(&self, rules: Vec<FilterRule>) -> Result<()> {
+        self.check_replica_stopped()?;
+        let replica = self.replica();
+        let mut next = replica.state.get().kept.unwrap_or_default();
+        let filter = std::mem::take(&mut next.options.filter);
+        next.options.filter = rules.into_iter().fold(filter, Filter::with);
+        next.options.check_length()?;
+        self.catalog().keep_replication(Some(&next.to_kept()))?;
+        replica.state.change(|known| known.kept = Some(next));
+        Ok(())
+    }
+
+    /// Starts threads. False: they run already. `is_kept`: the next start of the server starts them, too, but not an
+    /// applier that is to stop somewhere.
+    fn start_replica(
+        self: &Arc<Self>,
+        threads: ReplicaThreads,
+        until: Option<Until>,
+        is_kept: bool,
+    ) -> Result<bool> {
         let replica = self.replica();
         let Some(kept) = replica
             .state
@@ -130,7 +156,8 @@ impl Engine {
         let (runs_io, runs_sql) = replica.threads_running();
         let (io, sql) = (threads.io && !runs_io, threads.sql && !runs_sql);
         if is_kept {
-            self.keep_runs(kept, threads, true)?;
+            let sql = threads.sql && (until.is_none() || runs_sql);
+            self.keep_runs(kept, ReplicaThreads { sql, ..threads }, true)?;
         }
         // The applier first: the receiver begins where it has come to.
         if sql {
@@ -139,6 +166,7 @@ impl Engine {
                 known.sql_error = ThreadError::default();
                 // What an earlier start was to leave out, and has not, is over.
                 known.skip = skip;
+                known.until = until;
             });
             spawn(self, &replica.applier, "replica_sql", applier::apply)?;
         }
@@ -273,6 +301,19 @@ impl Engine {
             )),
         }
     }
+}
+
+/// Error 1772 for a set of GTIDs that is none.
+fn until_of(until: ReplicaUntil) -> Result<Until> {
+    let set_of = |text: &str| {
+        let set = text.parse::<GtidSet>();
+        set.map_err(|error| SqlError::new(error.code(), error.to_string()))
+    };
+    Ok(match until {
+        ReplicaUntil::BeforeGtids(text) => Until::BeforeGtids(set_of(&text)?),
+        ReplicaUntil::AfterGtids(text) => Until::AfterGtids(set_of(&text)?),
+        ReplicaUntil::Place { file, position } => Until::Place { file, position },
+    })
 }
 
 fn spawn(

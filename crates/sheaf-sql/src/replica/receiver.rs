@@ -107,6 +107,7 @@ fn receive_once(
         user: kept.options.user.clone(),
         password: known.password.0.clone(),
         get_public_key: kept.options.get_public_key,
+        tls: kept.options.encrypts.then(|| kept.options.tls.clone()),
         start: match kept.options.auto_position {
             true => LinkStart::Gtids(executed),
             false => LinkStart::Place {

@@ -22,9 +22,12 @@ use sheaf_exec::memory_consumers::out_of_memory_in;
 
 use crate::direct::{
     Cached, ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES, Spelled, StatementCache,
+    ValueLists, run_cached, run_value_lists, take_literals,
 };
+use crate::dispatch::hints::forget_statement_hints;
 use crate::error::{Result, SqlError};
 use crate::parser::{self, ParsedStatement, Statement, scan};
+use crate::resource_groups::enter_group;
 use crate::session::measured::{KnownBy, Sent};
 use crate::session::result::ResultSink;
 use crate::session::running::{Definitions, RunningRequest};
@@ -57,23 +60,23 @@ impl Session {
 
     fn execute_text(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
         let may_be_rewritten = self.may_be_rewritten(sql);
-        if !may_be_rewritten && let Some(lists) = self.value_lists(sql) {
+        if !may_be_rewritten && let Some(lists) = ValueLists::of_request(&self.variables, sql) {
             self.request = RunningRequest::OF_ONE;
             let shape = lists.shape();
             let sent = Sent::text(sql, KnownBy::Text(&shape));
             return self.run_measured(sent, sink, |session, sink| {
-                if session.run_value_lists(&lists, sink)? == Cached::Done {
+                if run_value_lists(session, &lists, sink)? == Cached::Done {
                     return Ok(());
                 }
                 let statement = scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
                 session.parse_and_dispatch(statement, (true, false), sink)
             });
         }
-        if !may_be_rewritten && self.take_literals(sql) {
+        if !may_be_rewritten && take_literals(self, sql) {
             self.request = RunningRequest::OF_ONE;
             let sent = Sent::text(sql, KnownBy::TakenOut);
             return self.run_measured(sent, sink, |session, sink| {
-                let cached = session.run_cached(sql, sink)?;
+                let cached = run_cached(session, sql, sink)?;
                 if cached == Cached::Done {
                     return Ok(());
                 }
@@ -144,7 +147,7 @@ impl Session {
         }
         self.client
             .refresh_rights(self.engine.catalog(), &self.handle);
-        self.enter_group();
+        enter_group(self);
         self.handle.begin_statement(text);
         self.handle.commands.count(Command::Questions);
         self.statement.start_micros = now_utc_micros();
@@ -174,7 +177,7 @@ impl Session {
             self.database = own;
         }
         self.statement.reading = None;
-        self.forget_statement_hints();
+        forget_statement_hints(self);
         self.statement.rewrite_note = None;
         self.statement.definitions = Definitions::default();
         self.outcome.take_insert_id();

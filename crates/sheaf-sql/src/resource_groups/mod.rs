@@ -13,7 +13,7 @@
 //! What group a session is in is kept in its [`SessionHandle`](crate::session::handle::SessionHandle), because others
 //! may move it; the session looks there when a statement starts.
 
-mod statements;
+pub(crate) mod statements;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -153,35 +153,35 @@ impl Engine {
     }
 }
 
-impl Session {
-    /// Takes notice of the group that the session was put into, and moves the calling thread there. Called when a
-    /// statement starts.
-    pub(crate) fn enter_group(&mut self) {
-        if self.handle.group_version() != self.workers.group_version() {
-            let (own, version) = self.handle.take_group();
-            self.workers.change_group(own, version);
-        }
-        self.workers.place_thread();
+/// Takes notice of the group that the session was put into, and moves the calling thread there. Called when a
+/// statement starts.
+pub(crate) fn enter_group(session: &mut Session) {
+    if session.handle.group_version() != session.workers.group_version() {
+        let (own, version) = session.handle.take_group();
+        session.workers.change_group(own, version);
     }
+    session.workers.place_thread();
+}
 
-    /// RESOURCE_GROUP(name): the running statement is in this group. What keeps it out is a warning.
-    pub(crate) fn enter_hinted_group(&mut self, name: &str) {
-        match self.hinted_group(name) {
-            Ok(group) => self.workers.enter_hinted_group(group),
-            Err(SqlError { code, message, .. }) => self.warnings.warn(code, message),
-        }
+/// RESOURCE_GROUP(name): the running statement is in this group. What keeps it out is a warning.
+pub(crate) fn enter_hinted_group(session: &mut Session, name: &str) {
+    match hinted_group(session, name) {
+        Ok(group) => session.workers.enter_hinted_group(group),
+        Err(SqlError { code, message, .. }) => session.warnings.warn(code, message),
     }
+}
 
-    fn hinted_group(&self, name: &str) -> Result<Option<Arc<ActiveGroup>>> {
-        self.client.check_one_of(TO_USE)?;
-        let mut groups = lock(&self.engine.resource_groups.0);
-        let definition = self.engine.resource_group(name)?;
-        if definition.kind == ResourceGroupKind::System {
-            let why = "System resource group can't be bound with a session thread";
-            return Err(cannot_bind(&definition.name, self.id(), why));
-        }
-        self.engine.activate(&mut groups, &definition, self.id())
+fn hinted_group(session: &Session, name: &str) -> Result<Option<Arc<ActiveGroup>>> {
+    session.client.check_one_of(TO_USE)?;
+    let mut groups = lock(&session.engine.resource_groups.0);
+    let definition = session.engine.resource_group(name)?;
+    if definition.kind == ResourceGroupKind::System {
+        let why = "System resource group can't be bound with a session thread";
+        return Err(cannot_bind(&definition.name, session.id(), why));
     }
+    session
+        .engine
+        .activate(&mut groups, &definition, session.id())
 }
 
 /// `information_schema.RESOURCE_GROUPS`, of which one sees what one may use.

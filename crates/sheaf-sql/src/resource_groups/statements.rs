@@ -11,7 +11,7 @@ use sheaf_table::resource_group::{MAX_CPU_RANGES, MAX_RESOURCE_GROUPS};
 use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableError};
 use sheaf_types::error::codes;
 
-use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
+use super::{TO_USE, cannot_bind, enter_group, is_default_group, lock, no_such_group};
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
 use crate::rights::Client;
@@ -35,195 +35,196 @@ impl Client {
     }
 }
 
-impl Session {
-    pub(crate) fn change_resource_groups(
-        &mut self,
-        statement: ResourceGroupStatement,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        match statement {
-            ResourceGroupStatement::Create {
-                name,
-                kind,
-                settings,
-            } => self.create_resource_group(name, kind, &settings)?,
-            ResourceGroupStatement::Alter {
-                name,
-                settings,
-                force,
-            } => self.alter_resource_group(&name, &settings, force)?,
-            ResourceGroupStatement::Drop { name, force } => {
-                self.drop_resource_group(&name, force)?;
-            }
-            ResourceGroupStatement::Set { name, threads } => {
-                self.set_resource_group(&name, &threads)?;
-            }
-        }
-        self.ok(sink, 0, String::new())
-    }
-
-    fn create_resource_group(
-        &mut self,
-        name: String,
-        kind: ResourceGroupKind,
-        settings: &ResourceGroupSettings,
-    ) -> Result<()> {
-        check_name(&name)?;
-        let exists = SqlError::new(
-            codes::RESOURCE_GROUP_EXISTS,
-            format!("Resource Group '{name}' exists"),
-        );
-        if is_default_group(&name) {
-            return Err(exists);
-        }
-        let key = ResourceGroup::key(&name);
-        let group = ResourceGroup {
-            thread_priority: self
-                .warnings
-                .thread_priority(&name, kind, settings)?
-                .unwrap_or(0),
-            cpus: cpus(settings)?.unwrap_or_default(),
-            enabled: settings.enabled.unwrap_or(true),
+pub(crate) fn change_resource_groups(
+    session: &mut Session,
+    statement: ResourceGroupStatement,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    match statement {
+        ResourceGroupStatement::Create {
             name,
             kind,
-        };
-        self.engine.catalog().change_resource_groups(|groups| {
-            if groups.contains_key(&key) {
-                return Err(exists);
-            }
-            if groups.len() >= MAX_RESOURCE_GROUPS {
-                return Err(SqlError::unknown(format!(
-                    "There are {MAX_RESOURCE_GROUPS} resource groups, which is the most; drop one first"
-                )));
-            }
-            groups.insert(key, Arc::new(group));
-            Ok(())
-        })
+            settings,
+        } => create_resource_group(session, name, kind, &settings)?,
+        ResourceGroupStatement::Alter {
+            name,
+            settings,
+            force,
+        } => alter_resource_group(session, &name, &settings, force)?,
+        ResourceGroupStatement::Drop { name, force } => {
+            drop_resource_group(session, &name, force)?;
+        }
+        ResourceGroupStatement::Set { name, threads } => {
+            set_resource_group(session, &name, &threads)?;
+        }
     }
+    session.ok(sink, 0, String::new())
+}
 
-    fn alter_resource_group(
-        &mut self,
-        name: &str,
-        settings: &ResourceGroupSettings,
-        force: bool,
-    ) -> Result<()> {
-        check_name(name)?;
-        if is_default_group(name) {
-            return Err(not_for_defaults("Alter"));
+fn create_resource_group(
+    session: &mut Session,
+    name: String,
+    kind: ResourceGroupKind,
+    settings: &ResourceGroupSettings,
+) -> Result<()> {
+    check_name(&name)?;
+    let exists = SqlError::new(
+        codes::RESOURCE_GROUP_EXISTS,
+        format!("Resource Group '{name}' exists"),
+    );
+    if is_default_group(&name) {
+        return Err(exists);
+    }
+    let key = ResourceGroup::key(&name);
+    let group = ResourceGroup {
+        thread_priority: session
+            .warnings
+            .thread_priority(&name, kind, settings)?
+            .unwrap_or(0),
+        cpus: cpus(settings)?.unwrap_or_default(),
+        enabled: settings.enabled.unwrap_or(true),
+        name,
+        kind,
+    };
+    session.engine.catalog().change_resource_groups(|groups| {
+        if groups.contains_key(&key) {
+            return Err(exists);
         }
-        let engine = Arc::clone(&self.engine);
-        let mut active = lock(&engine.resource_groups.0);
-        let old = engine.resource_group(name)?;
-        let cpus = cpus(settings)?;
-        let priority = self.warnings.thread_priority(name, old.kind, settings)?;
-        if force && settings.enabled != Some(false) {
-            return Err(SqlError::new(
-                codes::INVALID_USE_OF_FORCE_OPTION,
-                "Option FORCE invalid as DISABLE option is not specified.",
-            ));
+        if groups.len() >= MAX_RESOURCE_GROUPS {
+            return Err(SqlError::unknown(format!(
+                "There are {MAX_RESOURCE_GROUPS} resource groups, which is the most; drop one first"
+            )));
         }
-        let key = ResourceGroup::key(name);
-        let new = Arc::new(ResourceGroup {
-            cpus: cpus.unwrap_or_else(|| old.cpus.clone()),
-            thread_priority: priority.unwrap_or(old.thread_priority),
-            enabled: settings.enabled.unwrap_or(old.enabled),
-            ..ResourceGroup::clone(&old)
-        });
-        engine.catalog().change_resource_groups(|groups| {
-            groups.insert(key.clone(), Arc::clone(&new));
-            Ok::<(), TableError>(())
-        })?;
-        // Those that are in a disabled group stay as they are, unless they are forced out.
-        if new.enabled {
-            for session in engine.sessions_in(&key) {
-                let group = engine.activate(&mut active, &new, session.id())?;
-                session.assign_group(group);
-            }
-        } else {
-            active.remove(&key);
-            if force {
-                engine
-                    .sessions_in(&key)
-                    .iter()
-                    .for_each(|session| session.assign_group(None));
-            }
-        }
+        groups.insert(key, Arc::new(group));
         Ok(())
-    }
+    })
+}
 
-    fn set_resource_group(&mut self, name: &str, threads: &[u64]) -> Result<()> {
-        check_name(name)?;
-        let engine = Arc::clone(&self.engine);
-        let mut active = lock(&engine.resource_groups.0);
-        let group = engine.resource_group(name)?;
-        let is_system = group.kind == ResourceGroupKind::System;
-        if is_system {
-            self.client.check_one_of(Privileges::RESOURCE_GROUP_ADMIN)?;
-        }
-        if !group.enabled {
-            return Err(super::group_is_disabled(&group.name));
-        }
-        if threads.is_empty() {
-            if is_system {
-                let why = "System resource group can't be applied to user thread.";
-                return Err(cannot_bind(&group.name, self.id(), why));
-            }
-            let own = engine.activate(&mut active, &group, self.id())?;
-            self.handle.assign_group(own);
-            self.enter_group();
-            return Ok(());
-        }
-        for id in threads {
-            let bound = match engine.session_handle(*id) {
-                Err(_) => Err(SqlError::new(
-                    codes::INVALID_THREAD_ID,
-                    format!("Invalid thread id ({id})."),
-                )),
-                Ok(_) if is_system => Err(cannot_bind(
-                    &group.name,
-                    *id,
-                    "Resource group type and thread type doesn't match.",
-                )),
-                Ok(session) => engine
-                    .activate(&mut active, &group, *id)
-                    .map(|group| session.assign_group(group)),
-            };
-            match bound {
-                Err(error) if threads.len() == 1 => return Err(error),
-                Err(SqlError { code, message, .. }) => self.warnings.warn(code, message),
-                Ok(()) => {}
-            }
-        }
-        // The own one may be among them.
-        self.enter_group();
-        Ok(())
+fn alter_resource_group(
+    session: &mut Session,
+    name: &str,
+    settings: &ResourceGroupSettings,
+    force: bool,
+) -> Result<()> {
+    check_name(name)?;
+    if is_default_group(name) {
+        return Err(not_for_defaults("Alter"));
     }
-
-    fn drop_resource_group(&self, name: &str, force: bool) -> Result<()> {
-        check_name(name)?;
-        if is_default_group(name) {
-            return Err(not_for_defaults("Drop"));
+    let engine = Arc::clone(&session.engine);
+    let mut active = lock(&engine.resource_groups.0);
+    let old = engine.resource_group(name)?;
+    let cpus = cpus(settings)?;
+    let priority = session.warnings.thread_priority(name, old.kind, settings)?;
+    if force && settings.enabled != Some(false) {
+        return Err(SqlError::new(
+            codes::INVALID_USE_OF_FORCE_OPTION,
+            "Option FORCE invalid as DISABLE option is not specified.",
+        ));
+    }
+    let key = ResourceGroup::key(name);
+    let new = Arc::new(ResourceGroup {
+        cpus: cpus.unwrap_or_else(|| old.cpus.clone()),
+        thread_priority: priority.unwrap_or(old.thread_priority),
+        enabled: settings.enabled.unwrap_or(old.enabled),
+        ..ResourceGroup::clone(&old)
+    });
+    engine.catalog().change_resource_groups(|groups| {
+        groups.insert(key.clone(), Arc::clone(&new));
+        Ok::<(), TableError>(())
+    })?;
+    // Those that are in a disabled group stay as they are, unless they are forced out.
+    if new.enabled {
+        for session in engine.sessions_in(&key) {
+            let group = engine.activate(&mut active, &new, session.id())?;
+            session.assign_group(group);
         }
-        let mut active = lock(&self.engine.resource_groups.0);
-        let group = self.engine.resource_group(name)?;
-        let key = ResourceGroup::key(name);
-        let sessions = self.engine.sessions_in(&key);
-        if !sessions.is_empty() && !force {
-            let message = format!("Resource group {} is busy.", group.name);
-            return Err(SqlError::new(codes::RESOURCE_GROUP_BUSY, message));
-        }
-        self.engine
-            .catalog()
-            .change_resource_groups(|groups| match groups.remove(&key) {
-                Some(_) => Ok(()),
-                None => Err(no_such_group(name)),
-            })?;
+    } else {
         active.remove(&key);
-        sessions
-            .iter()
-            .for_each(|session| session.assign_group(None));
-        Ok(())
+        if force {
+            engine
+                .sessions_in(&key)
+                .iter()
+                .for_each(|session| session.assign_group(None));
+        }
     }
+    Ok(())
+}
+
+fn set_resource_group(session: &mut Session, name: &str, threads: &[u64]) -> Result<()> {
+    check_name(name)?;
+    let engine = Arc::clone(&session.engine);
+    let mut active = lock(&engine.resource_groups.0);
+    let group = engine.resource_group(name)?;
+    let is_system = group.kind == ResourceGroupKind::System;
+    if is_system {
+        session
+            .client
+            .check_one_of(Privileges::RESOURCE_GROUP_ADMIN)?;
+    }
+    if !group.enabled {
+        return Err(super::group_is_disabled(&group.name));
+    }
+    if threads.is_empty() {
+        if is_system {
+            let why = "System resource group can't be applied to user thread.";
+            return Err(cannot_bind(&group.name, session.id(), why));
+        }
+        let own = engine.activate(&mut active, &group, session.id())?;
+        session.handle.assign_group(own);
+        enter_group(session);
+        return Ok(());
+    }
+    for id in threads {
+        let bound = match engine.session_handle(*id) {
+            Err(_) => Err(SqlError::new(
+                codes::INVALID_THREAD_ID,
+                format!("Invalid thread id ({id})."),
+            )),
+            Ok(_) if is_system => Err(cannot_bind(
+                &group.name,
+                *id,
+                "Resource group type and thread type doesn't match.",
+            )),
+            Ok(session) => engine
+                .activate(&mut active, &group, *id)
+                .map(|group| session.assign_group(group)),
+        };
+        match bound {
+            Err(error) if threads.len() == 1 => return Err(error),
+            Err(SqlError { code, message, .. }) => session.warnings.warn(code, message),
+            Ok(()) => {}
+        }
+    }
+    // The own one may be among them.
+    enter_group(session);
+    Ok(())
+}
+
+fn drop_resource_group(session: &Session, name: &str, force: bool) -> Result<()> {
+    check_name(name)?;
+    if is_default_group(name) {
+        return Err(not_for_defaults("Drop"));
+    }
+    let mut active = lock(&session.engine.resource_groups.0);
+    let group = session.engine.resource_group(name)?;
+    let key = ResourceGroup::key(name);
+    let sessions = session.engine.sessions_in(&key);
+    if !sessions.is_empty() && !force {
+        let message = format!("Resource group {} is busy.", group.name);
+        return Err(SqlError::new(codes::RESOURCE_GROUP_BUSY, message));
+    }
+    session
+        .engine
+        .catalog()
+        .change_resource_groups(|groups| match groups.remove(&key) {
+            Some(_) => Ok(()),
+            None => Err(no_such_group(name)),
+        })?;
+    active.remove(&key);
+    sessions
+        .iter()
+        .for_each(|session| session.assign_group(None));
+    Ok(())
 }
 
 impl Warnings {

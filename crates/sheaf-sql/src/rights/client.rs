@@ -201,14 +201,25 @@ impl Client {
         table: &str,
         privileges: Privileges,
     ) -> Result<()> {
+        let on_table = |rights: &Rights| rights.on_table(database, table);
+        match self.missing((database, table), privileges, on_table) {
+            None => Ok(()),
+            Some(missing) => Err(self.denied_table(table, &missing.to_string())),
+        }
+    }
+
+    /// Which of the privileges for a table, or for a column of it, are missing, if these are `granted`; `None`: none.
+    pub(super) fn missing(
+        &self,
+        (database, table): (&str, &str),
+        privileges: Privileges,
+        granted: impl FnOnce(&Rights) -> Privileges,
+    ) -> Option<Privileges> {
         if self.rights.global.contains(privileges) || is_for_everybody(database, table) {
-            return Ok(());
+            return None;
         }
-        let missing = privileges.without(self.rights.on_table(database, table));
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(self.denied_table(table, &missing.to_string())),
-        }
+        let missing = privileges.without(granted(&self.rights));
+        (!missing.is_empty()).then_some(missing)
     }
 
     /// The same, of privileges one of which is enough, be it on a column.

@@ -44,13 +44,10 @@ impl Client {
         table: &str,
         privileges: Privileges,
     ) -> Result<()> {
-        if self.rights.global.contains(privileges) || is_for_everybody(database, table) {
-            return Ok(());
-        }
-        let missing = privileges.without(self.rights.on_some_column(database, table));
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(self.denied_table(table, &missing.to_string())),
+        let on_some_column = |rights: &Rights| rights.on_some_column(database, table);
+        match self.missing((database, table), privileges, on_some_column) {
+            None => Ok(()),
+            Some(missing) => Err(self.denied_table(table, &missing.to_string())),
         }
     }
 
@@ -61,13 +58,10 @@ impl Client {
         column: &str,
         privileges: Privileges,
     ) -> Result<()> {
-        if self.rights.global.contains(privileges) || is_for_everybody(database, table) {
-            return Ok(());
-        }
-        let missing = privileges.without(self.rights.on_column(database, table, column));
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(self.denied_column(table, column, &missing.to_string())),
+        let on_column = |rights: &Rights| rights.on_column(database, table, column);
+        match self.missing((database, table), privileges, on_column) {
+            None => Ok(()),
+            Some(missing) => Err(self.denied_column(table, column, &missing.to_string())),
         }
     }
 

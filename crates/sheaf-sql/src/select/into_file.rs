@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
 use sheaf_types::error::codes;
+use sheaf_types::text::encoding::SeveralBytes;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 
 use super::select_into::more_than_one_row;
@@ -27,6 +28,7 @@ use crate::error::{Result, SqlError};
 use crate::parser::ParsedQuery;
 use crate::parser::statement::{FileFormat, OutFile};
 use crate::query::rows::value_at;
+use crate::query::server_files::new_server_file;
 use crate::query::values::{shown_as_string, shown_in};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
@@ -71,10 +73,7 @@ impl RowsFile {
 
     fn write_row(&mut self, batch: &RecordBatch, row: usize) -> io::Result<Result<()>> {
         // What a client is shown.
-        let shown = ColumnType::Text {
-            max_bytes: u64::from(u32::MAX),
-            collation: Collation::default(),
-        };
+        let shown = ColumnType::longtext(Collation::default());
         if let Form::Fields(writer) = &self.form {
             self.out.write_all(&writer.format.lines_starting_by)?;
         }
@@ -230,9 +229,10 @@ impl FieldWriter {
         }
         // A number has none of these characters, unless a separator is one of its own.
         let is_safe = is_number && !separator.is_some_and(|byte| OF_NUMBERS.contains(&byte));
-        let needs_escape = |byte: &u8| !is_safe && escaped[usize::from(*byte)];
+        let set = self.encoding.several_bytes();
+        let needs_escape = |byte: u8| !is_safe && escaped[usize::from(byte)];
         let mut rest = &value[..];
-        while let Some(at) = rest.iter().position(needs_escape) {
+        while let Some(at) = first_to_escape(rest, set, needs_escape) {
             let byte = rest[at];
             let is_doubled = Some(byte) == separator && ESCAPED_LETTERS.contains(&byte);
             let escape = match is_doubled {
@@ -249,6 +249,30 @@ impl FieldWriter {
         }
         Ok(())
     }
+}
+
+/// The first byte that needs an escape character, which none within a character of several bytes of this set does. What
+/// begins no character in bytes that are no text must not begin one with the escape character or the separator behind.
+fn first_to_escape(
+    value: &[u8],
+    set: Option<SeveralBytes>,
+    needs_escape: impl Fn(u8) -> bool,
+) -> Option<usize> {
+    let Some(set) = set else {
+        return value.iter().position(|byte| needs_escape(*byte));
+    };
+    let mut at = 0;
+    while at < value.len() {
+        let rest = &value[at..];
+        let length = set.first_length(rest);
+        let begins_none = length == 1 && set.valid_up_to(&rest[..1]) == 0;
+        let is_before_escape = rest.get(1).is_none_or(|next| needs_escape(*next));
+        if length == 1 && needs_escape(rest[0]) || begins_none && is_before_escape {
+            return Some(at);
+        }
+        at += length;
+    }
+    None
 }
 
 impl Session {
@@ -289,7 +313,7 @@ impl Session {
         (name, form): (String, Form),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let (path, file) = self.new_server_file(&name)?;
+        let (path, file) = new_server_file(self, &name)?;
         let mut rows = RowsFile {
             name,
             path,
@@ -308,6 +332,24 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_escaped_within_a_character_of_several_bytes() {
+        let writer = FieldWriter::new(
+            FileFormat::default(),
+            TextEncoding::of_character_set("sjis"),
+        );
+        let mut out = Vec::new();
+        let value = "\u{30bd}\\\u{ff71}\t\u{4e2d}".as_bytes();
+        let written = writer.write(&mut out, Some(value), (false, true));
+        written.expect("a vector takes all");
+        assert_eq!(out, b"\x83\x5C\\\\\xB1\\\t\x92\x86");
+        out.clear();
+        let bytes = b"\x83\x5C\x83\t\x83x\x83";
+        let written = writer.write(&mut out, Some(bytes), (false, false));
+        written.expect("a vector takes all");
+        assert_eq!(out, b"\x83\x5C\\\x83\\\t\x83x\\\x83");
+    }
 
     fn written(format: FileFormat, value: Option<&str>, is_number: bool) -> String {
         let writer = FieldWriter::new(format, TextEncoding::Utf8);

@@ -40,9 +40,9 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::locking::statement_locks::Others;
 use crate::parser::ParsedQuery;
-use crate::query::batch_spool::WaitingResult;
+use crate::query::batch_spool::{BatchSpool, WaitingResult};
 use crate::query::locking_clause::lock_wait;
-use crate::query::row_spool::SpooledRows;
+use crate::query::row_spool::{SpooledRows, collect_keys_and_result, collect_rows};
 use crate::query::rows::value_at;
 use crate::query::run::{Asked, MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
@@ -329,7 +329,7 @@ impl Session {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             session.lock_found_rows(statement, targets, (query, &view), |session, planned| {
-                session.collect_keys_and_result(planned, targets.len())
+                collect_keys_and_result(session, planned, targets.len())
             })
         })
     }
@@ -364,7 +364,7 @@ impl Session {
         most_bytes: usize,
     ) -> Result<Option<WaitingResult>> {
         let columns = planned.columns.clone();
-        let mut batches = self.batch_spool("rows to lock");
+        let mut batches = BatchSpool::new(self, "rows to lock");
         let mut bytes = 0;
         self.runner().run_until(planned, |batch| {
             bytes += batch.get_array_memory_size();
@@ -409,7 +409,7 @@ impl Session {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             session.lock_found_rows(statement, targets, (keys, &view), |session, planned| {
-                Ok((session.collect_rows(planned)?, view.clone()))
+                Ok((collect_rows(session, planned)?, view.clone()))
             })
         })
     }

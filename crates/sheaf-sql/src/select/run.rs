@@ -16,7 +16,7 @@ use crate::query::locking_clause::{Locked, lock_wait, locked_rows};
 use crate::query::read_plan::Purpose;
 use crate::query::run::{MAX_REPLANS, PlannedQuery};
 use crate::select::locking_read::LockedRead;
-use crate::select::serializable_read::SerializableRead;
+use crate::select::serializable_read::{SerializableRead, plan_and_keep};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
@@ -90,7 +90,7 @@ impl Session {
                 }
                 // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other
                 // tables, or in other indexes than the search for the rows.
-                locked => self.plan_and_keep(query, locked.is_some()),
+                locked => plan_and_keep(self, query, locked.is_some()),
             };
         }
         Err(SqlError::definition_changed())

@@ -67,10 +67,7 @@ pub(crate) fn values_of_variables(
     (batch, position): (&RecordBatch, usize),
     origins: &[Origin],
 ) -> Result<Vec<Value>> {
-    let text = ColumnType::VarChar {
-        length: MAX_VARCHAR_LENGTH,
-        collation: Collation::default(),
-    };
+    let text = ColumnType::varchar(MAX_VARCHAR_LENGTH, Collation::default());
     let columns = batch.columns().iter().zip(origins);
     let values = columns.map(|(column, origin)| {
         let value = value_at(column.as_ref(), position)?;
@@ -98,61 +95,59 @@ pub(super) fn more_than_one_row() -> SqlError {
     )
 }
 
-impl Session {
-    /// Runs a query whose rows go to variables or a file.
-    pub(crate) fn select_into(
-        &mut self,
-        query: ParsedQuery<'_>,
-        target: IntoTarget,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        match target {
-            IntoTarget::Variables(names) => self.select_into_variables(query, &names, sink),
-            IntoTarget::OutFile(file) => self.select_into_outfile(query, file, sink),
-            IntoTarget::DumpFile(name) => self.select_into_dumpfile(query, name, sink),
-        }
+/// Runs a query whose rows go to variables or a file.
+pub(crate) fn select_into(
+    session: &mut Session,
+    query: ParsedQuery<'_>,
+    target: IntoTarget,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    match target {
+        IntoTarget::Variables(names) => select_into_variables(session, query, &names, sink),
+        IntoTarget::OutFile(file) => session.select_into_outfile(query, file, sink),
+        IntoTarget::DumpFile(name) => session.select_into_dumpfile(query, name, sink),
     }
+}
 
-    /// Without a row the variables stay what they are, and there is a warning (1329).
-    ///
-    /// # Errors
-    /// 1222 for another number of columns than of variables, 1172 for a second row.
-    fn select_into_variables(
-        &mut self,
-        query: ParsedQuery<'_>,
-        targets: &[String],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mut only_row = OnlyRow {
-            columns: targets.len(),
-            origins: Vec::new(),
-            row: None,
-        };
-        let selected = self.query(query, &mut only_row);
-        let has_several = |error: &SqlError| error.is(codes::TOO_MANY_ROWS);
-        // The first of several rows is assigned before the second is met.
-        if selected.as_ref().is_err_and(has_several) {
-            set_variables(&mut self.user_variables, targets, only_row.row.take())?;
-        }
-        selected?;
-        self.end_select_into(targets, only_row.row, sink)
+/// Without a row the variables stay what they are, and there is a warning (1329).
+///
+/// # Errors
+/// 1222 for another number of columns than of variables, 1172 for a second row.
+fn select_into_variables(
+    session: &mut Session,
+    query: ParsedQuery<'_>,
+    targets: &[String],
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let mut only_row = OnlyRow {
+        columns: targets.len(),
+        origins: Vec::new(),
+        row: None,
+    };
+    let selected = session.query(query, &mut only_row);
+    let has_several = |error: &SqlError| error.is(codes::TOO_MANY_ROWS);
+    // The first of several rows is assigned before the second is met.
+    if selected.as_ref().is_err_and(has_several) {
+        set_variables(&mut session.user_variables, targets, only_row.row.take())?;
     }
+    selected?;
+    end_select_into(session, targets, only_row.row, sink)
+}
 
-    /// Ends a query whose row, if it has found one, goes to variables.
-    pub(crate) fn end_select_into(
-        &mut self,
-        targets: &[String],
-        row: Option<Vec<Value>>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let found = row.is_some();
-        set_variables(&mut self.user_variables, targets, row)?;
-        if !found {
-            self.warnings.warn(
-                codes::SP_FETCH_NO_DATA,
-                "No data - zero rows fetched, selected, or processed",
-            );
-        }
-        self.ok(sink, u64::from(found), String::new())
+/// Ends a query whose row, if it has found one, goes to variables.
+pub(crate) fn end_select_into(
+    session: &mut Session,
+    targets: &[String],
+    row: Option<Vec<Value>>,
+    sink: &mut dyn ResultSink,
+) -> Result<()> {
+    let found = row.is_some();
+    set_variables(&mut session.user_variables, targets, row)?;
+    if !found {
+        session.warnings.warn(
+            codes::SP_FETCH_NO_DATA,
+            "No data - zero rows fetched, selected, or processed",
+        );
     }
+    session.ok(sink, u64::from(found), String::new())
 }

@@ -38,47 +38,45 @@ pub(crate) enum SerializableRead {
     Planned(PlannedQuery),
 }
 
-impl Session {
-    /// Plans a query that shows rows. In SERIALIZABLE it locks what it reads, and may have to run for that.
-    /// `rows_are_locked`: those that it asks locks for.
-    pub(crate) fn plan_and_keep(
-        &mut self,
-        query: ParsedQuery<'_>,
-        rows_are_locked: bool,
-    ) -> Result<SerializableRead> {
-        let wait = self.variables.row_lock_wait(lock_wait(query.ast));
-        for _ in 0..MAX_ATTEMPTS {
-            let purpose = Purpose::Kept { rows_are_locked };
-            let planned = self.plan(query, None, purpose, None)?;
-            let Some(view) = planned.to_lock.clone() else {
-                return Ok(SerializableRead::Planned(planned));
-            };
-            let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
-            if !self
-                .transactions
-                .lock_known_searches(&view, &mut searches, wait)?
-            {
-                continue;
-            }
-            if searches.is_empty() {
-                return Ok(SerializableRead::Planned(planned));
-            }
-            self.outcome.last_query_cost = planned.physical.cost_us;
-            let Some(result) = self.collect_result_within(planned, MAX_WAITING_BYTES)? else {
-                break;
-            };
-            if self
-                .transactions
-                .lock_what_was_searched(&view, searches, wait)?
-            {
-                return Ok(SerializableRead::Result(result));
-            }
-        }
-        let purpose = match rows_are_locked {
-            true => Purpose::Locked,
-            false => Purpose::Read,
+/// Plans a query that shows rows. In SERIALIZABLE it locks what it reads, and may have to run for that.
+/// `rows_are_locked`: those that it asks locks for.
+pub(crate) fn plan_and_keep(
+    session: &mut Session,
+    query: ParsedQuery<'_>,
+    rows_are_locked: bool,
+) -> Result<SerializableRead> {
+    let wait = session.variables.row_lock_wait(lock_wait(query.ast));
+    for _ in 0..MAX_ATTEMPTS {
+        let purpose = Purpose::Kept { rows_are_locked };
+        let planned = session.plan(query, None, purpose, None)?;
+        let Some(view) = planned.to_lock.clone() else {
+            return Ok(SerializableRead::Planned(planned));
         };
-        let planned = self.plan(query, None, purpose, None)?;
-        Ok(SerializableRead::Planned(planned))
+        let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
+        if !session
+            .transactions
+            .lock_known_searches(&view, &mut searches, wait)?
+        {
+            continue;
+        }
+        if searches.is_empty() {
+            return Ok(SerializableRead::Planned(planned));
+        }
+        session.outcome.last_query_cost = planned.physical.cost_us;
+        let Some(result) = session.collect_result_within(planned, MAX_WAITING_BYTES)? else {
+            break;
+        };
+        if session
+            .transactions
+            .lock_what_was_searched(&view, searches, wait)?
+        {
+            return Ok(SerializableRead::Result(result));
+        }
     }
+    let purpose = match rows_are_locked {
+        true => Purpose::Locked,
+        false => Purpose::Read,
+    };
+    let planned = session.plan(query, None, purpose, None)?;
+    Ok(SerializableRead::Planned(planned))
 }

@@ -2,6 +2,8 @@
 //!
 //! A session is made of parts. Each owns its state, and answers what can be asked of that state alone. Functions take
 //! the parts that they use; the whole session is for what runs statements, and for values that may come from anywhere.
+//! They take it as their first parameter, so that an import says where they stand. Methods of a session are what other
+//! crates call, and what many folders share.
 //!
 //! | part | what it holds | where |
 //! |---|---|---|

@@ -43,7 +43,7 @@ impl Session {
     /// have the same name, and are lost when the replica starts again. Errors of [`Self::check_temporary_name`], and as
     /// of [`TemporaryTables::create`](crate::session_parts::temporary_tables::TemporaryTables::create).
     pub(crate) fn create_temporary_table(&mut self, request: CreateTable) -> Result<()> {
-        if self.transactions.applies_source {
+        if self.transactions.source.is_some() {
             return Err(SqlError::new(
                 codes::REPLICA_FATAL_ERROR,
                 format!(

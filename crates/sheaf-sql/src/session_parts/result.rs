@@ -316,6 +316,24 @@ impl ColumnMeta {
         }
     }
 
+    /// Bits of a BIT, whose values are bytes where they are shown.
+    #[inline]
+    pub fn bit_length(&self) -> Option<u8> {
+        (self.type_ == MysqlColumnType::Bit).then_some(self.length.min(64) as u8)
+    }
+
+    /// Whether values are years of a column, which are shown with four digits.
+    #[inline]
+    pub fn has_filled_years(&self) -> bool {
+        self.type_ == MysqlColumnType::Year && self.flags & column_flags::ZEROFILL != 0
+    }
+
+    /// Whether numbers are shown with zeros in front, as many as [`length`](Self::length) says.
+    #[inline]
+    pub fn has_zeros_in_front(&self) -> bool {
+        self.flags & column_flags::ZEROFILL != 0 && self.type_ != MysqlColumnType::Year
+    }
+
     /// Whether values are no texts, so that they are sent as they are.
     pub fn is_binary(&self) -> bool {
         self.collation_id == BINARY_COLLATION_ID

@@ -117,13 +117,21 @@ pub(crate) struct Transactions {
     pub(crate) leaves_commits: bool,
     pub(crate) unfinished_commit: Option<UnfinishedCommit>,
     /// What is changed are the changes of a replica's source, which `read_only` lets through.
-    pub(crate) applies_source: bool,
+    pub(crate) source: Option<SourceKind>,
+}
+
+/// The program that a replica's source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceKind {
+    /// Or another Sheaf.
+    Mysql,
+    Mariadb,
 }
 
 impl Transactions {
     /// The session is that of a replica's applier.
-    pub(crate) fn applies_source(&mut self) {
-        self.applies_source = true;
+    pub(crate) fn applies(&mut self, source: SourceKind) {
+        self.source = Some(source);
     }
 
     /// The statement goes on without the transaction that was opened for it, and without its locks.

@@ -569,7 +569,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Requirement::OneOf(match statement {
                 ReplicationStatement::Reset { .. } => Privileges::RELOAD,
                 ReplicationStatement::ChangeSource(_)
-                | ReplicationStatement::Start(_)
+                | ReplicationStatement::ChangeFilter(_)
+                | ReplicationStatement::Start { .. }
                 | ReplicationStatement::Stop(_) => {
                     Privileges::SUPER | Privileges::REPLICATION_SLAVE_ADMIN
                 }

@@ -12,6 +12,7 @@ mod loads;
 mod optimizer;
 mod queries;
 mod sessions;
+mod source_numbers;
 mod stale_columns;
 mod texts;
 

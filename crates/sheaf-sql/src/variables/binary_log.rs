@@ -94,8 +94,11 @@ impl Variables {
             foreign_key_checks: self.boolean("foreign_key_checks"),
             unique_checks: self.boolean("unique_checks"),
             autocommit: self.autocommit(),
-            auto_increment: ["auto_increment_increment", "auto_increment_offset"]
-                .map(|name| u16::try_from(self.integer(name)).unwrap_or(u16::MAX)),
+            // An offset that is ignored here is not ignored everywhere in MySQL.
+            auto_increment: self
+                .auto_increment_series()
+                .numbers()
+                .map(|number| u16::try_from(number).unwrap_or(u16::MAX)),
             lc_time_names: LOCALES
                 .iter()
                 .position(|locale| *locale == self.text("lc_time_names"))

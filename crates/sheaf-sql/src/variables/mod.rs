@@ -703,6 +703,14 @@ impl Variables {
         self.values.settings.auto_increment_series
     }
 
+    /// What InnoDB gives to rows when it adds an AUTO_INCREMENT column without a copy.
+    pub(crate) fn auto_increment_series_in_place(&self) -> AutoIncrementSeries {
+        AutoIncrementSeries::in_place(
+            self.integer("auto_increment_increment"),
+            self.integer("auto_increment_offset"),
+        )
+    }
+
     /// Whether notes are among the warnings of a statement.
     pub(crate) fn takes_notes(&self) -> bool {
         self.values.settings.takes_notes

@@ -34,12 +34,30 @@ use crate::page::{
 use crate::pool::guard::OptimisticGuard;
 use crate::pool::optimistic_read::{compare_bytes, upper_bytes};
 
-/// Longest key of an entry, in bytes.
-pub const MAX_KEY_BYTES: usize = 3072;
+/// Longest key of an entry, in bytes. An inner node has room for two children, whatever their separators and its
+/// fences are.
+pub const MAX_KEY_BYTES: usize = 4880;
 
-/// Longest entry (key and value together), in bytes. Two such entries and the longest fences fit in a page, so a
-/// split always makes room.
+/// Longest entry (key and value together), in bytes, unless its key is so long that [`value_limit`] allows more. Four
+/// fill a page.
 pub const MAX_ENTRY_BYTES: usize = 4000;
+
+/// Bytes that a value may have beside a key of any length.
+pub const MIN_VALUE_LIMIT: usize = 1640;
+
+/// Longest value beside a key of `key_bytes`, in bytes. The largest entry and the longest fences fit in a page, so a
+/// split always makes room.
+pub const fn value_limit(key_bytes: usize) -> usize {
+    let beside = MAX_ENTRY_BYTES.saturating_sub(key_bytes);
+    if beside > MIN_VALUE_LIMIT {
+        beside
+    } else {
+        MIN_VALUE_LIMIT
+    }
+}
+
+const _: () = assert!(2 * MAX_KEY_BYTES + largest_entry_bytes() <= NODE_CAPACITY);
+const _: () = assert!(3 * MAX_KEY_BYTES + 2 * entry_bytes(0, size_of::<u64>()) <= NODE_CAPACITY);
 
 /// Bytes of a page, as nodes see them.
 pub(crate) type PageImage = [u8; PAGE_SIZE];
@@ -75,12 +93,17 @@ pub(crate) const MAX_SLOTS: usize = (PAGE_SIZE - SLOTS) / (SLOT_BYTES + RECORD_H
 /// Bytes that fences and entries share.
 pub(crate) const NODE_CAPACITY: usize = PAGE_SIZE - SLOTS;
 
-/// Deepest tree: far beyond what 2^64 pages need, so a longer descent is a sign of corruption.
+/// Highest tree, in levels: far beyond what 2^64 pages need, so a longer descent is a sign of corruption. Only keys
+/// that were chosen for it, which are long and differ in their last bytes, would lead to more.
 pub(crate) const MAX_HEIGHT: usize = 24;
 
 /// Bytes that an entry takes from a node.
 pub(crate) const fn entry_bytes(suffix_length: usize, value_length: usize) -> usize {
     SLOT_BYTES + RECORD_HEADER_BYTES + suffix_length + value_length
+}
+
+const fn largest_entry_bytes() -> usize {
+    entry_bytes(MAX_KEY_BYTES, value_limit(MAX_KEY_BYTES))
 }
 
 /// The first four bytes as a number that orders as they do; shorter strings are padded with zeros.

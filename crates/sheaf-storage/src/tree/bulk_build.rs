@@ -285,9 +285,9 @@ impl BulkBuilder {
                 bytes: 0,
             });
         }
-        let bytes = entry_bytes(low_fence.len(), size_of::<u64>());
         let open = &mut self.levels[index];
         // A node must have room for the fence that closes it. Prefixes do not count here: a safe estimate.
+        let bytes = entry_bytes(low_fence.len(), size_of::<u64>());
         let with_child = open.low_fence.len() + open.bytes + bytes + low_fence.len();
         if !open.children.is_empty() && with_child > NODE_CAPACITY * INNER_FILL_PERCENT / 100 {
             let mut carried = None;
@@ -313,7 +313,11 @@ impl BulkBuilder {
             }
         }
         let open = &mut self.levels[index];
-        open.bytes += bytes;
+        // The first separator is the low fence, and stored as nothing.
+        open.bytes += match open.children.is_empty() {
+            true => entry_bytes(0, size_of::<u64>()),
+            false => bytes,
+        };
         open.children.push((low_fence, child));
         Ok(())
     }

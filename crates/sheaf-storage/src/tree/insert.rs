@@ -19,7 +19,7 @@ use crate::transaction::snapshot::StatusCell;
 use crate::transaction::versions::{Before, NewestWriter};
 use crate::transaction::{Change, Obstacle, Transaction};
 use crate::tree::versioned_read::Settled;
-use crate::tree::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, Tree};
+use crate::tree::{MAX_KEY_BYTES, Tree, value_limit};
 
 /// Outcome of one attempt to place an entry in a latched leaf.
 pub(super) enum Placed {
@@ -469,11 +469,11 @@ pub(super) fn check_entry(key: &[u8], value: &[u8]) -> Result<()> {
             limit: MAX_KEY_BYTES,
         });
     }
-    let bytes = key.len() + value.len();
-    if bytes > MAX_ENTRY_BYTES {
+    let limit = value_limit(key.len());
+    if value.len() > limit {
         return Err(StorageError::EntryTooLarge {
-            bytes,
-            limit: MAX_ENTRY_BYTES,
+            bytes: key.len() + value.len(),
+            limit: key.len() + limit,
         });
     }
     Ok(())

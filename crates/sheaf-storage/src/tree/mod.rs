@@ -69,7 +69,7 @@ use crate::transaction::snapshot::ReadView;
 use crate::tree::search::Target;
 
 pub use crate::key_range::{KeyRange, prefix_successor};
-pub use crate::node::{MAX_ENTRY_BYTES, MAX_KEY_BYTES};
+pub use crate::node::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, MIN_VALUE_LIMIT, value_limit};
 pub use bulk_build::BulkBuilder;
 pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};

@@ -9,16 +9,21 @@
 //! in which a tree grows higher.
 //!
 //! Where to cut is decided by bytes and by the length of the separator ([`split_position`]). When keys arrive in
-//! ascending order, the rightmost leaf is not halved: it stays full and the new leaf begins (almost) empty.
+//! ascending order, the rightmost leaf is not halved: it stays full and the new leaf begins (almost) empty. A leaf of a
+//! single large entry is cut beside it: the key that found no room there gets a leaf of its own.
 
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
-use crate::node::{Node, NodeMut, PageImage, entry_bytes, separator, split_position};
+use crate::node::{MAX_HEIGHT, Node, NodeMut, PageImage, entry_bytes, separator, split_position};
 use crate::page::PageId;
 use crate::space::extent::{PageRequest, SMALL_TREE_LEAVES};
 use crate::tree::Tree;
 use crate::tree::search::new_page_image;
+
+/// An inner node with so few children has separators as long as keys may be. Where it is cut decides how low the tree
+/// stays.
+const FEW_CHILDREN: usize = 3;
 
 /// Where a node is cut: the first slot that moves right, and the separator of both halves.
 struct Cut {
@@ -29,6 +34,20 @@ struct Cut {
 impl Cut {
     fn of(node: Node<'_>, key: &[u8]) -> Cut {
         let count = node.count();
+        if node.is_leaf() && count == 1 {
+            let only = node.key(0);
+            return if key > only.as_slice() {
+                Cut {
+                    slot: 1,
+                    separator: separator(&only, key).to_vec(),
+                }
+            } else {
+                Cut {
+                    slot: 0,
+                    separator: separator(key, &only).to_vec(),
+                }
+            };
+        }
         if node.is_leaf() && node.high_fence().is_none() && count > 1 {
             let last = node.key(count - 1);
             if key > last.as_slice() {
@@ -47,6 +66,14 @@ impl Cut {
                     }
                 };
             }
+        }
+        if !node.is_leaf() && count <= FEW_CHILDREN {
+            // Another child comes behind the one that covers the key. Both halves get two children if they can.
+            let slot = (node.view().child_slot(key) + 1).min(count - 1);
+            return Cut {
+                slot,
+                separator: node.key(slot),
+            };
         }
         let (slot, separator) = split_position(node);
         Cut { slot, separator }
@@ -161,6 +188,9 @@ impl Tree {
         }
         if node.free_bytes() >= needed {
             return Ok(true);
+        }
+        if usize::from(level) + 1 >= MAX_HEIGHT && !for_rollback {
+            return Err(StorageError::TreeTooHigh { tree: self.id });
         }
         let cut = Cut::of(node, key);
         let (lower_image, upper_image) = (cut.lower(node), cut.upper(node));

@@ -81,9 +81,7 @@ fn check_types(
     (column, child): (&str, &ColumnType),
     (referenced, parent): (&str, &ColumnType),
 ) -> Result<()> {
-    let is_text =
-        |ty: &ColumnType| matches!(ty, ColumnType::Char { .. } | ColumnType::VarChar { .. });
-    if is_comparable(child, parent) || (is_text(child) && is_text(parent)) {
+    if is_comparable(child, parent) || child.is_short_text() && parent.is_short_text() {
         return Ok(());
     }
     Err(TableError::ForeignKeyIncompatible {

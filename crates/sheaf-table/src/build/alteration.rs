@@ -113,49 +113,19 @@ pub enum ColumnPlace {
 
 /// True if each value of the one type is one of the other type, the same number or text.
 pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
-    match (before, after) {
-        (
-            ColumnType::VarChar {
-                length: before,
-                collation: from,
-            },
-            ColumnType::VarChar {
-                length: after,
-                collation: to,
-            },
-        ) => before <= after && from == to,
-        (ColumnType::VarBinary { length: before }, ColumnType::VarBinary { length: after }) => {
-            before <= after
-        }
+    let is_same_kind = before.is_same_kind(after);
+    if let (true, Some(old), Some(new)) = (is_same_kind, before.labels(), after.labels()) {
         // Foreign keys compare the bytes of keys.
-        (ColumnType::Set { .. }, ColumnType::Set { .. })
-            if before.stored_bits() != after.stored_bits() =>
-        {
-            false
-        }
-        (
-            ColumnType::Enum {
-                labels: before,
-                collation: from,
-            },
-            ColumnType::Enum {
-                labels: after,
-                collation: to,
-            },
-        )
-        | (
-            ColumnType::Set {
-                labels: before,
-                collation: from,
-            },
-            ColumnType::Set {
-                labels: after,
-                collation: to,
-            },
-        ) => after.starts_with(before) && from == to,
-        // ZEROFILL only shows them otherwise.
-        _ => before == after || before.without_zerofill() == after.without_zerofill(),
+        return before.stored_bits() == after.stored_bits()
+            && new.starts_with(old)
+            && before.collation() == after.collation();
     }
+    let lengths = before.declared_length().zip(after.declared_length());
+    if let (true, Some((old, new))) = (is_same_kind && before.is_varying(), lengths) {
+        return old <= new && before.collation() == after.collation();
+    }
+    // ZEROFILL only shows them otherwise.
+    before == after || before.without_zerofill() == after.without_zerofill()
 }
 
 /// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. Whether an index holds

@@ -31,7 +31,7 @@ pub(crate) struct IndexSorts {
     payload: Vec<u8>,
 }
 
-/// The beginning of a long value, which is not in its row: column and bytes.
+/// A long value, which is not in its row: column and bytes.
 pub(crate) type LongValue<'a> = (usize, &'a [u8]);
 
 impl IndexSorts {
@@ -49,7 +49,13 @@ impl IndexSorts {
         }
     }
 
-    /// Adds the entries of a row.
+    /// The columns that the entries are made of: those of the indexes, and of the primary key, which completes them.
+    pub(crate) fn columns(&self) -> BTreeSet<usize> {
+        let parts = self.sorts.iter().flat_map(|(layout, _)| &layout.parts);
+        parts.filter_map(|part| part.column).collect()
+    }
+
+    /// Adds the entries of a row. `long`: the long values of [`columns`](Self::columns), at least.
     pub(crate) fn add(
         &mut self,
         row: &RowView<'_>,
@@ -104,8 +110,7 @@ pub(crate) fn build_indexes(
         &format!("sorting index {}", names.join(", ")),
         Some(table.row_count_estimate()),
     );
-    let parts = indexes.iter().flat_map(|index| &index.parts);
-    let columns: BTreeSet<usize> = parts.map(|part| part.column).collect();
+    let columns = sorts.columns();
     let read_ahead = ReadAhead::Pages(READ_AHEAD_PAGES);
     let (all, forward) = (KeyRange::all(), Direction::Forward);
     let mut rows = table
@@ -182,7 +187,9 @@ impl IndexTree<'_> {
                 previous.clear();
                 previous.extend_from_slice(declared);
             }
-            builder.append(key, payload)?;
+            let key_name = || self.definition.key_name(self.index);
+            let appended = builder.append(key, payload);
+            appended.map_err(|error| TableError::of_entry(error, key_name))?;
             written += 1;
             if written.is_multiple_of(PROGRESS_STEP) {
                 if progress.is_cancelled() {
@@ -225,7 +232,7 @@ impl IndexTree<'_> {
             at += length;
         }
         TableError::DuplicateKey {
-            key: format!("{}.{}", self.definition.name, self.index.name),
+            key: self.definition.key_name(self.index),
             entry: texts.join("-"),
         }
     }

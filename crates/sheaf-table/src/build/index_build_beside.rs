@@ -201,7 +201,8 @@ impl BesideTarget for NewIndexes<'_> {
                     suspect.extend_from_slice(&after.key[..length]);
                     suspects.push(&suspect, &[])?;
                 }
-                new.tree.insert(transaction, &after.key, &after.payload)?;
+                let inserted = new.tree.insert(transaction, &after.key, &after.payload);
+                inserted.map_err(|error| table.entry_error(new.index, error))?;
             }
         }
         Ok(())

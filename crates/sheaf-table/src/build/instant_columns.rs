@@ -13,8 +13,8 @@
 //! CURRENT_TIMESTAMP is the time of the statement. A long value of a column that was dropped goes with its row, or with
 //! the next change of it.
 
+use sheaf_types::Value;
 use sheaf_types::assignment::zero_value;
-use sheaf_types::{ColumnType, Value};
 
 use crate::build::alteration::{Alteration, InitialValues, keeps_bytes, keeps_values};
 use crate::catalog::definition_check::check_row_length;
@@ -155,7 +155,7 @@ fn initial_value(column: &Column, rows: &InitialValues) -> Option<Value> {
             Value::Timestamp(rows.time_zone.utc(local))
         }
         Some(value) => value,
-        None if is_date(&column.ty) && !rows.zero_date => return None,
+        None if column.ty.has_date() && !rows.zero_date => return None,
         None => zero_value(&column.ty),
     };
     let bytes = match &value {
@@ -165,11 +165,4 @@ fn initial_value(column: &Column, rows: &InitialValues) -> Option<Value> {
         _ => 0,
     };
     (bytes <= MAX_INITIAL_BYTES).then_some(value)
-}
-
-fn is_date(ty: &ColumnType) -> bool {
-    matches!(
-        ty,
-        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-    )
 }

@@ -4,6 +4,9 @@
 //!   clustered tree, in its order --> row --> conversion of each value --> load of new trees (build/tree_load.rs)
 //! ```
 //!
+//! Rows that get numbers come in [InnoDB's order](crate::definition::schema::RowOrder), so that followers and sources
+//! give them the same.
+//!
 //! A value goes into a column of another type as INSERT would put it there, with a few exceptions
 //! ([`assign_altered`]). What the column cannot hold is an error in strict mode, and a warning otherwise. New columns
 //! get their default, or what their type has for nothing. The caller holds the writer's lock; others read the old trees
@@ -30,9 +33,10 @@ use crate::build::tree_load::{BulkLoadOptions, TreeLoad};
 use crate::catalog::Catalog;
 use crate::definition::check_constraint::RowTest;
 use crate::definition::convert::{RowFill, default_of};
-use crate::definition::schema::Column;
+use crate::definition::schema::{Column, RowOrder};
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
+use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{Table, TableState};
 
 /// Leaves that the scan of the rows reads ahead.
@@ -83,7 +87,7 @@ impl Catalog {
         }
         let numbered = altered.definition.auto_increment_column();
         if options.numbers_in_place
-            && !options.series.has_all()
+            && options.series != AutoIncrementSeries::default()
             && numbered.is_some_and(|column| altered.sources[column].is_none())
         {
             let start = match altered.sets_auto_increment {
@@ -116,17 +120,46 @@ impl Catalog {
             &format!("copying {}", table.definition.name),
             Some(table.row_count_estimate()),
         );
+        let is_numbered = |column: usize| match altered.sources[column] {
+            Some(source) => !table.definition.columns[source].auto_increment,
+            None => true,
+        };
+        let order = match numbered.is_some_and(is_numbered) {
+            true => table.definition.row_order(),
+            false => RowOrder::default(),
+        };
+        let direction = match order.descending {
+            true => Direction::Backward,
+            false => Direction::Forward,
+        };
+        let tree = match order.secondary {
+            Some(position) => &table.secondary[position],
+            None => &table.clustered,
+        };
         let read_ahead = ReadAhead::Pages(READ_AHEAD_PAGES);
-        let (all, forward) = (KeyRange::all(), Direction::Forward);
-        let mut rows = table
-            .clustered
-            .scan_at(view.clone(), all, forward, read_ahead);
+        let mut rows = tree.scan_at(view.clone(), KeyRange::all(), direction, read_ahead);
+        let (mut entry_key, mut row_key) = (Vec::new(), Vec::new());
         while let Some(leaf) = rows.next_leaf()? {
             if progress.is_cancelled() {
                 return Err(TableError::Interrupted);
             }
-            for entry in 0..leaf.len() {
-                let row = table.decode_row_at(view, &table.view(leaf.value(entry))?)?;
+            for step in 0..leaf.len() {
+                let entry = match direction {
+                    Direction::Forward => step,
+                    Direction::Backward => leaf.len() - 1 - step,
+                };
+                let row = match order.secondary {
+                    Some(position) => {
+                        leaf.key_into(entry, &mut entry_key);
+                        row_key.clear();
+                        table.secondary_layouts[position]
+                            .primary_key_into(&entry_key, &mut row_key)?;
+                        let row = table.read_row_at(view, &row_key)?;
+                        let name = &table.definition.name;
+                        row.ok_or_else(|| TableError::corrupt(name, "an index entry has no row"))?
+                    }
+                    None => table.decode_row_at(view, &table.view(leaf.value(entry))?)?,
+                };
                 load.append(&conversion.convert(row)?, progress)?;
             }
         }
@@ -285,7 +318,7 @@ impl Conversion {
                 return Err(TableError::InvalidUseOfNull);
             }
             // A TIMESTAMP that takes no NULL has always had the time of the statement for it.
-            if matches!(new.ty, ColumnType::Timestamp { .. }) {
+            if new.ty.follows_time_zone() {
                 return Ok(current_timestamp(&new.ty, self.now_micros));
             }
             let zero = zero_value(&new.ty);
@@ -351,7 +384,7 @@ impl Conversion {
 
 /// True if both are the same type of short strings, but for their lengths.
 fn is_shorter(old: &ColumnType, new: &ColumnType) -> bool {
-    std::mem::discriminant(old) == std::mem::discriminant(new)
+    old.is_same_kind(new)
         && old.max_bytes().is_some()
         && !old.is_long()
         && old.collation() == new.collation()
@@ -362,12 +395,12 @@ fn new_value(column: &Column, options: &AlterOptions) -> Source {
     if let Some(value) = default_of(column, options.now_micros) {
         return Source::Constant(value);
     }
-    let (kind, zero) = match column.ty {
-        ColumnType::Date => ("date", "0000-00-00"),
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            ("datetime", "0000-00-00 00:00:00")
-        }
-        _ => return Source::Constant(zero_value(&column.ty)),
+    let Some(kind) = column.ty.temporal_kind().filter(|_| column.ty.has_date()) else {
+        return Source::Constant(zero_value(&column.ty));
+    };
+    let zero = match column.ty.clock_digits() {
+        None => "0000-00-00",
+        Some(_) => "0000-00-00 00:00:00",
     };
     if options.mode.strict && !options.mode.zero_date {
         return Source::Nothing(ColumnProblem::IncorrectTemporal {

@@ -1,7 +1,7 @@
 //! What CREATE TABLE, ALTER TABLE and CREATE INDEX may ask for: names, types, defaults and keys are checked and
 //! resolved here, before anything is made.
 
-use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
+use sheaf_storage::{MAX_ENTRY_BYTES, TreeId, value_limit};
 use sheaf_types::{
     Value,
     assignment::Mode,
@@ -302,7 +302,7 @@ fn add_hidden_column(definition: &mut TableDefinition, column: &Column) -> Resul
 /// `JsonInIndex`, `LongColumnNeedsPrefix`, `IncorrectPrefix`.
 pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Result<Option<u32>> {
     let ty = &column.ty;
-    if *ty == ColumnType::Json {
+    if ty.is_json() {
         return Err(TableError::JsonInIndex {
             column: column.name.clone(),
         });
@@ -325,14 +325,7 @@ pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Res
 
 /// The most characters of a text, or bytes of a byte string; `None`: the type is none of these.
 pub(crate) fn longest_string(ty: &ColumnType) -> Option<u64> {
-    match ty {
-        ColumnType::Char { length, .. }
-        | ColumnType::VarChar { length, .. }
-        | ColumnType::Binary { length }
-        | ColumnType::VarBinary { length } => Some(u64::from(*length)),
-        ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
-        _ => None,
-    }
+    ty.declared_length().map(u64::from).or(ty.long_bytes())
 }
 
 /// The key of a beginning does not tell accents and cases apart, although these collations do.
@@ -358,8 +351,12 @@ pub(crate) fn check_unique_prefixes(definition: &TableDefinition) -> Result<()> 
     Ok(())
 }
 
-/// MySQL's limit on declared lengths. Characters outside of ASCII may take more bytes in a key than in a row; a key
-/// that is too long for that reason is refused when it is inserted.
+/// Longest declared key, in bytes, as MySQL counts them.
+pub const MAX_DECLARED_KEY_BYTES: usize = 3072;
+
+/// MySQL's limit on declared lengths. Trees have room for half as much again. Zero bytes of byte strings, and
+/// characters under a collation of several levels, may take more than that in a key: such a key is refused when it is
+/// inserted.
 pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
     let layouts = std::iter::once(KeyLayout::clustered(definition)).chain(
         definition
@@ -370,9 +367,9 @@ pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
     for layout in layouts {
         let declared = layout.parts[..layout.declared].iter();
         let bytes: u32 = declared.map(|part| part.mysql_value_len).sum();
-        if bytes as usize > MAX_KEY_BYTES {
+        if bytes as usize > MAX_DECLARED_KEY_BYTES {
             return Err(TableError::KeyTooLong {
-                limit: MAX_KEY_BYTES,
+                limit: MAX_DECLARED_KEY_BYTES,
             });
         }
     }
@@ -409,7 +406,7 @@ pub(crate) fn check_row_length(definition: &TableDefinition) -> Result<()> {
     let least = layout.fixed_bytes() + strings * OVERFLOW_REFERENCE_BYTES;
     let clustered = KeyLayout::clustered(definition);
     let key = clustered.mysql_key_len(clustered.parts.len()) as usize;
-    let limit = MAX_ENTRY_BYTES - key.min(MAX_KEY_BYTES);
+    let limit = value_limit(key);
     if least > limit {
         Err(TableError::RowTooLarge { limit })
     } else {
@@ -434,28 +431,21 @@ pub(crate) fn check_column(column: &mut Column) -> Result<()> {
         name,
     })?;
     let name = || column.name.clone();
-    let limit = match &column.ty {
-        ColumnType::Char { length, .. } | ColumnType::Binary { length } => {
-            (*length, MAX_CHAR_LENGTH)
-        }
-        ColumnType::VarChar { length, collation } => {
-            (*length, MAX_VARBINARY_LENGTH / collation.character_bytes())
-        }
-        ColumnType::VarBinary { length } => (*length, MAX_VARBINARY_LENGTH),
-        _ => (0, 0),
+    let limit = match column.ty.collation() {
+        _ if column.ty.is_padded() => MAX_CHAR_LENGTH,
+        Some(collation) => MAX_VARBINARY_LENGTH / collation.character_bytes(),
+        None => MAX_VARBINARY_LENGTH,
     };
-    if limit.0 > limit.1 {
+    if column.ty.declared_length() > Some(limit) {
         return Err(TableError::ColumnTooLong {
             column: name(),
-            limit: limit.1,
+            limit,
         });
     }
-    if let ColumnType::Enum { labels, collation } | ColumnType::Set { labels, collation } =
-        &column.ty
-    {
-        let most = match column.ty {
-            ColumnType::Set { .. } => MAX_SET_LABELS,
-            _ => MAX_ENUM_LABELS,
+    if let (Some(labels), Some(collation)) = (column.ty.labels(), column.ty.collation()) {
+        let most = match column.ty.set_labels() {
+            Some(_) => MAX_SET_LABELS,
+            None => MAX_ENUM_LABELS,
         };
         if labels.is_empty() || labels.len() > most {
             return Err(TableError::IncorrectColumnSpecifier { column: name() });
@@ -471,18 +461,11 @@ pub(crate) fn check_column(column: &mut Column) -> Result<()> {
             }
         }
     }
-    let can_count = column.ty.is_integer()
-        || matches!(
-            column.ty,
-            ColumnType::Float { .. } | ColumnType::Double { .. }
-        );
+    let can_count = column.ty.is_integer() || column.ty.is_floating();
     if column.auto_increment && !can_count {
         return Err(TableError::IncorrectColumnSpecifier { column: name() });
     }
-    let has_clock = matches!(
-        column.ty,
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-    );
+    let has_clock = column.ty.is_moment();
     if column.on_update_current_timestamp && !has_clock {
         return Err(TableError::IncorrectColumnSpecifier { column: name() });
     }

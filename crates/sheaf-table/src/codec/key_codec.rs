@@ -27,6 +27,7 @@
 //! A prefix length counts elements of the sort key (see [`Collation::limited_key_into`]), so that equal strings have
 //! equal beginnings. [`crate::codec::key_range`] makes ranges of encoded keys.
 
+use sheaf_storage::MIN_VALUE_LIMIT;
 use sheaf_types::number::{WIDE_BYTES, Wide};
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::text_of;
@@ -41,9 +42,11 @@ use crate::codec::sort_key_text::decode_sort_key;
 use crate::definition::schema::{Index, IndexPart, MAX_INDEX_PARTS, TableDefinition};
 use crate::error::{Result, TableError};
 
-/// The most bytes of originals in a secondary entry: parts beyond it cannot be read from the index. Together with the
-/// longest key they fit an entry.
+/// The most bytes of originals in a secondary entry: parts beyond it cannot be read from the index. They fit an entry
+/// beside the longest key.
 pub const MAX_PAYLOAD_BYTES: u64 = 1536;
+
+const _: () = assert!(MAX_PAYLOAD_BYTES as usize <= MIN_VALUE_LIMIT);
 
 pub(crate) const NULL: u8 = 0x00;
 pub(crate) const NOT_NULL: u8 = 0x01;

@@ -1,8 +1,10 @@
 //! The parts of an index's keys: how each column's values are encoded in it, and what they take there and in EXPLAIN.
 //!
-//! A new column type says here which [`PartKind`] its values have. The bytes themselves are [`super::key_codec`]'s.
+//! The [`PartKind`] of a column's values follows from what they are [stored](Stored) as. The bytes themselves are
+//! [`super::key_codec`]'s.
 
 use sheaf_types::ColumnType;
+use sheaf_types::column_type::Stored;
 use sheaf_types::number::{Int256, is_wide};
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::collation::Collation;
@@ -33,56 +35,28 @@ pub enum PartKind {
 
 impl PartKind {
     fn of(ty: &ColumnType) -> PartKind {
-        match ty {
-            ColumnType::Decimal {
-                precision, scale, ..
-            } => PartKind::Decimal {
-                width: decimal_width(*precision),
-                scale: *scale,
-            },
-            ColumnType::Float { .. } => PartKind::Float,
-            ColumnType::Double { .. } => PartKind::Double,
-            ColumnType::Char { collation, .. }
-            | ColumnType::VarChar { collation, .. }
-            | ColumnType::Text { collation, .. }
-                if *collation != Collation::Binary =>
-            {
-                PartKind::Text(*collation)
-            }
-            ColumnType::Char { .. }
-            | ColumnType::VarChar { .. }
-            | ColumnType::Text { .. }
-            | ColumnType::Binary { .. }
-            | ColumnType::VarBinary { .. }
-            | ColumnType::Blob { .. }
-            | ColumnType::Json => PartKind::Bytes,
-            ColumnType::Date => PartKind::Integer {
-                width: 4,
+        match ty.stored() {
+            Stored::Signed(bits) => PartKind::Integer {
+                width: (bits / 8) as u8,
                 unsigned: false,
             },
-            ColumnType::Time { .. }
-            | ColumnType::DateTime { .. }
-            | ColumnType::Timestamp { .. } => PartKind::Integer {
-                width: 8,
-                unsigned: false,
+            Stored::Unsigned(bits) => PartKind::Integer {
+                width: (bits / 8) as u8,
+                unsigned: true,
             },
-            ColumnType::Year | ColumnType::Enum { .. } => PartKind::Integer {
+            Stored::Small => PartKind::Integer {
                 width: 2,
                 unsigned: true,
             },
-            ColumnType::Set { .. } => PartKind::Integer {
-                width: (ty.stored_bits().unwrap_or(64) / 8) as u8,
-                unsigned: true,
+            Stored::Decimal { precision, scale } => PartKind::Decimal {
+                width: decimal_width(precision),
+                scale,
             },
-            ColumnType::Bool
-            | ColumnType::TinyInt { .. }
-            | ColumnType::SmallInt { .. }
-            | ColumnType::MediumInt { .. }
-            | ColumnType::Int { .. }
-            | ColumnType::BigInt { .. }
-            | ColumnType::Bit { .. } => PartKind::Integer {
-                width: (ty.integer_bits().unwrap_or(64) / 8) as u8,
-                unsigned: ty.is_unsigned(),
+            Stored::Float => PartKind::Float,
+            Stored::Double => PartKind::Double,
+            Stored::String => match ty.collation() {
+                Some(collation) if collation != Collation::Binary => PartKind::Text(collation),
+                _ => PartKind::Bytes,
             },
         }
     }
@@ -147,13 +121,6 @@ impl KeyPart {
             .width()
             .map(|width| width + usize::from(column.nullable));
         let key_len = mysql_key_len(&column.ty, part.prefix_length);
-        let has_length = matches!(
-            column.ty,
-            ColumnType::VarChar { .. }
-                | ColumnType::Text { .. }
-                | ColumnType::VarBinary { .. }
-                | ColumnType::Blob { .. }
-        );
         KeyPart {
             column: Some(part.column),
             kind,
@@ -162,7 +129,7 @@ impl KeyPart {
             prefix_length: part.prefix_length,
             fixed_width: width,
             mysql_key_len: key_len + u32::from(column.nullable),
-            mysql_value_len: key_len - if has_length { LENGTH_BYTES } else { 0 },
+            mysql_value_len: key_len - length_bytes(&column.ty),
             decodable: part.prefix_length.is_none(),
             payload_ordinal: None,
         }
@@ -187,58 +154,22 @@ impl KeyPart {
 /// Of the length in front of a string of variable length in MySQL's key buffer.
 const LENGTH_BYTES: u32 = 2;
 
+fn length_bytes(ty: &ColumnType) -> u32 {
+    match ty.is_varying() {
+        true => LENGTH_BYTES,
+        false => 0,
+    }
+}
+
 /// What a column takes in MySQL's key buffer, which is what EXPLAIN's key_len counts.
 fn mysql_key_len(ty: &ColumnType, prefix_length: Option<u32>) -> u32 {
-    let fraction = |fsp: u8| u32::from(fsp.div_ceil(2));
-    match ty {
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => {
-            // Nine digits take four bytes, and the rest of each side as many as it needs.
-            let side = |digits: u8| {
-                u32::from(digits / 9) * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][usize::from(digits % 9)]
-            };
-            side(precision - scale) + side(*scale)
-        }
-        ColumnType::Float { .. } => 4,
-        ColumnType::Double { .. } => 8,
-        ColumnType::Char { length, collation } => {
-            prefix_length.unwrap_or(*length) * collation.character_bytes()
-        }
-        ColumnType::VarChar { length, collation } => {
-            prefix_length.unwrap_or(*length) * collation.character_bytes() + 2
-        }
-        ColumnType::Text { collation, .. } => {
-            prefix_length.unwrap_or(0) * collation.character_bytes() + 2
-        }
-        ColumnType::Binary { length } => prefix_length.unwrap_or(*length),
-        ColumnType::VarBinary { length } => prefix_length.unwrap_or(*length) + 2,
-        ColumnType::Blob { .. } => prefix_length.unwrap_or(0) + 2,
-        ColumnType::Date => 3,
-        ColumnType::Time { fsp } => 3 + fraction(*fsp),
-        ColumnType::DateTime { fsp } => 5 + fraction(*fsp),
-        ColumnType::Timestamp { fsp } => 4 + fraction(*fsp),
-        ColumnType::Year => 1,
-        ColumnType::Bit { length } => u32::from(*length).div_ceil(8),
-        // One to four bytes, or eight.
-        ColumnType::Set { labels, .. } => match (labels.len() as u32).div_ceil(8) {
-            bytes @ 0..=4 => bytes,
-            _ => 8,
-        },
-        ColumnType::Enum { labels, .. } => {
-            if labels.len() < 256 {
-                1
-            } else {
-                2
-            }
-        }
-        ColumnType::Bool
-        | ColumnType::TinyInt { .. }
-        | ColumnType::SmallInt { .. }
-        | ColumnType::MediumInt { .. }
-        | ColumnType::Int { .. }
-        | ColumnType::BigInt { .. } => ty.integer_bits().unwrap_or(64) / 8,
+    match ty.mysql_bytes() {
+        Some(bytes) => bytes,
         // It is in no key.
-        ColumnType::Json => 0,
+        None if ty.is_json() => 0,
+        None => {
+            let length = prefix_length.or(ty.declared_length()).unwrap_or(0);
+            length * ty.collation().map_or(1, Collation::character_bytes) + length_bytes(ty)
+        }
     }
 }

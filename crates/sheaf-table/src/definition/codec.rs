@@ -4,6 +4,7 @@
 //! number is the format's version. A definition does not contain its own database and table name: they are the key.
 
 use sheaf_storage::TreeId;
+use sheaf_types::value::{TaggedContent, ValueRef};
 use sheaf_types::{Collation, ColumnType, Value, number::Wide, temporal::TimeZone};
 
 use crate::definition::row_shape::{RowField, RowShape};
@@ -80,59 +81,20 @@ impl Writer {
         self.bytes(text.as_bytes());
     }
 
-    fn tagged(&mut self, tag: u64, value: i64) {
-        self.number(tag);
-        self.signed(value);
-    }
-
     fn value(&mut self, value: &Value) {
-        match value {
-            Value::Null => self.number(0),
-            Value::Int(v) => self.tagged(1, *v),
-            Value::UInt(v) => {
-                self.number(2);
-                self.number(*v);
-            }
-            Value::Decimal { unscaled, scale } => {
-                self.number(3);
-                self.0.extend_from_slice(&unscaled.to_le_bytes());
-                self.number(u64::from(*scale));
-            }
-            Value::WideDecimal { unscaled, scale } => {
-                self.number(16);
-                self.0.extend_from_slice(unscaled.bytes());
-                self.number(u64::from(*scale));
-            }
-            Value::Float(v) => {
-                self.number(4);
-                self.0.extend_from_slice(&v.to_le_bytes());
-            }
-            Value::Double(v) => {
-                self.number(5);
-                self.double(*v);
-            }
-            Value::Text(v) => {
-                self.number(6);
-                self.text(v);
-            }
-            Value::Bytes(v) => {
-                self.number(7);
-                self.bytes(v);
-            }
-            Value::Date(v) => self.tagged(8, i64::from(*v)),
-            Value::Time(v) => self.tagged(9, *v),
-            Value::DateTime(v) => self.tagged(10, *v),
-            Value::Timestamp(v) => self.tagged(11, *v),
-            Value::Year(v) => self.tagged(12, i64::from(*v)),
-            Value::Enum(v) => self.tagged(13, i64::from(*v)),
-            Value::Set(v) => {
-                self.number(14);
-                self.number(*v);
-            }
-            Value::Json(v) => {
-                self.number(15);
-                self.bytes(v);
-            }
+        self.number(value.tag().into());
+        match ValueRef::from(value) {
+            ValueRef::Null => {}
+            ValueRef::Int(number) => self.signed(number),
+            ValueRef::UInt(number) => self.number(number),
+            ValueRef::Decimal(unscaled) => self.0.extend_from_slice(&unscaled.to_le_bytes()),
+            ValueRef::WideDecimal(unscaled) => self.0.extend_from_slice(unscaled.bytes()),
+            ValueRef::Float(number) => self.0.extend_from_slice(&number.to_le_bytes()),
+            ValueRef::Double(number) => self.double(number),
+            ValueRef::Bytes(bytes) => self.bytes(bytes),
+        }
+        if let Some((_, scale)) = value.as_decimal() {
+            self.number(scale.into());
         }
     }
 
@@ -336,32 +298,25 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self) -> Result<Value> {
-        Ok(match self.number()? {
-            0 => Value::Null,
-            1 => Value::Int(self.signed()?),
-            2 => Value::UInt(self.number()?),
-            3 => Value::Decimal {
+        let tag = self.narrow()?;
+        let content = TaggedContent::of_tag(tag).ok_or_else(|| self.corrupt())?;
+        let value = match content {
+            TaggedContent::Nothing => Some(Value::Null),
+            TaggedContent::Signed => TaggedContent::signed(tag, self.signed()?),
+            TaggedContent::Unsigned => TaggedContent::unsigned(tag, self.number()?),
+            TaggedContent::Decimal => Some(Value::Decimal {
                 unscaled: i128::from_le_bytes(self.array()?),
                 scale: self.narrow()?,
-            },
-            4 => Value::Float(f32::from_le_bytes(self.array()?)),
-            5 => Value::Double(self.double()?),
-            6 => Value::Text(self.text()?),
-            7 => Value::Bytes(self.bytes()?.to_vec()),
-            8 => Value::Date(i32::try_from(self.signed()?).map_err(|_| self.corrupt())?),
-            9 => Value::Time(self.signed()?),
-            10 => Value::DateTime(self.signed()?),
-            11 => Value::Timestamp(self.signed()?),
-            12 => Value::Year(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
-            13 => Value::Enum(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
-            14 => Value::Set(self.number()?),
-            15 => Value::Json(self.bytes()?.to_vec()),
-            16 => Value::WideDecimal {
+            }),
+            TaggedContent::WideDecimal => Some(Value::WideDecimal {
                 unscaled: Wide::of_bytes(self.array()?),
                 scale: self.narrow()?,
-            },
-            _ => return Err(self.corrupt()),
-        })
+            }),
+            TaggedContent::Float => Some(Value::Float(f32::from_le_bytes(self.array()?))),
+            TaggedContent::Double => Some(Value::Double(self.double()?)),
+            TaggedContent::String => TaggedContent::string(tag, self.bytes()?.to_vec()),
+        };
+        value.ok_or_else(|| self.corrupt())
     }
 
     pub(crate) fn column(&mut self) -> Result<Column> {
@@ -541,10 +496,10 @@ impl<'a> Reader<'a> {
 /// Whether columns have types that programs did not know before format 6.
 pub(crate) fn has_later_types(columns: &[Column]) -> bool {
     let is_later = |column: &Column| {
-        matches!(
-            column.ty,
-            ColumnType::Bit { .. } | ColumnType::Set { .. } | ColumnType::Json
-        ) || column.ty.float_digits().is_some()
+        column.ty.bit_length().is_some()
+            || column.ty.set_labels().is_some()
+            || column.ty.is_json()
+            || column.ty.float_digits().is_some()
             || column.ty.zerofill().is_some()
     };
     columns.iter().any(is_later)

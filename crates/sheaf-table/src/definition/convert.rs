@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sheaf_types::assignment::{self, Mode, current_timestamp, zero_value};
-use sheaf_types::{ColumnProblem, ColumnType, Value};
+use sheaf_types::{ColumnProblem, Value};
 
 use crate::definition::schema::{Column, DefaultValue};
 use crate::error::TableError;
@@ -54,7 +54,7 @@ pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
         Some(DefaultValue::Expression(_)) => Some(Value::Null),
         None if column.nullable || column.auto_increment => Some(Value::Null),
         // The first label.
-        None if matches!(column.ty, ColumnType::Enum { .. }) => Some(Value::Enum(1)),
+        None if column.ty.enum_labels().is_some() => Some(Value::Enum(1)),
         None => None,
     }
 }
@@ -70,6 +70,8 @@ pub fn default_in_row(column: &Column, now_micros: i64) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use sheaf_types::ColumnType;
+
     use super::*;
 
     #[test]

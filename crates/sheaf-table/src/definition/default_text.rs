@@ -2,7 +2,7 @@
 
 use sheaf_types::number::push_bit_literal;
 use sheaf_types::text::hexadecimal::literal_of;
-use sheaf_types::{ColumnType, Value, column_text};
+use sheaf_types::{Value, column_text};
 
 use super::schema::{Column, DefaultValue};
 
@@ -32,7 +32,7 @@ impl Column {
             DefaultValue::Value(Value::Bytes(bytes)) if std::str::from_utf8(bytes).is_err() => {
                 DefaultText::Literal(literal_of(bytes))
             }
-            DefaultValue::Value(Value::UInt(bits)) if matches!(self.ty, ColumnType::Bit { .. }) => {
+            DefaultValue::Value(Value::UInt(bits)) if self.ty.bit_length().is_some() => {
                 let mut literal = String::new();
                 push_bit_literal(*bits, &mut literal);
                 DefaultText::Literal(literal)

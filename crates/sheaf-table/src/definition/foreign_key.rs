@@ -110,30 +110,21 @@ pub(crate) fn referenced_positions(
 /// Whether values of the two types are equal exactly if their encoded keys are. Keys of BIT are as long as its values,
 /// and [`Lookup::new`](crate::table::reference_lookup::Lookup::new) finds none for a value that is longer.
 pub(crate) fn is_comparable(child: &ColumnType, parent: &ColumnType) -> bool {
-    use ColumnType::{Binary, Bit, Char, Decimal, Double, Float, VarBinary, VarChar};
-    match (child, parent) {
-        (Char { .. } | VarChar { .. }, Char { .. } | VarChar { .. }) => {
-            child.collation() == parent.collation()
-        }
-        (Binary { .. } | VarBinary { .. }, Binary { .. } | VarBinary { .. }) => true,
-        (Float { .. }, Float { .. }) | (Double { .. }, Double { .. }) => true,
-        (Bit { .. }, Bit { .. }) => true,
-        (
-            Decimal {
-                precision, scale, ..
-            },
-            Decimal {
-                precision: of_parent,
-                scale: scale_of_parent,
-                ..
-            },
-        ) => precision == of_parent && scale == scale_of_parent,
-        _ if child.is_integer() && parent.is_integer() => {
-            child.integer_bits() == parent.integer_bits()
-                && child.is_unsigned() == parent.is_unsigned()
-        }
-        _ => child == parent,
+    let is_short = |ty: &ColumnType| ty.declared_length().is_some();
+    if is_short(child) && is_short(parent) {
+        return child.collation() == parent.collation();
     }
+    if child.is_integer() && parent.is_integer() {
+        return child.integer_bits() == parent.integer_bits()
+            && child.is_unsigned() == parent.is_unsigned();
+    }
+    if let (Some(digits), Some(of_parent)) = (child.decimal_digits(), parent.decimal_digits()) {
+        return digits == of_parent;
+    }
+    if child.is_floating() || child.bit_length().is_some() {
+        return child.is_same_kind(parent);
+    }
+    child == parent
 }
 
 /// A foreign key of a table that is being defined, checked against the table itself.

@@ -22,6 +22,7 @@
 //!
 //! A table whose rows are written anew by any change is of one segment again.
 
+use sheaf_types::column_type::Stored;
 use sheaf_types::{ColumnType, Value};
 
 /// The most segments of a row. What would add one more writes the rows anew.
@@ -97,20 +98,20 @@ impl RowShape {
 
 /// Whether a column of this type can have this value.
 pub(crate) fn can_store(ty: &ColumnType, nullable: bool, value: &Value) -> bool {
-    let is_string = ty.max_bytes().is_some();
-    let is_decimal = matches!(ty, ColumnType::Decimal { .. });
-    let is_wide = ty.is_wide_decimal();
-    let is_float = matches!(ty, ColumnType::Float { .. });
-    let is_double = matches!(ty, ColumnType::Double { .. });
+    let stored = ty.stored();
+    let is_decimal = matches!(stored, Stored::Decimal { .. });
     match value {
         Value::Null => nullable,
-        Value::Text(_) | Value::Bytes(_) | Value::Json(_) => is_string,
-        Value::Decimal { .. } => is_decimal && !is_wide,
-        Value::WideDecimal { .. } => is_wide,
-        Value::Float(_) => is_float,
-        Value::Double(_) => is_double,
+        Value::Text(_) | Value::Bytes(_) | Value::Json(_) => stored == Stored::String,
+        Value::Decimal { .. } => is_decimal && !ty.is_wide_decimal(),
+        Value::WideDecimal { .. } => ty.is_wide_decimal(),
+        Value::Float(_) => stored == Stored::Float,
+        Value::Double(_) => stored == Stored::Double,
         // Stored as a number.
-        _ => !(is_string || is_decimal || is_float || is_double),
+        _ => matches!(
+            stored,
+            Stored::Signed(_) | Stored::Unsigned(_) | Stored::Small
+        ),
     }
 }
 

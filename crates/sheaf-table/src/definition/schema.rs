@@ -84,7 +84,7 @@ pub struct Column {
 impl Column {
     /// The column as a session of this time zone sees it.
     pub fn in_time_zone(mut self, zone: TimeZone) -> Column {
-        if matches!(self.ty, ColumnType::Timestamp { .. }) {
+        if self.ty.follows_time_zone() {
             if let Some(DefaultValue::Value(Value::Timestamp(micros))) = &mut self.default {
                 *micros = zone.local(self.time_zone.utc(*micros));
             }
@@ -150,6 +150,17 @@ pub struct Index {
     pub comment: String,
     /// It is kept like any other, but no plan uses it unless `optimizer_switch` says `use_invisible_indexes=on`.
     pub invisible: bool,
+}
+
+/// The order of rows in InnoDB, by which it numbers them for a new AUTO_INCREMENT column: that of the primary key, else
+/// of the unique key that stands for it, else that in which they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowOrder {
+    /// Position of the key among the secondary indexes; `None`: rows are so in the clustered tree.
+    pub secondary: Option<usize>,
+    pub descending: bool,
+    /// `false`: InnoDB's order may be another one, or has directions that no scan has.
+    pub is_certain: bool,
 }
 
 /// A table.
@@ -252,6 +263,27 @@ impl TableDefinition {
         self.primary.parts.is_empty()
     }
 
+    /// Where InnoDB would have the rows one behind another. Where several unique keys could stand for a primary key, it
+    /// is the one that could first, which nobody knows any more.
+    pub fn row_order(&self) -> RowOrder {
+        let is_whole = |part: &IndexPart| {
+            let column = &self.columns[part.column];
+            part.prefix_length.is_none() && !column.nullable && !column.is_virtual()
+        };
+        let mut stand_ins = self.secondary.iter().enumerate().filter(|(_, index)| {
+            self.has_hidden_row_id() && index.unique && index.parts.iter().all(is_whole)
+        });
+        let (first, second) = (stand_ins.next(), stand_ins.next());
+        let key = first.map_or(&self.primary, |(_, index)| index);
+        let descending = key.parts.iter().any(|part| part.descending);
+        RowOrder {
+            secondary: first.map(|(position, _)| position),
+            descending,
+            is_certain: second.is_none()
+                && key.parts.iter().all(|part| part.descending == descending),
+        }
+    }
+
     /// Position of a secondary index by name, without regard to case.
     pub fn secondary_position(&self, name: &str) -> Option<usize> {
         self.secondary
@@ -276,6 +308,11 @@ impl TableDefinition {
         }
         self.secondary_position(name)
             .map(|position| &self.secondary[position])
+    }
+
+    /// An index of this table as errors name it.
+    pub(crate) fn key_name(&self, index: &Index) -> String {
+        format!("{}.{}", self.name, index.name)
     }
 
     /// Declared indexes in MySQL's order: the primary key, unique indexes, the others.
@@ -310,7 +347,7 @@ impl TableDefinition {
 
     /// The zone in which values of its TIMESTAMP columns are given; `None`: it has none of these.
     pub fn time_zone(&self) -> Option<TimeZone> {
-        let is_timestamp = |column: &&Column| matches!(column.ty, ColumnType::Timestamp { .. });
+        let is_timestamp = |column: &&Column| column.ty.follows_time_zone();
         Some(self.columns.iter().find(is_timestamp)?.time_zone)
     }
 
@@ -323,7 +360,7 @@ impl TableDefinition {
 
     /// A VIRTUAL column that shows something else in each time zone. Its values are stored, and are those of UTC.
     pub fn virtual_column_of_time_zone(&self) -> Option<&Column> {
-        let is_timestamp = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
+        let is_timestamp = |column: &Column| column.ty.follows_time_zone();
         let timestamps = || (0..self.columns.len()).filter(|at| is_timestamp(&self.columns[*at]));
         let differs = |(at, column): &(usize, &Column)| {
             column.is_virtual()

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use sheaf_types::Collation;
 use sheaf_types::text::quoting::quoted_name;
-use sheaf_types::{Collation, ColumnType};
 
 use crate::definition::default_text::DefaultText;
 use crate::definition::schema::{Column, Index, TableDefinition};
@@ -86,7 +86,7 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
     }
     if !column.nullable {
         out.push_str(" NOT NULL");
-    } else if matches!(column.ty, ColumnType::Timestamp { .. }) {
+    } else if column.ty.follows_time_zone() {
         out.push_str(" NULL");
     }
     match column.default_text() {
@@ -96,9 +96,8 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
         Some(DefaultText::Expression(text)) => write!(out, " DEFAULT ({text})")?,
         Some(DefaultText::Value(text)) => write!(out, " DEFAULT {}", text_literal(&text))?,
         Some(DefaultText::Null) | None => {
-            let silent = !column.nullable
-                || column.ty.is_long() && column.ty != ColumnType::Json
-                || column.generated.is_some();
+            let silent =
+                !column.nullable || column.ty.long_bytes().is_some() || column.generated.is_some();
             if !silent {
                 out.push_str(" DEFAULT NULL");
             }
@@ -170,7 +169,7 @@ pub fn text_literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sheaf_types::Value;
+    use sheaf_types::{ColumnType, Value};
 
     use super::*;
     use crate::catalog::definition_check::resolve_table;

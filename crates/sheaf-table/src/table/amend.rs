@@ -5,7 +5,7 @@
 //! is decoded that the change does not ask for, and no index is looked at. What is not so plain is left to
 //! [`Table::replace`].
 
-use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction};
+use sheaf_storage::{ReadView, Transaction, value_limit};
 use sheaf_types::Value;
 
 use crate::codec::row_codec::RowView;
@@ -38,7 +38,7 @@ impl Table {
         primary_key: &[u8],
         changes: impl FnOnce(&RowView<'_>) -> Option<Vec<(usize, Value)>>,
     ) -> Result<bool> {
-        let limit = MAX_ENTRY_BYTES - primary_key.len().min(MAX_ENTRY_BYTES);
+        let limit = value_limit(primary_key.len());
         let amended = |bytes: &[u8]| {
             let row = self.row_layout.view(bytes).ok()?;
             let changes = changes(&row)?;

@@ -64,6 +64,23 @@ impl AutoIncrementSeries {
         AutoIncrementSeries { increment, offset }
     }
 
+    /// As [`Self::new`], for a column that InnoDB adds without a copy: an offset that is greater than the increment
+    /// is 0 there.
+    pub fn in_place(increment: u64, offset: u64) -> AutoIncrementSeries {
+        match offset > increment {
+            true => AutoIncrementSeries {
+                increment,
+                offset: 0,
+            },
+            false => AutoIncrementSeries::new(increment, offset),
+        }
+    }
+
+    /// The increment and the offset that count.
+    pub fn numbers(self) -> [u64; 2] {
+        [self.increment, self.offset]
+    }
+
     /// Whether it leaves no value out.
     pub(crate) fn has_all(self) -> bool {
         self.increment == 1
@@ -470,10 +487,25 @@ mod tests {
             (10, 10, 0, 30),
             (7, 3, 2, 10),
             (7, 3, 100, 101),
+            (7, 3, 50, 52),
+            (3, 5, 0, 3),
+            (7, 10, 0, 7),
+            (7, 10, 50, 56),
         ] {
-            let series = AutoIncrementSeries::new(increment, offset);
+            let series = AutoIncrementSeries::in_place(increment, offset);
             assert_eq!(series.first_in_place(start), first);
         }
+        let ignored = AutoIncrementSeries::in_place(7, 10);
+        assert_eq!((ignored.after(7), ignored.after(8)), (14, 14));
+        assert_eq!(AutoIncrementSeries::new(7, 10).numbers(), [7, 1]);
+        // An offset of more than 1 counts without gaps, too.
+        let without_gaps = AutoIncrementSeries::in_place(1, 7);
+        let firsts = [0, 50].map(|start| without_gaps.first_in_place(start));
+        assert_eq!((firsts, without_gaps.after(51)), ([1, 51], 52));
+        assert_eq!(
+            AutoIncrementSeries::in_place(1, 1),
+            AutoIncrementSeries::default()
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sheaf_storage::Transaction;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+use sheaf_types::column_type::Stored;
 use sheaf_types::{ColumnType, Value};
 
 use crate::codec::key_part::PartKind;
@@ -322,10 +323,10 @@ impl Generated {
 
 /// A number that is given out, as a value of the column's type.
 pub fn generated_value(ty: &ColumnType, number: u64) -> Value {
-    match ty {
-        ColumnType::Float { .. } => Value::Float(number as f32),
-        ColumnType::Double { .. } => Value::Double(number as f64),
-        ty if ty.is_unsigned() => Value::UInt(number),
+    match ty.stored() {
+        Stored::Float => Value::Float(number as f32),
+        Stored::Double => Value::Double(number as f64),
+        _ if ty.is_unsigned() => Value::UInt(number),
         _ => Value::Int(number as i64),
     }
 }

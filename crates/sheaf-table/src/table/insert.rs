@@ -108,7 +108,7 @@ impl Table {
             Err(StorageError::DuplicateKey { .. }) => {
                 return Err(self.duplicate(&self.definition.primary, values));
             }
-            other => other?,
+            other => other.map_err(|error| self.entry_error(&self.definition.primary, error))?,
         }
         let outdated = self.outdated(seen, None)?;
         let (mut key, mut payload) = (Vec::new(), Vec::new());
@@ -151,7 +151,7 @@ impl Table {
         };
         match inserted {
             Err(StorageError::DuplicateKey { .. }) => Err(self.duplicate(index, values)),
-            other => Ok(other?),
+            other => other.map_err(|error| self.entry_error(index, error)),
         }
     }
 
@@ -202,6 +202,11 @@ impl Table {
         Ok(None)
     }
 
+    /// An error of writing an entry of this index.
+    pub(crate) fn entry_error(&self, index: &Index, error: StorageError) -> TableError {
+        TableError::of_entry(error, || self.definition.key_name(index))
+    }
+
     /// The error of a row whose values are in a unique index already.
     pub(crate) fn duplicate<'v>(
         &self,
@@ -217,7 +222,7 @@ impl Table {
             }
         });
         TableError::DuplicateKey {
-            key: format!("{}.{}", self.definition.name, index.name),
+            key: self.definition.key_name(index),
             entry: parts.collect::<Vec<_>>().join("-"),
         }
     }

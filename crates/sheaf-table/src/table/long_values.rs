@@ -1,6 +1,6 @@
 //! Long values: chunks in a tree of their own, and references to them in rows.
 
-use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction};
+use sheaf_storage::{ReadView, Transaction, value_limit};
 use sheaf_types::Value;
 
 use super::Table;
@@ -92,7 +92,7 @@ impl Table {
         let mut entry = ClusteredEntry::default();
         self.clustered_layout
             .encode_entry(values, row_id, &mut entry.key, &mut Vec::new());
-        let limit = MAX_ENTRY_BYTES - entry.key.len().min(MAX_ENTRY_BYTES);
+        let limit = value_limit(entry.key.len());
         if self
             .row_layout
             .encode(values, &references, limit, &mut entry.row)

@@ -75,8 +75,8 @@ impl<'a> Lookup<'a> {
             let ty = columns
                 .get(part)
                 .map(|at| &table.definition.columns[*at].ty);
-            if let (Some(ColumnType::Bit { length }), Value::UInt(bits)) = (ty, value)
-                && *bits > greatest_bits(*length)
+            if let (Some(length), Value::UInt(bits)) = (ty.and_then(ColumnType::bit_length), value)
+                && *bits > greatest_bits(length)
             {
                 return None;
             }

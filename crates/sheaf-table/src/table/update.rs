@@ -170,7 +170,9 @@ impl Table {
                 Err(StorageError::DuplicateKey { .. }) => {
                     return Err(self.duplicate(&self.definition.primary, values));
                 }
-                other => other?,
+                other => {
+                    other.map_err(|error| self.entry_error(&self.definition.primary, error))?;
+                }
             }
         }
         let (mut old_key, mut old_payload) = (Vec::new(), Vec::new());

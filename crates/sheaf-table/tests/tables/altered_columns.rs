@@ -335,3 +335,43 @@ fn a_crash_leaves_the_old_table_or_the_new_one() {
     }
     assert_eq!(outcomes.len(), 2);
 }
+
+#[test]
+fn a_new_column_numbers_rows_in_row_order() {
+    type NumberOf = fn(i64) -> i64;
+    let cases: [(&str, bool, NumberOf); 3] = [
+        // A unique key stands for the primary key that is not there.
+        ("x", false, |x| x + 1),
+        ("x", true, |x| ROWS - x),
+        // One that may be NULL does not: rows are as they came.
+        ("y", true, |x| x * 7 % ROWS + 1),
+    ];
+    for (name, descending, number_of) in cases {
+        let (_directory, catalog) = scratch();
+        let columns = vec![column("x", "int", false), column("y", "int", true)];
+        let mut request = CreateTable::new("d", "t", columns);
+        let mut key = index("k", &[name], true);
+        key.parts[0].descending = descending;
+        request.indexes.push(key);
+        catalog.create_table(request).unwrap();
+        // 7 * 2143 is 1 more than a multiple of the rows.
+        let given = (0..ROWS).map(|i| vec![Value::Int(i * 2143 % ROWS), Value::Null]);
+        load(&catalog, given, 1 << 20, Arc::new(NoProgress)).unwrap();
+        let order = catalog.table("d", "t").unwrap().definition.row_order();
+        assert!(order.is_certain);
+        let mut id = column("id", "int", false);
+        id.auto_increment = true;
+        let add = Alteration::AddColumn {
+            column: id,
+            place: ColumnPlace::Last,
+        };
+        let number = [add, Alteration::AddIndex(index("id", &["id"], true))];
+        alter(&catalog, "t", &number).unwrap();
+        for row in values(&catalog.table("d", "t").unwrap()) {
+            let Value::Int(x) = row[0] else {
+                panic!("{row:?}");
+            };
+            assert_eq!(row[2], Value::Int(number_of(x)), "{name} {descending}: {x}");
+        }
+    }
+}

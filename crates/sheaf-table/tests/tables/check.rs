@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use sheaf_storage::{Storage, StorageOptions, Transaction};
 use sheaf_table::check::{CheckReport, check};
-use sheaf_table::{Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, NoProgress, Table};
+use sheaf_table::{
+    AlterOptions, Alteration, Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, NoProgress,
+    Table,
+};
 use sheaf_types::{ColumnType, Value};
 
-use crate::fixture::scratch;
+use crate::fixture::{NO_WAIT, index, parts, scratch, text};
 
 const MEMORY_BYTES: usize = 1 << 20;
 
@@ -141,6 +144,60 @@ fn an_index_that_disagrees_with_its_table_is_found() {
         ]
     );
     assert_eq!(report.found, 3);
+}
+
+/// The entries of a new index end with the whole primary key, wherever the rows have its values.
+#[test]
+fn an_index_is_added_to_rows_with_long_primary_keys() {
+    let long = [
+        ("varbinary(3000)", Value::Bytes(vec![b'p'; 2_000])),
+        ("varchar(760)", text(&"😀".repeat(760))),
+        ("varchar(500) collate utf8mb4_bin", text(&"😀".repeat(500))),
+    ];
+    for (ty, value) in long {
+        for (primary_key, beside_writers) in [
+            (&["p"][..], false),
+            (&["p"], true),
+            (&["p(100)"], true),
+            (&["id", "p"], false),
+            (&["p", "id"], true),
+        ] {
+            let (_directory, catalog) = scratch();
+            let mut columns = vec![column("id", "int"), column("p", ty), column("v", "int")];
+            columns[1].nullable = false;
+            let mut request = CreateTable::new("d", "t", columns);
+            request.primary_key = Some(parts(primary_key));
+            catalog.create_table(request).unwrap();
+            change(&catalog, |table, transaction| {
+                let short = match &value {
+                    Value::Bytes(_) => Value::Bytes(vec![b's']),
+                    _ => text("s"),
+                };
+                for (id, value) in [(1, &value), (2, &short)] {
+                    let row = [Value::Int(id), value.clone(), Value::Int(id)];
+                    table.insert(transaction, &row).unwrap();
+                }
+            });
+            let changes = [
+                Alteration::AddIndex(index("by_v", &["v"], true)),
+                Alteration::AddIndex(index("by_id", &["id", "v"], false)),
+            ];
+            let options = AlterOptions {
+                beside_writers,
+                ..AlterOptions::default()
+            };
+            catalog
+                .alter_table(("d", "t"), &changes, &options, &NoProgress, NO_WAIT)
+                .unwrap();
+            let report = checked(&catalog);
+            assert_eq!(
+                findings(&report),
+                Vec::<String>::new(),
+                "{ty} {primary_key:?}"
+            );
+            assert_eq!((report.rows, report.index_entries), (2, 4));
+        }
+    }
 }
 
 #[test]

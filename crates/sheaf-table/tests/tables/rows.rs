@@ -9,7 +9,7 @@ use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{
     Disk, KeyRange, LockMode, LockWait, RangeLock, ReadView, Storage, StorageError, StorageOptions,
 };
-use sheaf_table::{Catalog, Column, CreateTable, NoProgress, Table, TableError};
+use sheaf_table::{Alteration, Catalog, Column, CreateTable, NoProgress, Table, TableError};
 use sheaf_types::{ColumnType, Value};
 
 use crate::fixture::*;
@@ -35,6 +35,94 @@ fn rows_and_definitions_survive_a_restart() {
     let table = catalog.table("d", "t").unwrap();
     assert_eq!(table.definition, definition);
     assert_eq!(values(&table), all);
+}
+
+/// Values of keys as long as MySQL declares them, with zero bytes and letters beyond ASCII, beside values that leave
+/// their rows.
+#[test]
+fn keys_of_the_longest_length_survive_a_crash() {
+    let open_on = |disk: &Arc<SimulatedDisk>| {
+        let options = StorageOptions {
+            pool_bytes: 8 << 20,
+            ..StorageOptions::default()
+        };
+        let disk = Arc::clone(disk) as Arc<dyn Disk>;
+        Catalog::open(Storage::open_on(disk, options).unwrap()).unwrap()
+    };
+    let bytes = |first: u8, last: u8| {
+        let mut bytes = vec![first; 3072];
+        bytes[3071] = last;
+        bytes[100..1000].fill(if last.is_multiple_of(2) { 0 } else { first });
+        Value::Bytes(bytes)
+    };
+    let note = text(&"n".repeat(5_000));
+    let by_bytes: Vec<Vec<Value>> = (0..60u8)
+        .map(|n| vec![bytes(1 + n % 3, n), note.clone()])
+        .collect();
+    let by_number: Vec<Vec<Value>> = (0..60u8)
+        .map(|n| {
+            let letter = ["a", "\u{e4}", "\u{8a9e}", "\u{1f600}"][usize::from(n % 4)];
+            let name = text(&format!("{}{n:02}", letter.repeat(766)));
+            vec![Value::Int(n.into()), name, bytes(n + 1, 1), note.clone()]
+        })
+        .collect();
+    let tables = [
+        (
+            "t",
+            "k",
+            &by_bytes,
+            vec![column("k", "varbinary(3072)", false)],
+        ),
+        (
+            "u",
+            "id",
+            &by_number,
+            vec![
+                column("id", "int", false),
+                column("name", "varchar(768)", true),
+                column("k", "varbinary(3072)", true),
+            ],
+        ),
+    ];
+    let mut disk = SimulatedDisk::new(SimulationOptions::new(1));
+    let catalog = open_on(&disk);
+    catalog.create_database("d").unwrap();
+    for (name, primary, _, mut columns) in tables.clone() {
+        columns.push(column("note", "text", true));
+        let mut request = CreateTable::new("d", name, columns);
+        request.primary_key = Some(parts(&[primary]));
+        if name == "u" {
+            request.indexes = vec![
+                index("by_name", &["name"], false),
+                index("by_bytes", &["k"], true),
+            ];
+        }
+        catalog.create_table(request).unwrap();
+    }
+    let mut catalog = catalog;
+    for (seed, (name, _, wanted, _)) in (2..).zip(tables) {
+        let table = catalog.open_for_write("d", name, NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        for row in wanted.iter().rev() {
+            table.insert(&mut transaction, row).unwrap();
+        }
+        let duplicate = table.insert(&mut transaction, &wanted[7]).unwrap_err();
+        assert_eq!(duplicate.mysql_code(), 1062);
+        transaction.commit().unwrap();
+        drop(table);
+        drop(catalog);
+        disk = disk.power_loss(SimulationOptions::new(seed));
+        catalog = open_on(&disk);
+        let mut wanted = wanted.clone();
+        if name == "t" {
+            wanted.sort_by(|a, b| match (&a[0], &b[0]) {
+                (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+                _ => unreachable!("keys are bytes"),
+            });
+        }
+        let table = catalog.table("d", name).unwrap();
+        assert!(values(&table) == wanted);
+    }
 }
 
 #[test]
@@ -104,6 +192,36 @@ fn duplicates_are_refused_with_their_values_and_leave_nothing() {
     );
     transaction.commit().unwrap();
     assert_eq!(rows(&table).len(), 3);
+}
+
+/// Keys that are short enough alone may be too long with the primary key. The error says which.
+#[test]
+fn a_key_that_is_too_long_with_its_primary_key_is_named() {
+    let (_directory, catalog) = scratch();
+    let columns = ["a", "b"].map(|name| column(name, "varbinary(3072)", false));
+    let mut request = CreateTable::new("d", "t", columns.into());
+    request.primary_key = Some(parts(&["a"]));
+    request.indexes = vec![index("by_b", &["b"], false)];
+    catalog.create_table(request).unwrap();
+    let row = |bytes: [u8; 2], length| bytes.map(|byte| Value::Bytes(vec![byte; length])).to_vec();
+    let is_said = |error: TableError, bytes: usize, key: &str| {
+        assert_eq!(error.mysql_code(), 1071);
+        let expected = format!(
+            "Specified key was too long; a row needs {bytes} bytes in key '{key}', those of its primary key included, \
+             and the limit is 4880 bytes"
+        );
+        assert_eq!(error.to_string(), expected);
+    };
+    let refused = insert(&catalog, &[row(*b"ab", 3_000)]);
+    is_said(refused.unwrap_err(), 6_004, "t.by_b");
+    // A zero byte takes two bytes.
+    let refused = insert(&catalog, &[row(*b"\0b", 3_000)]);
+    is_said(refused.unwrap_err(), 6_002, "t.PRIMARY");
+    assert_eq!(rows(&catalog.table("d", "t").unwrap()).len(), 0);
+    drop_index(&catalog, "t", "by_b").unwrap();
+    insert(&catalog, &[row(*b"ab", 3_000)]).unwrap();
+    let add = Alteration::AddIndex(index("by_b", &["b"], false));
+    is_said(alter(&catalog, "t", &[add]).unwrap_err(), 6_004, "t.by_b");
 }
 
 #[test]

@@ -24,18 +24,16 @@ pub fn assign_altered(
     value: Value,
     mode: Mode,
 ) -> Result<(Value, Option<ColumnProblem>), ColumnProblem> {
-    if let Some(length) = bit::length_of(to) {
+    if let Some(length) = to.bit_length() {
         return done(to_bit(from, length, &value, mode), mode);
     }
     let value = match value {
         Value::Float(_) | Value::Double(_) if is_copied(from, to) => return Ok((value, None)),
         // It is checked again.
-        Value::Float(float) if matches!(to, ColumnType::Float { .. }) => {
-            Value::Double(f64::from(float))
-        }
-        Value::Enum(0) if matches!(to, ColumnType::Enum { .. }) => value,
-        Value::UInt(bits) if to.is_long() && bit::length_of(from).is_some() => {
-            Value::Bytes(bit_bytes(bits, bit::length_of(from).unwrap_or(0)))
+        Value::Float(float) if to.is_single() => Value::Double(f64::from(float)),
+        Value::Enum(0) if to.enum_labels().is_some() => value,
+        Value::UInt(bits) if to.is_long() && from.bit_length().is_some() => {
+            Value::Bytes(bit_bytes(bits, from.bit_length().unwrap_or(0)))
         }
         // Bytes are those of the column's character set.
         Value::Text(text) if to.is_binary() && from.collation().is_some() => {
@@ -45,7 +43,7 @@ pub fn assign_altered(
         // Values do not know their labels and digits.
         Value::Text(_) | Value::Bytes(_) => value,
         // A string of JSON keeps its quotation marks, and is no number.
-        Value::Json(_) if *to != ColumnType::Json => Value::Text(value.to_string()),
+        Value::Json(_) if !to.is_json() => Value::Text(value.to_string()),
         Value::Json(_) => value,
         value
             if to.max_bytes().is_some()
@@ -61,28 +59,17 @@ pub fn assign_altered(
 
 /// Numbers of the same precision and sign are the same bytes. Their digits are only how they are shown.
 fn is_copied(from: &ColumnType, to: &ColumnType) -> bool {
-    matches!(
-        (from, to),
-        (ColumnType::Float { .. }, ColumnType::Float { .. })
-            | (ColumnType::Double { .. }, ColumnType::Double { .. })
-    ) && from.is_unsigned() == to.is_unsigned()
+    from.is_floating() && from.is_same_kind(to) && from.is_unsigned() == to.is_unsigned()
 }
 
 /// Whether a column shows the value as a number. It shows bytes of a BIT.
 fn is_shown_as_number(from: &ColumnType, value: &Value) -> bool {
-    value.is_number() && bit::length_of(from).is_none()
+    value.is_number() && from.bit_length().is_none()
 }
 
 /// Whether an ENUM or SET is its text to a column, and not its number.
 fn takes_labels(to: &ColumnType) -> bool {
-    to.has_labels()
-        || matches!(
-            to,
-            ColumnType::Date
-                | ColumnType::Time { .. }
-                | ColumnType::DateTime { .. }
-                | ColumnType::Timestamp { .. }
-        )
+    to.has_labels() || to.is_temporal()
 }
 
 /// The number of any value, rounded to a whole one.

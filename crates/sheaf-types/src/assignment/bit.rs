@@ -2,7 +2,6 @@
 
 use super::number::to_integer;
 use super::{Converted, Mode};
-use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
 use crate::number::{bits_of_bytes, greatest_bits, rescale};
 use crate::value::Value;
@@ -54,12 +53,4 @@ fn too_long(length: u8, mode: Mode) -> Converted {
         false => ColumnProblem::OutOfRange,
     };
     Converted::bad(Value::UInt(greatest_bits(length)), problem)
-}
-
-/// The number of bits of a BIT.
-pub(super) fn length_of(ty: &ColumnType) -> Option<u8> {
-    match ty {
-        ColumnType::Bit { length } => Some(*length),
-        _ => None,
-    }
 }

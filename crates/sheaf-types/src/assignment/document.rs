@@ -23,13 +23,13 @@ pub(super) fn to_column(ty: &ColumnType, json: Json<'_>, mode: Mode) -> Converte
         View::DateTime(micros) | View::Timestamp(micros) => Some(Value::DateTime(micros)),
         _ => None,
     };
-    let word = match ty {
-        ColumnType::Date => "DATE",
-        ColumnType::Time { .. } => "TIME",
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "DATETIME/TIMESTAMP",
-        ColumnType::Decimal { .. } => "DECIMAL",
-        ColumnType::Float { .. } | ColumnType::Double { .. } => "DOUBLE",
-        _ => "INTEGER",
+    let word = match ty.temporal_kind() {
+        Some("date") => "DATE",
+        Some("time") => "TIME",
+        Some(_) => "DATETIME/TIMESTAMP",
+        None if ty.decimal_digits().is_some() => "DECIMAL",
+        None if ty.is_floating() => "DOUBLE",
+        None => "INTEGER",
     };
     let is_number = !ty.is_temporal();
     let found = match (json.view(), moment) {

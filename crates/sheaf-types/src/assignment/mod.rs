@@ -181,7 +181,7 @@ pub fn assign_text(
         }
         return Ok(None);
     }
-    let converted = match bit::length_of(ty) {
+    let converted = match ty.bit_length() {
         Some(length) => bit::of_bytes(length, text.as_bytes(), mode),
         None => convert_text(ty, text, mode),
     };
@@ -262,12 +262,12 @@ pub fn names_labels(ty: &ColumnType, text: &str) -> bool {
 fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
     if let Value::Json(bytes) = value
         && !(ty.is_long() || ty.is_character() || ty.is_binary() || ty.has_labels())
-        && bit::length_of(ty).is_none()
+        && ty.bit_length().is_none()
     {
         let json = Json::new(bytes).unwrap_or(Json::NULL);
         return document::to_column(ty, json, mode);
     }
-    if let Some(length) = bit::length_of(ty) {
+    if let Some(length) = ty.bit_length() {
         return match value {
             Value::Text(text) => bit::of_bytes(length, text.as_bytes(), mode),
             Value::Bytes(bytes) => bit::of_bytes(length, bytes, mode),

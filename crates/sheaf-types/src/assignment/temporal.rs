@@ -131,7 +131,7 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
         (Value::DateTime(micros) | Value::Timestamp(micros), ty) if ty.is_temporal() => {
             point_in_time(ty, *micros, micros.rem_euclid(DAY) != 0, mode)
         }
-        (Value::DateTime(_) | Value::Timestamp(_) | Value::Date(_), ColumnType::Year) => {
+        (Value::DateTime(_) | Value::Timestamp(_) | Value::Date(_), ty) if ty.is_year() => {
             let days = match value {
                 Value::Date(days) => *days,
                 Value::DateTime(micros) | Value::Timestamp(micros) => micros.div_euclid(DAY) as i32,
@@ -139,10 +139,7 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
             };
             number::year(i128::from(calendar::civil_from_days(days).0))
         }
-        (
-            Value::Time(time),
-            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. },
-        ) => match mode.today {
+        (Value::Time(time), ty) if ty.has_date() => match mode.today {
             Some(today) => {
                 let micros = i64::from(today) * DAY + time;
                 point_in_time(ty, micros, micros.rem_euclid(DAY) != 0, mode)
@@ -151,9 +148,7 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
         },
         (value, ty) if ty.is_temporal() => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
         // A date is no number of a label.
-        (value, ColumnType::Enum { .. } | ColumnType::Set { .. }) => {
-            convert_text(ty, &value.to_string(), mode)
-        }
+        (value, ty) if ty.has_labels() => convert_text(ty, &value.to_string(), mode),
         // As a number a date is its digits: 20240229. A whole number has whole seconds: 23:59:59.5 is 240000.
         (value, ty) => {
             let whole = match value {
@@ -210,11 +205,7 @@ fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool, mode: Mode) -> Co
 
 /// MySQL's word for the column's type in messages.
 fn temporal_kind(ty: &ColumnType) -> &'static str {
-    match ty {
-        ColumnType::Date => "date",
-        ColumnType::Time { .. } => "time",
-        _ => "datetime",
-    }
+    ty.temporal_kind().unwrap_or("datetime")
 }
 
 /// Text behind a date or time is cut off.

@@ -26,6 +26,10 @@ pub const MAX_CHAR_LENGTH: u32 = 255;
 pub const MAX_VARCHAR_LENGTH: u32 = 16_383;
 /// The longest VARBINARY in bytes.
 pub const MAX_VARBINARY_LENGTH: u32 = 65_535;
+/// The last year of a YEAR.
+const MAX_YEAR: i128 = 2155;
+/// A YEAR is shown in full.
+const YEAR_CHARACTERS: u8 = 4;
 /// The most bits of a BIT.
 pub const MAX_BITS: u8 = 64;
 /// The most labels of an ENUM.
@@ -56,6 +60,26 @@ impl Sign {
     pub fn is_unsigned(self) -> bool {
         self != Sign::Signed
     }
+}
+
+/// What values of a type are stored as, whatever they mean. Files that only move values ask for this and not for the
+/// type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// A number of 8, 16, 24, 32 or 64 bits: signed integers, days of a DATE, microseconds of all other moments.
+    Signed(u32),
+    /// Unsigned integers, BIT and SET.
+    Unsigned(u32),
+    /// 16 bits without a sign that travel as a signed number: a YEAR, the number of an ENUM's label.
+    Small,
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
+    Float,
+    Double,
+    /// Of any length: characters, bytes, JSON.
+    String,
 }
 
 /// The declared type of a column.
@@ -147,6 +171,289 @@ pub enum ColumnType {
         labels: Arc<[String]>,
         collation: Collation,
     },
+}
+
+/// Types that statements and expressions make.
+impl ColumnType {
+    pub const fn bigint(sign: Sign) -> ColumnType {
+        ColumnType::BigInt { sign }
+    }
+
+    pub const fn bit(length: u8) -> ColumnType {
+        ColumnType::Bit { length }
+    }
+
+    /// A signed FLOAT.
+    pub const fn float(digits: Option<FloatDigits>) -> ColumnType {
+        let sign = Sign::Signed;
+        ColumnType::Float { digits, sign }
+    }
+
+    /// A signed DOUBLE.
+    pub const fn double(digits: Option<FloatDigits>) -> ColumnType {
+        let sign = Sign::Signed;
+        ColumnType::Double { digits, sign }
+    }
+
+    pub const fn varchar(length: u32, collation: Collation) -> ColumnType {
+        ColumnType::VarChar { length, collation }
+    }
+
+    pub const fn longtext(collation: Collation) -> ColumnType {
+        ColumnType::Text {
+            max_bytes: u32::MAX as u64,
+            collation,
+        }
+    }
+
+    pub const fn time(fsp: u8) -> ColumnType {
+        ColumnType::Time { fsp }
+    }
+
+    pub const fn datetime(fsp: u8) -> ColumnType {
+        ColumnType::DateTime { fsp }
+    }
+
+    /// A DOUBLE as the FLOAT of the same digits; others as they are.
+    pub fn into_single(self) -> ColumnType {
+        match self {
+            ColumnType::Double { digits, sign } => ColumnType::Float { digits, sign },
+            other => other,
+        }
+    }
+
+    /// CHAR and BINARY as VARCHAR and VARBINARY; others as they are.
+    pub fn into_varying(self) -> ColumnType {
+        match self {
+            ColumnType::Char { length, collation } => ColumnType::VarChar { length, collation },
+            ColumnType::Binary { length } => ColumnType::VarBinary { length },
+            other => other,
+        }
+    }
+}
+
+/// What a type is among others. Callers ask for what they want to know, so that a new type is described here.
+impl ColumnType {
+    /// The same type, but for lengths, digits, signs, labels and collations.
+    pub fn is_same_kind(&self, other: &ColumnType) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// What values are stored as.
+    #[inline]
+    pub fn stored(&self) -> Stored {
+        let number = |bits, sign: Sign| match sign.is_unsigned() {
+            true => Stored::Unsigned(bits),
+            false => Stored::Signed(bits),
+        };
+        match self {
+            ColumnType::Bool => Stored::Signed(8),
+            ColumnType::TinyInt { sign } => number(8, *sign),
+            ColumnType::SmallInt { sign } => number(16, *sign),
+            ColumnType::MediumInt { sign } => number(24, *sign),
+            ColumnType::Int { sign } => number(32, *sign),
+            ColumnType::BigInt { sign } => number(64, *sign),
+            ColumnType::Bit { .. } | ColumnType::Set { .. } => {
+                Stored::Unsigned(self.stored_bits().unwrap_or(64))
+            }
+            ColumnType::Decimal {
+                precision, scale, ..
+            } => Stored::Decimal {
+                precision: *precision,
+                scale: *scale,
+            },
+            ColumnType::Float { .. } => Stored::Float,
+            ColumnType::Double { .. } => Stored::Double,
+            ColumnType::Date => Stored::Signed(32),
+            ColumnType::Time { .. }
+            | ColumnType::DateTime { .. }
+            | ColumnType::Timestamp { .. } => Stored::Signed(64),
+            ColumnType::Year | ColumnType::Enum { .. } => Stored::Small,
+            ColumnType::Char { .. }
+            | ColumnType::VarChar { .. }
+            | ColumnType::Text { .. }
+            | ColumnType::Binary { .. }
+            | ColumnType::VarBinary { .. }
+            | ColumnType::Blob { .. }
+            | ColumnType::Json => Stored::String,
+        }
+    }
+
+    /// Bytes of a value in MySQL's own rows and keys, which EXPLAIN and the binary log show; `None` of strings.
+    pub fn mysql_bytes(&self) -> Option<u32> {
+        let with_fraction = |bytes: u32, fsp: u8| bytes + u32::from(fsp.div_ceil(2));
+        // Nine digits take four bytes, and the rest of each side as many as it needs.
+        let side = |digits: u8| {
+            u32::from(digits / 9) * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][usize::from(digits % 9)]
+        };
+        Some(match self {
+            ColumnType::Decimal {
+                precision, scale, ..
+            } => side(precision - scale) + side(*scale),
+            ColumnType::Float { .. } => 4,
+            ColumnType::Double { .. } => 8,
+            ColumnType::Date => 3,
+            ColumnType::Time { fsp } => with_fraction(3, *fsp),
+            ColumnType::DateTime { fsp } => with_fraction(5, *fsp),
+            ColumnType::Timestamp { fsp } => with_fraction(4, *fsp),
+            ColumnType::Year => 1,
+            ColumnType::Bit { length } => u32::from(*length).div_ceil(8),
+            // One to four bytes, or eight.
+            ColumnType::Set { labels, .. } => match (labels.len() as u32).div_ceil(8) {
+                bytes @ 0..=4 => bytes,
+                _ => 8,
+            },
+            ColumnType::Enum { labels, .. } => match labels.len() < 256 {
+                true => 1,
+                false => 2,
+            },
+            other => other.integer_bits()? / 8,
+        })
+    }
+
+    /// The bits that a BIT is declared with.
+    pub fn bit_length(&self) -> Option<u8> {
+        match self {
+            ColumnType::Bit { length } => Some(*length),
+            _ => None,
+        }
+    }
+
+    pub fn is_year(&self) -> bool {
+        matches!(self, ColumnType::Year)
+    }
+
+    pub fn is_json(&self) -> bool {
+        matches!(self, ColumnType::Json)
+    }
+
+    /// Digits of a DECIMAL: in all, and after the point.
+    #[inline]
+    pub fn decimal_digits(&self) -> Option<(u8, u8)> {
+        match self {
+            ColumnType::Decimal {
+                precision, scale, ..
+            } => Some((*precision, *scale)),
+            _ => None,
+        }
+    }
+
+    /// FLOAT, of 32 bits.
+    pub fn is_single(&self) -> bool {
+        matches!(self, ColumnType::Float { .. })
+    }
+
+    /// FLOAT and DOUBLE.
+    pub fn is_floating(&self) -> bool {
+        self.is_single() || matches!(self, ColumnType::Double { .. })
+    }
+
+    /// The characters of a CHAR or VARCHAR, the bytes of a BINARY or VARBINARY.
+    pub fn declared_length(&self) -> Option<u32> {
+        match self {
+            ColumnType::Char { length, .. }
+            | ColumnType::VarChar { length, .. }
+            | ColumnType::Binary { length }
+            | ColumnType::VarBinary { length } => Some(*length),
+            _ => None,
+        }
+    }
+
+    /// The most bytes of a TEXT or BLOB.
+    pub fn long_bytes(&self) -> Option<u64> {
+        match self {
+            ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => Some(*max_bytes),
+            _ => None,
+        }
+    }
+
+    /// CHAR and VARCHAR.
+    pub fn is_short_text(&self) -> bool {
+        matches!(self, ColumnType::Char { .. } | ColumnType::VarChar { .. })
+    }
+
+    /// CHAR and BINARY, which are filled up to their lengths.
+    pub fn is_padded(&self) -> bool {
+        matches!(self, ColumnType::Char { .. } | ColumnType::Binary { .. })
+    }
+
+    /// VARCHAR, TEXT, VARBINARY and BLOB, which say how long each value is.
+    pub fn is_varying(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::VarChar { .. }
+                | ColumnType::Text { .. }
+                | ColumnType::VarBinary { .. }
+                | ColumnType::Blob { .. }
+        )
+    }
+
+    /// DATE, DATETIME and TIMESTAMP.
+    pub fn has_date(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+        )
+    }
+
+    /// Digits of the fraction of a second, of TIME, DATETIME and TIMESTAMP.
+    pub fn clock_digits(&self) -> Option<u8> {
+        match self {
+            ColumnType::Time { fsp }
+            | ColumnType::DateTime { fsp }
+            | ColumnType::Timestamp { fsp } => Some(*fsp),
+            _ => None,
+        }
+    }
+
+    /// DATE: a day without the time of the day.
+    pub fn is_day(&self) -> bool {
+        matches!(self, ColumnType::Date)
+    }
+
+    /// DATETIME and TIMESTAMP: a day and the time of the day.
+    pub fn is_moment(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+        )
+    }
+
+    /// Whether sessions of different time zones see different values: those of TIMESTAMP, which are stored as UTC.
+    pub fn follows_time_zone(&self) -> bool {
+        matches!(self, ColumnType::Timestamp { .. })
+    }
+
+    /// MySQL's word for dates, times and moments in messages and statistics.
+    pub fn temporal_kind(&self) -> Option<&'static str> {
+        match (self.has_date(), self.clock_digits()) {
+            (true, None) => Some("date"),
+            (false, Some(_)) => Some("time"),
+            (true, Some(_)) => Some("datetime"),
+            (false, None) => None,
+        }
+    }
+
+    /// The labels of an ENUM.
+    pub fn enum_labels(&self) -> Option<&Arc<[String]>> {
+        match self {
+            ColumnType::Enum { labels, .. } => Some(labels),
+            _ => None,
+        }
+    }
+
+    /// The members of a SET.
+    pub fn set_labels(&self) -> Option<&Arc<[String]>> {
+        match self {
+            ColumnType::Set { labels, .. } => Some(labels),
+            _ => None,
+        }
+    }
+
+    /// The labels of an ENUM or SET.
+    pub fn labels(&self) -> Option<&Arc<[String]>> {
+        self.enum_labels().or_else(|| self.set_labels())
+    }
 }
 
 impl ColumnType {
@@ -367,13 +674,26 @@ impl ColumnType {
         })
     }
 
-    /// Digits of the greatest value of a type of whole numbers: integers, BIT and YEAR.
-    pub fn whole_digits(&self) -> Option<u32> {
-        if *self == ColumnType::Year {
-            return Some(4);
+    /// Smallest and largest value of a type of whole numbers: integers, BIT and YEAR.
+    pub fn whole_range(&self) -> Option<(i128, i128)> {
+        match self {
+            ColumnType::Year => Some((0, MAX_YEAR)),
+            other => other.integer_range(),
         }
-        let (_, greatest) = self.integer_range()?;
+    }
+
+    /// Digits of the greatest value of a type of whole numbers.
+    pub fn whole_digits(&self) -> Option<u32> {
+        let (_, greatest) = self.whole_range()?;
         Some(greatest.checked_ilog10()? + 1)
+    }
+
+    /// The least characters that a number has as a string: with ZEROFILL, and as a YEAR.
+    pub fn filled_width(&self) -> Option<u8> {
+        match self {
+            ColumnType::Year => Some(YEAR_CHARACTERS),
+            other => other.zerofill(),
+        }
     }
 
     pub fn is_unsigned(&self) -> bool {
@@ -463,7 +783,7 @@ impl ColumnType {
 
     /// Whether values are texts that are stored as numbers and ordered by them: ENUM and SET.
     pub fn has_labels(&self) -> bool {
-        matches!(self, ColumnType::Enum { .. } | ColumnType::Set { .. })
+        self.labels().is_some()
     }
 
     /// Digits that values of a FLOAT or DOUBLE are rounded to and shown with; `None` for as many as they take.
@@ -476,12 +796,7 @@ impl ColumnType {
 
     /// Digits of the fraction of a second, 0 for other types.
     pub fn fraction_digits(&self) -> u8 {
-        match self {
-            ColumnType::Time { fsp }
-            | ColumnType::DateTime { fsp }
-            | ColumnType::Timestamp { fsp } => *fsp,
-            _ => 0,
-        }
+        self.clock_digits().unwrap_or(0)
     }
 }
 

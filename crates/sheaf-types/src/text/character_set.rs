@@ -21,12 +21,23 @@ impl Collation {
         }
     }
 
-    /// Whether its character set is one of Unicode, and has all characters that others have.
+    /// Whether its character set is one of Unicode, which texts of others become beside it. MySQL does not count
+    /// gb18030 among these.
     pub fn is_of_unicode(self) -> bool {
         matches!(
             self.character_set(),
-            "utf8mb4" | "utf8mb3" | "ucs2" | "utf16" | "utf16le" | "utf32" | "gb18030"
+            "utf8mb4" | "utf8mb3" | "ucs2" | "utf16" | "utf16le" | "utf32"
         )
+    }
+
+    /// Whether texts of the other sets of Unicode become ones of it, too. MySQL says so of utf8mb4, and of all
+    /// collations of utf32 but `utf32_bin`.
+    pub fn takes_unicode(self) -> bool {
+        match self.character_set() {
+            "utf8mb4" => true,
+            "utf32" => !self.is_exact(),
+            _ => false,
+        }
     }
 
     /// The most bytes of a character of its set.

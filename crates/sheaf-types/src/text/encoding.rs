@@ -190,9 +190,18 @@ impl TextEncoding {
         }
     }
 
-    /// Whether a file can be in it: no byte of ASCII is a part of another character. Error messages name the others.
+    /// Whether a file can be in it: a byte of ASCII that begins a character is that character. Error messages name the
+    /// others.
     pub fn is_for_files(self) -> bool {
-        !matches!(self, TextEncoding::Wide(_) | TextEncoding::SeveralBytes(_))
+        !matches!(self, TextEncoding::Wide(_))
+    }
+
+    /// The set whose characters may have bytes of ASCII behind their first one.
+    pub fn several_bytes(self) -> Option<SeveralBytes> {
+        match self {
+            TextEncoding::SeveralBytes(set) => Some(set),
+            _ => None,
+        }
     }
 
     /// The most bytes of a character.

@@ -192,6 +192,12 @@ impl SeveralBytes {
         self.push(character, &mut Vec::new())
     }
 
+    /// How many bytes the first character has, or 1 where bytes begin none.
+    pub fn first_length(self, bytes: &[u8]) -> usize {
+        let first = self.characters(bytes).next();
+        first.map_or(1, |(_, length)| length)
+    }
+
     /// Each character and its bytes. Of bytes that begin none there is one.
     fn characters(self, bytes: &[u8]) -> impl Iterator<Item = (Option<char>, usize)> {
         let table = self.table();

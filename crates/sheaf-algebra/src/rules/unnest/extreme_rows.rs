@@ -21,7 +21,6 @@
 
 use arrow::datatypes::DataType;
 use datafusion_common::{Result, ScalarValue};
-use sheaf_exec::functions::types::SqlType;
 
 use super::Unnesting;
 use crate::column::ColumnId;
@@ -176,18 +175,7 @@ fn order_of(join: &DependentJoin) -> Option<Order> {
     let (comparison, takes_unknown) = comparison_of(join.condition.as_ref()?)?;
     let (of_left, operator, of_right) = sides_of(comparison, &join.right.column_set())?;
     let is_fixed = |operand: &Scalar| !operand.is_volatile() && !operand.is_of_variables();
-    let is_ordered = matches!(
-        of_right.sql_type(),
-        SqlType::Integer { .. }
-            | SqlType::Decimal { .. }
-            | SqlType::Float
-            | SqlType::Double
-            | SqlType::Bytes
-            | SqlType::Date
-            | SqlType::Time { .. }
-            | SqlType::DateTime { .. }
-            | SqlType::Year
-    );
+    let is_ordered = of_right.sql_type().has_order_of_values();
     let is_one_domain = match (of_left.field().data_type(), of_right.field().data_type()) {
         (DataType::Decimal128(..), DataType::Decimal128(..)) => true,
         (one, other) => one == other,

@@ -1,6 +1,7 @@
 //! What `--memory` promises: a server process stays within it and its tolerance, whatever its statements ask for, and
 //! statements that need much wait for one another.
 
+mod constants;
 mod crowds;
 mod long_values;
 mod operators;

@@ -1,9 +1,10 @@
 //! Regular expressions: REGEXP / RLIKE, REGEXP_LIKE, REGEXP_REPLACE, REGEXP_SUBSTR and REGEXP_INSTR.
 //!
 //! A match looks at case unless the collation does not. Patterns are those of ICU, MySQL's library. Most are searched
-//! by the automata of the `regex` crate, in linear time (`search.rs`); what these do not know, such as look-around and
-//! back-references, with backtracking (`backtrack/`). A call looks whether it shall stop between two matches, and on
-//! the way through a long text. Patterns that many calls have are compiled once (`shared.rs`).
+//! by the automata of the `regex` crate, in linear time (`search.rs`). What these do not know, such as look-around and
+//! back-references, and what would make them too large, is searched with backtracking (`backtrack/`). A call looks
+//! whether it shall stop between two matches, and on the way through a long text. Patterns that many calls have are
+//! compiled once (`shared.rs`).
 
 mod backtrack;
 mod pattern;
@@ -30,7 +31,7 @@ use super::result_array::{long_texts, parts};
 use super::types::{field, matching_collation, text_field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 
-/// The largest compiled pattern, in bytes.
+/// The largest automaton of a pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
 /// What the kept compiled patterns of a call may take, in bytes. Searches make a pattern grow: to so many times what it
@@ -44,6 +45,8 @@ struct Modes {
     insensitive: bool,
     lines: bool,
     dot_all: bool,
+    /// Lines end at line feeds only.
+    unix_lines: bool,
 }
 
 /// A text that is found: of the collation of the text and the pattern.
@@ -62,7 +65,8 @@ fn compared(operands: &Operands<'_>) -> Result<()> {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    // Text, pattern, and optionally match types ("c" case-sensitive, "i" not, "m" lines, "n" dot matches line ends).
+    // Text, pattern, and optionally match types: "c" case-sensitive, "i" not, "m" lines, "n" dot matches line ends, "u"
+    // these are line feeds.
     Function::strict(
         "regexp_like",
         (2, 3),
@@ -435,6 +439,7 @@ impl<'a> Patterns<'a> {
             insensitive: self.insensitive,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         };
         for flag in mode.chars() {
             match flag {
@@ -442,7 +447,7 @@ impl<'a> Patterns<'a> {
                 'i' => modes.insensitive = true,
                 'm' => modes.lines = true,
                 'n' => modes.dot_all = true,
-                'u' => {}
+                'u' => modes.unix_lines = true,
                 _ => return Err(EvaluationError::wrong_arguments(self.name).into()),
             }
         }

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use datafusion_common::Result as PlanResult;
 use sheaf_types::error::codes;
 
 use super::Modes;
-use super::backtrack::{Backtracking, Problem, Stopped, WITHIN_LINE, parse};
+use super::backtrack::{Backtracking, Dot, Problem, Stopped, parse};
 use super::search::{Groups, Linear};
+use super::shared::{self, Compiled};
 use crate::functions::EvaluationError;
 use crate::functions::limits::{Turns, stopped};
 
@@ -22,7 +24,7 @@ pub(super) struct Pattern {
 
 enum Search {
     Linear(Box<Linear>),
-    Backtracking(Box<Backtracking>),
+    Backtracking(Arc<Backtracking>),
 }
 
 impl Pattern {
@@ -146,7 +148,7 @@ impl Pattern {
 /// What the trees of a pattern take for a byte of its text, at most, in bytes; for a `.`; and for a class of many
 /// letters, such as `\w` and `\p{L}`.
 const TREE_OF_BYTE: usize = 512;
-const TREE_OF_DOT: usize = 2 << 10;
+const TREE_OF_DOT: usize = 3 << 10;
 const TREE_OF_CLASS: usize = 16 << 10;
 /// What they may take. Nobody looks whether to stop until they are made, and that takes a moment.
 const MOST_OF_TREES: usize = 192 << 20;
@@ -170,6 +172,22 @@ fn memory_of_trees(text: &str) -> usize {
 }
 
 fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Problem> {
+    let known = match shared::find(text, modes) {
+        Some(known) => known,
+        None => {
+            let (made, bytes) = sheaf_memory::kept_by(|| compile(text, modes, turns));
+            let made = made?;
+            shared::keep(text, modes, (made.clone(), bytes));
+            made
+        }
+    };
+    Ok(match known {
+        Compiled::Linear(regex, text) => Search::Linear(Box::new(Linear::new(regex, text, modes))),
+        Compiled::Backtracking(tried) => Search::Backtracking(tried),
+    })
+}
+
+fn compile(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Compiled, Problem> {
     let trees = memory_of_trees(text);
     if trees > MOST_OF_TREES {
         return Err(Problem::TooBig);
@@ -179,39 +197,37 @@ fn search_for(text: &str, modes: Modes, turns: &Turns<'_>) -> Result<Search, Pro
     }
     let syntax = parse(text, modes, turns)?;
     if !syntax.needs_backtracking {
-        match Linear::new(
-            &with_unicode_classes(&within_lines(text, &syntax.dots)),
-            modes,
-        ) {
-            Ok(linear) => return Ok(Search::Linear(Box::new(linear))),
-            Err(regex::Error::CompiledTooBig(_)) => return Err(Problem::TooBig),
-            // What the crate writes otherwise.
-            Err(_) => {}
+        // Errors: what the crate writes otherwise, and automata that would be too large. These have all states of a
+        // class for each of its repetitions; instructions name the class.
+        let dots = with_dots(text, &syntax.dots);
+        let written = with_unicode_classes(&dots);
+        if let Ok(regex) = Linear::compile(&written, modes) {
+            return Ok(Compiled::Linear(Arc::new(regex), Arc::from(written)));
         }
     }
-    Ok(Search::Backtracking(Box::new(Backtracking::new(
-        &syntax, turns,
-    )?)))
+    let tried = Backtracking::new(&syntax, turns)?;
+    Ok(Compiled::Backtracking(Arc::new(tried)))
 }
 
 /// The pattern with what each `.` at these places stands for.
-fn within_lines<'p>(pattern: &'p str, dots: &[usize]) -> Cow<'p, str> {
+fn with_dots<'p>(pattern: &'p str, dots: &[(usize, Dot)]) -> Cow<'p, str> {
     if dots.is_empty() {
         return Cow::Borrowed(pattern);
     }
-    let mut written = String::with_capacity(pattern.len() + dots.len() * WITHIN_LINE.len());
+    let mut written =
+        String::with_capacity(pattern.len() + dots.len() * Dot::WithinLine.pattern().len());
     let mut done = 0;
-    for dot in dots {
-        written.push_str(&pattern[done..*dot]);
-        written.push_str(WITHIN_LINE);
-        done = dot + 1;
+    for (at, dot) in dots {
+        written.push_str(&pattern[done..*at]);
+        written.push_str(dot.pattern());
+        done = at + 1;
     }
     written.push_str(&pattern[done..]);
     Cow::Owned(written)
 }
 
 /// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
-const CLASSES: [(&str, &str); 11] = [
+const CLASSES: [(&str, &str); 12] = [
     ("[:alpha:]", r"\p{Alphabetic}"),
     ("[:alnum:]", r"\p{Alphabetic}\p{Nd}"),
     ("[:digit:]", r"\p{Nd}"),
@@ -220,9 +236,10 @@ const CLASSES: [(&str, &str); 11] = [
     ("[:space:]", r"\s"),
     ("[:blank:]", r"\p{Zs}\t"),
     ("[:cntrl:]", r"\p{Cc}"),
-    ("[:punct:]", r"\p{P}$+<=>^`|~"),
+    ("[:punct:]", r"\p{P}"),
     ("[:word:]", r"\w"),
-    ("[:^alpha:]", r"\P{Alphabetic}"),
+    ("[:graph:]", r"[^\s\p{Cc}\p{Cn}]"),
+    ("[:print:]", r"[^\s\p{Cc}\p{Cn}]\p{Zs}"),
 ];
 
 /// The two ends of a word, as MariaDB and MySQL 5.7 write them.
@@ -232,8 +249,13 @@ fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
     if !pattern.contains("[:") {
         return Cow::Borrowed(pattern);
     }
-    let named = ENDS_OF_WORDS.iter().chain(&CLASSES);
-    let replaced = named.fold(pattern.to_string(), |pattern, (name, class)| {
+    let ends = ENDS_OF_WORDS.iter();
+    let pattern = ends.fold(pattern.to_string(), |pattern, (name, end)| {
+        pattern.replace(name, end)
+    });
+    let replaced = CLASSES.iter().fold(pattern, |pattern, (name, class)| {
+        let negated = name.replace("[:", "[:^");
+        let pattern = pattern.replace(&negated, &format!("[^{class}]"));
         pattern.replace(name, class)
     });
     Cow::Owned(replaced)
@@ -253,6 +275,7 @@ mod tests {
             insensitive: true,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         };
         let long = [
             format!("({}b)", "a|".repeat(400_000)),
@@ -275,6 +298,41 @@ mod tests {
     }
 
     #[test]
+    fn many_repetitions_of_large_classes_are_searched_with_backtracking() {
+        let cancel = sheaf_access::CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        let modes = Modes {
+            insensitive: true,
+            lines: false,
+            dot_all: false,
+            unix_lines: false,
+        };
+        for (pattern, text, expected) in [
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann.b@example.com", true),
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann.b@example.com\n", true),
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ännchen@exämple.com", true),
+            (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann b@example.com", false),
+            (r"^(\w{1,63}\.){1,126}\w{2,63}\.?$", "www.example.com", true),
+            (r"^(\w{1,63}\.){1,126}\w{2,63}\.?$", "www..com", false),
+            (r"^[^\s]{3,2000}$", "abc", true),
+            (r"^.{0,5000}$", "abc\nd", false),
+            (r"\p{L}{300}", "abc", false),
+        ] {
+            // Twice: the second time it is known to be too large for automata.
+            for _ in 0..2 {
+                let compiled = Pattern::new(pattern, modes, &turns).unwrap();
+                assert_eq!(
+                    compiled.is_match(text, &turns),
+                    expected,
+                    "{text:?} {pattern}"
+                );
+            }
+        }
+        let mail = search_for(r"^[\w.]{1,64}@[\w.]{1,255}$", modes, &turns).unwrap();
+        assert!(matches!(mail, Search::Backtracking(_)));
+    }
+
+    #[test]
     fn lines_end_as_in_icu() {
         let cancel = sheaf_access::CancelFlag::new();
         let turns = Turns::new(&cancel);
@@ -282,6 +340,7 @@ mod tests {
             insensitive: true,
             lines: false,
             dot_all: false,
+            unix_lines: false,
         };
         for (text, pattern, expected) in [
             ("a\r\n", "a$", Some(0..1)),
@@ -296,11 +355,59 @@ mod tests {
             ("a\rb", "(?s:a.b)|.", Some(0..3)),
             ("a.b\u{b}c", r"[.]\.?.*", Some(1..3)),
             ("xäy", "x.y", Some(0..4)),
+            ("a\r\nb", "(?s)a.b", Some(0..4)),
+            ("a\r\n", "(?s)a.$", Some(0..3)),
+            ("\r\n", "(?s)^.\n", None),
+            ("a\r\rb", "(?s)a..b", Some(0..4)),
         ] {
             let compiled = Pattern::new(pattern, modes, &turns).unwrap();
             assert!(matches!(compiled.search, Search::Linear(_)));
             let found = compiled.find(text, 0, &turns);
             assert_eq!(found, expected, "{text:?} {pattern}");
+        }
+    }
+
+    /// By automata, where they know it, and with look-around.
+    #[test]
+    fn match_types_tell_where_lines_end() {
+        let cancel = sheaf_access::CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        let modes = |types: &str| Modes {
+            insensitive: false,
+            lines: types.contains('m'),
+            dot_all: types.contains('n'),
+            unix_lines: types.contains('u'),
+        };
+        type Places = &'static [(usize, usize)];
+        let cases: [(&str, &str, &str, Places); 12] = [
+            ("u", ".", "a\r\nb", &[(0, 1), (1, 2), (3, 4)]),
+            ("n", ".", "a\r\nb", &[(0, 1), (1, 3), (3, 4)]),
+            ("nu", ".", "a\r\nb", &[(0, 1), (1, 3), (3, 4)]),
+            ("n", ".\n", "a\r\nb", &[]),
+            ("n", "\r.", "a\r\nb", &[(1, 3)]),
+            ("n", ".+?", "\r\n\rx", &[(0, 2), (2, 3), (3, 4)]),
+            ("n", ".$", "a\r\n", &[(0, 1), (1, 3)]),
+            ("u", ".$", "a\r\n", &[(1, 2)]),
+            ("u", "a$", "a\r", &[]),
+            ("mu", "^.", "a\r\nb\rc\nd", &[(0, 1), (3, 4), (7, 8)]),
+            ("m", "^.", "a\r\nb\rc\nd", &[(0, 1), (3, 4), (5, 6), (7, 8)]),
+            (
+                "m",
+                ".$",
+                "a\r\nb\rc\u{b}d",
+                &[(0, 1), (3, 4), (5, 6), (7, 8)],
+            ),
+        ];
+        for (types, pattern, text, expected) in cases {
+            for pattern in [pattern.to_string(), format!("(?!y){pattern}")] {
+                let compiled = Pattern::new(&pattern, modes(types), &turns).unwrap();
+                let (mut found, mut at) = (Vec::new(), 0);
+                while let Some(next) = compiled.find(text, at, &turns) {
+                    at = next.end;
+                    found.push((next.start, next.end));
+                }
+                assert_eq!(found, expected, "{types} {pattern:?} {text:?}");
+            }
         }
     }
 
@@ -310,7 +417,16 @@ mod tests {
             ("ä", "^[[:alpha:]]$", true),
             ("é7", "^[[:alnum:]_]+$", true),
             ("Ä", "^[[:lower:]]$", false),
-            ("$", "[[:punct:]]", true),
+            ("$", "[[:punct:]]", false),
+            ("+", "[^[:punct:]]", true),
+            ("+", "[[:^punct:]]", true),
+            ("ä", "[[:^graph:][:^alpha:]]", false),
+            ("%_-", "^[[:punct:]]+$", true),
+            ("ä b", "^[[:print:]]+$", true),
+            ("ä\tb", "^[[:print:]]+$", false),
+            ("\u{2028}", "[[:print:]]", false),
+            ("\u{ad}", "^[[:graph:]]$", true),
+            ("\u{a0}", "[[:graph:]]", false),
             ("1", "[^[:digit:]]", false),
             ("ein Wört da", "[[:<:]]wört[[:>:]]", false),
             ("ein Wört da", "[[:<:]]Wört[[:>:]]", true),

@@ -27,7 +27,7 @@ use regex_automata::{Anchored, Input, MatchError};
 
 use super::backtrack::ends_line;
 use super::threads::Threads;
-use super::{MAX_PATTERN_BYTES, Modes, shared};
+use super::{MAX_PATTERN_BYTES, Modes};
 use crate::functions::limits::Turns;
 
 /// States of a pattern times bytes of a text that are searched in one go, at most. Each takes about a nanosecond, and
@@ -46,7 +46,7 @@ const STRETCH_BYTES: usize = 64;
 /// A pattern that automata know. It belongs to one call of a kernel.
 pub(super) struct Linear {
     pub regex: Arc<Regex>,
-    text: String,
+    text: Arc<str>,
     modes: Modes,
     /// Whether it may have a `$` that is the end of the text. It is also the place in front of the end of the last
     /// line, which the crate does not know.
@@ -84,32 +84,26 @@ impl Groups<'_> {
 }
 
 impl Linear {
-    pub(super) fn new(text: &str, modes: Modes) -> Result<Linear, regex::Error> {
-        let regex = match shared::find(text, modes) {
-            Some(known) => known,
-            None => {
-                let make = || {
-                    regex::RegexBuilder::new(text)
-                        .case_insensitive(modes.insensitive)
-                        .multi_line(modes.lines)
-                        .dot_matches_new_line(modes.dot_all)
-                        .size_limit(MAX_PATTERN_BYTES)
-                        .build()
-                        .map(Arc::new)
-                };
-                let (made, bytes) = sheaf_memory::kept_by(make);
-                let made = made?;
-                shared::keep(text, modes, (&made, bytes));
-                made
-            }
-        };
-        Ok(Linear {
+    /// What was compiled of a text, as a pattern of a call.
+    pub(super) fn new(regex: Arc<Regex>, text: Arc<str>, modes: Modes) -> Linear {
+        Linear {
+            has_end: text.contains('$'),
             regex,
-            text: text.to_string(),
+            text,
             modes,
-            has_end: !modes.lines && text.contains('$'),
             steps: OnceCell::new(),
-        })
+        }
+    }
+
+    /// # Errors
+    /// What the crate writes otherwise, and automata that would be too large.
+    pub(super) fn compile(text: &str, modes: Modes) -> Result<Regex, regex::Error> {
+        regex::RegexBuilder::new(text)
+            .case_insensitive(modes.insensitive)
+            .multi_line(modes.lines)
+            .dot_matches_new_line(modes.dot_all)
+            .size_limit(MAX_PATTERN_BYTES)
+            .build()
     }
 
     /// Whether there is a match. `false` as well if the search is told to stop.
@@ -125,11 +119,12 @@ impl Linear {
 
     /// The text without the end of its last line, if there is one and `$` stands in front of it, too.
     fn without_line_end<'t>(&self, text: &'t str) -> Option<&'t str> {
-        match self.has_end {
-            true => text
+        match (self.has_end, self.modes.unix_lines) {
+            (false, _) => None,
+            (true, true) => text.strip_suffix('\n'),
+            (true, false) => text
                 .strip_suffix("\r\n")
                 .or_else(|| text.strip_suffix(ends_line)),
-            false => None,
         }
     }
 
@@ -368,11 +363,17 @@ mod tests {
         insensitive: true,
         lines: false,
         dot_all: false,
+        unix_lines: false,
     };
+
+    fn linear(pattern: &str) -> Linear {
+        let regex = Linear::compile(pattern, MODES).unwrap();
+        Linear::new(Arc::new(regex), pattern.into(), MODES)
+    }
 
     /// Matches and their groups, by all automata.
     fn by_all(pattern: &str, text: &str) -> [Vec<Vec<Option<Range<usize>>>>; 3] {
-        let pattern = Linear::new(pattern, MODES).unwrap();
+        let pattern = linear(pattern);
         let mut steps = pattern.steps().unwrap();
         let cancel = CancelFlag::new();
         let turns = Turns::new(&cancel);
@@ -480,7 +481,7 @@ mod tests {
 
     #[test]
     fn a_long_search_stops() {
-        let pattern = Linear::new("[ab]b", MODES).unwrap();
+        let pattern = linear("[ab]b");
         let text = "a".repeat(32 << 20) + "b";
         let found = pattern.find(&text, 0, &Turns::new(&CancelFlag::new()));
         assert_eq!(found.map(|found| found.end), Some(text.len()));
@@ -523,13 +524,13 @@ mod tests {
             (r"\b(.{1,60}x){60}y", &short),
             (r"\b(.{1,60}x){60}y", &with_accents),
         ] {
-            let pattern = Linear::new(pattern, MODES).unwrap();
+            let pattern = linear(pattern);
             let took = stopped_after(|turns| {
                 pattern.find(text, 0, turns);
             });
             assert!(took < SOON, "{took:?}");
         }
-        let pattern = Linear::new("((.{1,9}x?){9})+$", MODES).unwrap();
+        let pattern = linear("((.{1,9}x?){9})+$");
         let took = stopped_after(|turns| {
             pattern.groups(&long, &(0..long.len()), turns);
         });
@@ -539,7 +540,7 @@ mod tests {
     /// In one go and in steps.
     #[test]
     fn groups_are_the_same_in_long_texts() {
-        let pattern = Linear::new(r"\b(?P<first>\w)(\w*) (\d)?", MODES).unwrap();
+        let pattern = linear(r"\b(?P<first>\w)(\w*) (\d)?");
         let turns_of = CancelFlag::new();
         let turns = Turns::new(&turns_of);
         let short = "Ärger 7 ";

@@ -51,6 +51,7 @@ use datafusion_physical_plan::{
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, TryStreamExt};
 
+use crate::operator::node_id::in_place_of;
 use crate::operator::shared_exec::SharedExec;
 use crate::operator::source_exec::SourceExec;
 use build::{Build, Held};
@@ -88,10 +89,8 @@ pub fn spill_hash_joins(
     if *join.partition_mode() != PartitionMode::CollectLeft {
         return Ok(plan);
     }
-    Ok(Arc::new(GraceJoinExec::new(
-        join.builder().build()?,
-        order_matters || relies,
-    )))
+    let grace = GraceJoinExec::new(join.builder().build()?, order_matters || relies);
+    Ok(in_place_of(&plan, Arc::new(grace)))
 }
 
 /// Whether an operator relies on the order of its input without requiring one.
@@ -202,7 +201,7 @@ impl DisplayAs for GraceJoinExec {
 }
 
 impl ExecutionPlan for GraceJoinExec {
-    /// That of the join: EXPLAIN finds what the planner noted of an operator by its name.
+    /// That of the join.
     fn name(&self) -> &'static str {
         "HashJoinExec"
     }

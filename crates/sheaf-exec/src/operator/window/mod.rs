@@ -56,6 +56,8 @@ use datafusion_physical_plan::{
 };
 use futures::{TryStreamExt, stream};
 
+use crate::operator::node_id::in_place_of;
+
 use functions::Functions;
 use rows::Rows;
 use running::{Known, Running};
@@ -67,7 +69,7 @@ const CONSUMER: &str = "WindowExec";
 /// Puts a [`WindowExec`] in the place of each window operator of DataFusion's.
 pub fn bound_windows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let bounded = plan.transform_up(|node| match WindowExec::of(&node) {
-        Some(window) => Ok(Transformed::yes(Arc::new(window) as Arc<dyn ExecutionPlan>)),
+        Some(window) => Ok(Transformed::yes(in_place_of(&node, Arc::new(window)))),
         None => Ok(Transformed::no(node)),
     })?;
     Ok(bounded.data)
@@ -126,7 +128,7 @@ impl DisplayAs for WindowExec {
 }
 
 impl ExecutionPlan for WindowExec {
-    /// What was planned about the operator is found by its name.
+    /// That of the operator as it is planned.
     fn name(&self) -> &str {
         self.planned.name()
     }

@@ -37,7 +37,9 @@ use super::{
     reached, type_of,
 };
 use crate::functions::truncated::NumberKind;
-use crate::functions::types::{SqlType, common_float_decimals, declared_type, float_decimals};
+use crate::functions::types::{
+    CHOSEN_KEY, SqlType, common_float_decimals, declared_type, float_decimals,
+};
 use crate::functions::{EvaluationError, call};
 
 use collation::{is_made_of_literals, is_strong_text, text_beside};
@@ -313,6 +315,7 @@ fn compare_sides(
     if let Some(value) = literal(&right.expr)
         && !value.is_null()
         && (literal(&left.expr).is_none() || are_number_and_text(&left, &right))
+        && (rule.refuses() || !is_read_for_each_row(&left, value, &right))
         && let Some(exact) = with_literal(op, &left, (value, &right.ty), sides, of_right)?
     {
         return Ok(exact);
@@ -336,6 +339,14 @@ fn compare_sides(
         false => (left, sides.after_the_first(right)?),
     };
     Ok(binary_expr(left, op, right))
+}
+
+/// Whether a text that is no date beside a date was chosen among values of rows: what those would be to the date it is.
+/// A statement that changes rows in a strict mode refuses it all the same.
+fn is_read_for_each_row(left: &Operand, value: &ScalarValue, right: &Operand) -> bool {
+    matches!(left.ty, SqlType::Date | SqlType::DateTime { .. })
+        && right.field.metadata().contains_key(CHOSEN_KEY)
+        && !matches!(point_in_time(value, &right.ty), Moment::At(_))
 }
 
 /// Two FLOATs or DOUBLEs whose decimals are known are compared by as many of them as the one with more has. A

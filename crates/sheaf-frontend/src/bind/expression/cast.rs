@@ -9,7 +9,7 @@ use sheaf_exec::functions::types::{Coercibility, collation_of, declared_type};
 use sheaf_table::Column;
 use sheaf_types::Collation;
 use sheaf_types::ColumnType;
-use sheaf_types::column_type::{MAX_DECIMAL_SCALE, MAX_FRACTION_DIGITS, Sign};
+use sheaf_types::column_type::{MAX_DECIMAL_SCALE, MAX_FRACTION_DIGITS};
 use sheaf_types::error::codes;
 use sheaf_types::number::FloatDigits;
 use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, Expr, Value as Literal};
@@ -244,10 +244,7 @@ impl Binder<'_> {
             Expr::TypedString(typed) if matches!(typed.data_type, DataType::Timestamp(..))
         );
         let is_column = value.as_column().is_some()
-            && matches!(
-                declared_type(value.field()),
-                Some(ColumnType::Timestamp { .. })
-            );
+            && declared_type(value.field()).is_some_and(|ty| ty.follows_time_zone());
         if value.sql_type() == SqlType::Null {
             return Ok(value);
         }
@@ -307,15 +304,7 @@ impl Binder<'_> {
     fn weights(&mut self, operand: &Expr, [length, bytes, flags]: [i64; 3]) -> Bound<Scalar> {
         let value = self.value(operand)?;
         let ty = value.sql_type();
-        let is_number = matches!(
-            ty,
-            SqlType::Boolean
-                | SqlType::Integer { .. }
-                | SqlType::Decimal { .. }
-                | SqlType::Float
-                | SqlType::Double
-                | SqlType::Year
-        );
+        let is_number = ty.is_exact_number() || ty.is_float();
         match collation_of(&ty) {
             _ if is_number => self.internal(&null()),
             None | Some((Collation::Binary, _)) => {
@@ -369,10 +358,7 @@ impl Binder<'_> {
         let limit = |number| Scalar::literal(ScalarValue::Float64(Some(number)));
         let value = self.call("least", vec![rounded, limit(digits.greatest())])?;
         let value = self.call("greatest", vec![value, limit(-digits.greatest())])?;
-        let ty = ColumnType::Double {
-            digits: Some(digits),
-            sign: Sign::Signed,
-        };
+        let ty = ColumnType::double(Some(digits));
         let field = arrow_field(&Column::new("", ty, true));
         Ok(self.typing().column_of(value, &field)?)
     }

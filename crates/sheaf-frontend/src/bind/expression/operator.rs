@@ -73,6 +73,30 @@ impl Binder<'_> {
         self.comparison(operator, left, right)
     }
 
+    /// The two sides of AND or OR, and how many operands of the same chain stand in front of both: a long chain is a
+    /// tree of such sides.
+    fn sides_of_chain(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+    ) -> Bound<(Scalar, Scalar, usize)> {
+        let before = std::mem::take(&mut self.operands_before);
+        let goes_on =
+            |side| matches!(inside(side), Expr::BinaryOp { op: inner, .. } if inner == op);
+        if goes_on(left) {
+            self.operands_before = before;
+        }
+        let first = self.condition(left)?;
+        self.operands_before = match goes_on(right) {
+            true => before + first.chain_length(*op == BinaryOperator::And),
+            false => 0,
+        };
+        let second = self.condition(right)?;
+        self.operands_before = 0;
+        Ok((first, second, before))
+    }
+
     pub(super) fn binary_operator(
         &mut self,
         left: &Expr,
@@ -142,14 +166,13 @@ impl Binder<'_> {
         let name = match op {
             Op::Assignment => return self.assignment(left, right),
             Op::And => {
-                let (left, right) = (self.condition(left)?, self.condition(right)?);
-                return Ok(self.typing().and(left, right)?);
+                let (left, right, before) = self.sides_of_chain(left, op, right)?;
+                return Ok(self.typing().and(left, right, before)?);
             }
             Op::Or => {
-                let operands = |this: &mut Self| (this.condition(left), this.condition(right));
-                let (left, right) = self.choosing(operands);
-                let (left, right) = (left?, right?);
-                return Ok(self.typing().or(left, right)?);
+                let operands = |this: &mut Self| this.sides_of_chain(left, op, right);
+                let (left, right, before) = self.choosing(operands)?;
+                return Ok(self.typing().or(left, right, before)?);
             }
             // True if exactly one side is.
             Op::Xor => {
@@ -186,11 +209,19 @@ impl Binder<'_> {
 
     /// A function that divides, with the session's number of decimals where that is not the usual one.
     pub(in crate::bind) fn quotient(&self, name: &str, mut operands: Vec<Scalar>) -> Bound<Scalar> {
-        let decimals = self.context.session.quotient_decimals();
-        if !self.binds_kept && decimals != DIV_PRECISION_INCREMENT {
+        let decimals = self.quotient_decimals();
+        if decimals != DIV_PRECISION_INCREMENT {
             operands.push(self.integer(i64::from(decimals)));
         }
         self.call(name, operands)
+    }
+
+    /// Decimals that a quotient has more than its dividend.
+    pub(in crate::bind) fn quotient_decimals(&self) -> u8 {
+        match self.binds_kept {
+            true => DIV_PRECISION_INCREMENT,
+            false => self.context.session.quotient_decimals(),
+        }
     }
 
     pub(super) fn unary_operator(&mut self, op: UnaryOperator, expr: &Expr) -> Bound<Scalar> {

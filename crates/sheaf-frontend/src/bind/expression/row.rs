@@ -53,12 +53,12 @@ impl Binder<'_> {
             Comparison::Equal | Comparison::NullSafeEqual => {
                 let mut all = pairs.map(|pair| compare(operator, pair));
                 let first = all.next().unwrap_or(Ok(Scalar::constant(true)))?;
-                all.try_fold(first, |before, one| Ok(typing.and(before, one?)?))
+                all.try_fold(first, |before, one| Ok(typing.and(before, one?, 0)?))
             }
             Comparison::NotEqual => {
                 let mut any = pairs.map(|pair| compare(operator, pair));
                 let first = any.next().unwrap_or(Ok(Scalar::constant(false)))?;
-                any.try_fold(first, |before, one| Ok(typing.or(before, one?)?))
+                any.try_fold(first, |before, one| Ok(typing.or(before, one?, 0)?))
             }
             _ => {
                 let name = match operator {
@@ -94,7 +94,7 @@ impl Binder<'_> {
         left: Scalar,
         right: Scalar,
     ) -> Bound<Scalar> {
-        let is_year = |value: &Scalar| value.sql_type() == SqlType::Year;
+        let is_year = |value: &Scalar| value.sql_type().is_year();
         let (left, right) = match is_year(&left) == is_year(&right) {
             true => (left, right),
             false => (self.compared(left)?, self.compared(right)?),
@@ -115,7 +115,7 @@ impl Binder<'_> {
     pub(super) fn between(&self, operands: [Scalar; 3]) -> Bound<[Scalar; 3]> {
         let [value, low, high] = operands;
         let ty = value.sql_type();
-        if ty.is_temporal() || ty == SqlType::Year && self.is_named(&value) {
+        if ty.is_temporal() || ty.is_year() && self.is_named(&value) {
             return Ok([value, self.compared(low)?, self.compared(high)?]);
         }
         Ok([self.in_row(value)?, self.in_row(low)?, self.in_row(high)?])
@@ -136,9 +136,9 @@ impl Binder<'_> {
 
     /// A part of a row in IN, and in a comparison by order. A YEAR is the number that it is there: 24 is not 2024.
     pub(super) fn in_row(&self, value: Scalar) -> Bound<Scalar> {
-        match SqlType::of(value.field()) {
-            SqlType::Year => self.call("$in_row", vec![value]),
-            _ => Ok(value),
+        match SqlType::of(value.field()).is_year() {
+            true => self.call("$in_row", vec![value]),
+            false => Ok(value),
         }
     }
 

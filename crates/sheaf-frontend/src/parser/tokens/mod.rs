@@ -15,6 +15,7 @@ pub mod scan;
 pub mod statement_bytes;
 pub mod text_size;
 mod user_variables;
+pub(crate) mod word_table;
 
 use sheaf_access::cancel;
 use sqlparser::keywords::Keyword;

@@ -17,6 +17,8 @@ use std::sync::LazyLock;
 use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
+use super::word_table::WordTable;
+
 /// The tokens of a text, without blanks; `None` if there is something in it that is not read here. `room`: so many may
 /// be expected.
 pub(in crate::parser) fn plain_tokens(text: &str, room: usize) -> Option<Vec<TokenWithSpan>> {
@@ -224,41 +226,13 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Places of sqlparser's keywords among all, each at the first free place from its hash on. Zero: there is none.
-static KEYWORDS: LazyLock<Vec<u16>> = LazyLock::new(|| {
-    let mut table = vec![0; KEYWORD_PLACES];
-    for (number, word) in ALL_KEYWORDS.iter().enumerate() {
-        let mut place = place_of(word.as_bytes());
-        while table[place] != 0 {
-            place = (place + 1) % KEYWORD_PLACES;
-        }
-        table[place] = number as u16 + 1;
-    }
-    table
+static KEYWORDS: LazyLock<WordTable<Keyword>> = LazyLock::new(|| {
+    let keywords = ALL_KEYWORDS_INDEX.iter().copied();
+    WordTable::new(ALL_KEYWORDS.iter().copied().zip(keywords))
 });
 
-/// A power of two, well above the number of keywords.
-const KEYWORD_PLACES: usize = 1 << 12;
-
-/// Where the search for a word begins, whatever the case of its letters.
-fn place_of(word: &[u8]) -> usize {
-    // FNV-1a, over letters without the bit that tells their case.
-    let hash = word.iter().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte & !0x20)).wrapping_mul(0x0100_0193)
-    });
-    (hash ^ (hash >> 15)) as usize % KEYWORD_PLACES
-}
-
 fn keyword(word: &str) -> Keyword {
-    let table = &*KEYWORDS;
-    let mut place = place_of(word.as_bytes());
-    while let Some(number) = usize::from(table[place]).checked_sub(1) {
-        if ALL_KEYWORDS[number].eq_ignore_ascii_case(word) {
-            return ALL_KEYWORDS_INDEX[number];
-        }
-        place = (place + 1) % KEYWORD_PLACES;
-    }
-    Keyword::NoKeyword
+    KEYWORDS.find(word).copied().unwrap_or(Keyword::NoKeyword)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
@@ -157,47 +158,54 @@ pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::RParen => nesting.close(),
             Token::Comma => nesting.reset(),
             Token::Word(word) if word.quote_style.is_none() => {
-                const LONGEST: usize = "INTERSECT".len();
-                let mut upper = [0; LONGEST];
-                let Some(upper) = upper.get_mut(..word.value.len()) else {
-                    continue;
-                };
-                upper.copy_from_slice(word.value.as_bytes());
-                upper.make_ascii_uppercase();
-                match std::str::from_utf8(upper).unwrap_or_default() {
-                    "BETWEEN" => {
+                match word.keyword {
+                    Keyword::BETWEEN => {
                         nesting.count()?;
                         nesting.begin_between();
                         ends_operand = false;
                     }
-                    "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS" | "REGEXP" | "RLIKE"
-                    | "BINARY" | "COLLATE" => {
+                    Keyword::NOT
+                    | Keyword::DIV
+                    | Keyword::MOD
+                    | Keyword::LIKE
+                    | Keyword::IN
+                    | Keyword::IS
+                    | Keyword::REGEXP
+                    | Keyword::RLIKE
+                    | Keyword::BINARY
+                    | Keyword::COLLATE => {
                         nesting.count()?;
                         ends_operand = false;
                     }
-                    "INTERVAL" | "DISTINCT" => ends_operand = false,
-                    "CASE" => {
+                    Keyword::INTERVAL | Keyword::DISTINCT => ends_operand = false,
+                    Keyword::CASE => {
                         nesting.count()?;
                         nesting.open(true)?;
                         ends_operand = false;
                     }
-                    "WHEN" | "THEN" | "ELSE" if nesting.is_in_case() => {
+                    Keyword::WHEN | Keyword::THEN | Keyword::ELSE if nesting.is_in_case() => {
                         nesting.reset();
                         ends_operand = false;
                     }
-                    "END" if after_operand && nesting.is_in_case() => nesting.close(),
+                    Keyword::END if after_operand && nesting.is_in_case() => nesting.close(),
                     // The parser makes no deep tree of their chains.
-                    "AND" => {
+                    Keyword::AND => {
                         nesting.end_between_or_reset();
                         ends_operand = false;
                     }
-                    "OR" | "XOR" => {
+                    Keyword::OR | Keyword::XOR => {
                         nesting.reset();
                         ends_operand = false;
                     }
-                    "SELECT" | "FROM" | "WHERE" | "HAVING" | "ON" | "GROUP" | "ORDER"
-                    | "VALUES" => nesting.reset(),
-                    "UNION" | "EXCEPT" | "INTERSECT" | "JOIN" => {
+                    Keyword::SELECT
+                    | Keyword::FROM
+                    | Keyword::WHERE
+                    | Keyword::HAVING
+                    | Keyword::ON
+                    | Keyword::GROUP
+                    | Keyword::ORDER
+                    | Keyword::VALUES => nesting.reset(),
+                    Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::JOIN => {
                         query_blocks += 1;
                         if query_blocks > MAX_QUERY_BLOCKS {
                             return Err(SqlError::stack_overrun(MAX_QUERY_BLOCKS));

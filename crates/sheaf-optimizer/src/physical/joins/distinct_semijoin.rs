@@ -24,7 +24,7 @@ use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, Physica
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::cost::grouping::grouping_us;
-use crate::explain::outline::{About, Note};
+use crate::explain::notes::{About, Note};
 use crate::hints::may_be_semijoin;
 use crate::join::order::Input;
 use crate::logical::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
@@ -153,7 +153,7 @@ fn distinct(
             functions: Vec::new(),
         },
     };
-    planner.notes.add(&plan, note);
+    let (_, plan) = planner.notes.add(&plan, note)?;
     Ok(Planned {
         plan,
         cost_us,

@@ -44,7 +44,7 @@ use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use crate::access::table_reference::TableReference;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
-use crate::explain::outline::{About, Note};
+use crate::explain::notes::{About, Note, node_of};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::join::edge::{JoinEdges, equalities};
 use crate::join::first_rows::{FirstRows, steps_for_first_rows};
@@ -174,8 +174,9 @@ fn read_derived(planner: &mut Planner<'_>, plan: &LogicalPlan, block: &Block) ->
         .and_then(|row| row.id)
         .filter(|id| *id != block.id);
     if let Some(id) = inner_block {
-        let mut row = block.row(&format!("<derived{id}>"), "ALL");
+        let mut row = block.derived_row(id);
         row.estimate(planned.rows, planned.rows);
+        row.node = node_of(&planned.plan);
         planned.explain.insert(0, row);
     }
     Ok(planned)
@@ -232,13 +233,13 @@ impl Joined {
     ) -> Result<Joined> {
         if let Some(condition) = conjunction(conditions.clone()) {
             let predicate = planner.expr(&condition, &self.schema()?, block)?;
-            self.plan = Arc::new(planner.filtered(self.plan, predicate)?);
+            let filter: Arc<dyn ExecutionPlan> = Arc::new(planner.filtered(self.plan, predicate)?);
             let note = Note {
                 rows: self.rows,
                 cost_us: self.cost_us,
                 about: About::Condition(conditions),
             };
-            planner.notes.add(&self.plan, note);
+            (_, self.plan) = planner.notes.add(&filter, note)?;
             if let Some(row) = self.explain.last_mut() {
                 row.add(ExtraNote::UsingWhere);
             }
@@ -399,7 +400,7 @@ impl<'p> Builder<'_, '_, 'p> {
         let after = self.now_applicable();
         let needed = self.needed(&after);
         let mut about = About::join(&condition.equalities, &condition.rest);
-        let joined = match (&step.method, input) {
+        let mut joined = match (&step.method, input) {
             (Method::Keyed(path), Input::Table(table)) => {
                 self.keyed(before, step, &table, path, condition, &needed)?
             }
@@ -423,7 +424,11 @@ impl<'p> Builder<'_, '_, 'p> {
             cost_us,
             about,
         };
-        self.planner.notes.add(&joined.plan, note);
+        let id;
+        (id, joined.plan) = self.planner.notes.add(&joined.plan, note)?;
+        if let (Method::Keyed(_), Some(row)) = (&step.method, joined.explain.last_mut()) {
+            row.node = Some(id);
+        }
         let joined = joined.filter(self.planner, self.block, after)?;
         Ok(joined.after(step))
     }
@@ -433,8 +438,7 @@ impl<'p> Builder<'_, '_, 'p> {
         let planned = match input {
             Input::Table(table) => {
                 let planned = table.plan_scan(self.planner, self.block, wanted)?;
-                self.planner.notes.add_table(planned.made());
-                planned
+                planned.noted_as_table(&self.planner.notes)?
             }
             Input::Derived(planned) => planned,
         };

@@ -51,7 +51,7 @@ use sheaf_exec::row_by_row::RowByRow;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::explain::ExplainRow;
-use crate::explain::outline::Notes;
+use crate::explain::notes::Notes;
 use crate::json::Object;
 use crate::logical::apply::Apply;
 use crate::logical::join_graph;
@@ -107,7 +107,6 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         }
     };
     let cost_us = planned.cost_us;
-    let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
     let is_small = cost_us < SMALL_COST_US && is_one_stream(&planned.plan);
     let workers = match is_small {
@@ -119,8 +118,9 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let saves_memory = context.settings.is_thrifty()
         || context.settings.sorts_in_one_stream
         || planner.sorts_long_texts;
-    let outline_and_facts = (&outline, &planner.properties);
-    let plan = finished((plan, saves_memory), logical, outline_and_facts, context)?;
+    let notes = planner.notes.into_inner();
+    let notes_and_facts = (&notes, &planner.properties);
+    let plan = finished((plan, saves_memory), logical, notes_and_facts, context)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.
@@ -144,7 +144,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         conflicting_hints: planner.conflicting_hints,
         cost_us,
         most_kept: planner.most_kept,
-        outline,
+        notes,
     })
 }
 
@@ -266,8 +266,7 @@ impl Planner<'_> {
     ) -> Result<Planned> {
         self.context.cancel.check().map_err(access_error)?;
         let planned = self.plan_node(node, block, wanted)?;
-        self.notes.add_node(node, planned.made());
-        Ok(planned)
+        planned.noted(&self.notes, node)
     }
 
     fn plan_node(&mut self, node: &LogicalPlan, block: &Block, wanted: &Wanted) -> Result<Planned> {

@@ -52,6 +52,7 @@ use datafusion_physical_plan::{
     InputDistributionRequirements, InputOrderMode, replace_children_if_necessary,
 };
 use sheaf_exec::operator::common_tables_exec::CommonTablesExec;
+use sheaf_exec::operator::node_id::in_place_of;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 
 /// The plan with what its operators require; see the module's comment. Rows are divided between so many workers.
@@ -137,7 +138,8 @@ impl Requirements<'_> {
             return match plan.downcast_ref::<SortPreservingMergeExec>() {
                 Some(merge) if is_last => {
                     let order = LexRequirement::from(merge.expr().clone());
-                    sorted(in_one_stream(met, true)?, order)
+                    let met = sorted(in_one_stream(met, true)?, order)?;
+                    Ok(met.merged_in_place_of(plan))
                 }
                 _ => Ok(met),
             };
@@ -158,7 +160,7 @@ impl Requirements<'_> {
             };
         }
         if let Some(window) = fitting_window(&plan)? {
-            plan = window;
+            plan = in_place_of(&plan, window);
         }
         self.divide(&plan, &mut inputs)?;
         self.order(&plan, &mut inputs)?;
@@ -506,6 +508,17 @@ fn sorted(input: Met, order: LexRequirement) -> Result<Met> {
 }
 
 impl Met {
+    /// A merge at the top takes the place of one that was planned.
+    fn merged_in_place_of(self, planned: &Arc<dyn ExecutionPlan>) -> Met {
+        match self.plan.is::<SortPreservingMergeExec>() {
+            true => Met {
+                plan: in_place_of(planned, self.plan),
+                ..self
+            },
+            false => self,
+        }
+    }
+
     /// A merge at the top compares by what is required, not by all that the streams are ordered by.
     fn merged_by(self, order: LexRequirement) -> Met {
         let Some(merge) = self.plan.downcast_ref::<SortPreservingMergeExec>() else {
@@ -513,10 +526,13 @@ impl Met {
         };
         let (input, fetch) = (Arc::clone(merge.input()), merge.fetch());
         match sort_keys(&input, order) {
-            Some(keys) if merge.expr() != &keys => Met {
-                plan: Arc::new(SortPreservingMergeExec::new(keys, input).with_fetch(fetch)),
-                ..self
-            },
+            Some(keys) if merge.expr() != &keys => {
+                let again = SortPreservingMergeExec::new(keys, input).with_fetch(fetch);
+                Met {
+                    plan: in_place_of(&self.plan, Arc::new(again)),
+                    ..self
+                }
+            }
             _ => self,
         }
     }
@@ -536,7 +552,7 @@ fn sort(input: Met, order: LexRequirement) -> Result<Met> {
     };
     let gathered = input.plan.downcast_ref::<CoalescePartitionsExec>();
     let plan: Arc<dyn ExecutionPlan> = match gathered.filter(|gather| gather.fetch().is_none()) {
-        Some(gather) => sorted_streams(&keys, gather.input(), None)?,
+        Some(gather) => sorted_streams(&keys, (gather.input(), None), None)?,
         None => {
             let sort = SortExec::new(keys, Arc::clone(&input.plan));
             Arc::new(sort.with_preserve_partitioning(input.streams() > 1))
@@ -549,18 +565,22 @@ fn sort(input: Met, order: LexRequirement) -> Result<Met> {
     })
 }
 
-/// Several streams, each sorted, as one.
+/// The first rows of several streams, each sorted, as one. `planned`: the sort that they take the place of.
 fn sorted_streams(
     keys: &LexOrdering,
-    input: &Arc<dyn ExecutionPlan>,
-    fetch: Option<usize>,
+    (input, fetch): (&Arc<dyn ExecutionPlan>, Option<usize>),
+    planned: Option<&Arc<dyn ExecutionPlan>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let properties = input.equivalence_properties();
     let streams: Arc<dyn ExecutionPlan> = match properties.ordering_satisfy(keys.clone())? {
         true => Arc::clone(input),
         false => {
             let sort = SortExec::new(keys.clone(), Arc::clone(input)).with_fetch(fetch);
-            Arc::new(sort.with_preserve_partitioning(true))
+            let sort = Arc::new(sort.with_preserve_partitioning(true));
+            match planned {
+                Some(planned) => in_place_of(planned, sort),
+                None => sort,
+            }
         }
     };
     let merge = SortPreservingMergeExec::new(keys.clone(), streams);
@@ -622,11 +642,12 @@ fn sort_over(plan: &Arc<dyn ExecutionPlan>, sort: &SortExec, input: Met) -> Resu
     };
     // Without the sort below, which may have gathered them, the rows may come in several streams.
     let plan: Arc<dyn ExecutionPlan> = match gathers(&input) {
-        true => sorted_streams(sort.expr(), &input.plan, sort.fetch())?,
+        true => sorted_streams(sort.expr(), (&input.plan, sort.fetch()), Some(plan))?,
         false if Arc::ptr_eq(&input.plan, sort.input()) => Arc::clone(plan),
         false => {
             let again = SortExec::new(sort.expr().clone(), input.plan).with_fetch(sort.fetch());
-            Arc::new(again.with_preserve_partitioning(sort.preserve_partitioning()))
+            let again = again.with_preserve_partitioning(sort.preserve_partitioning());
+            in_place_of(plan, Arc::new(again))
         }
     };
     Ok(Met {
@@ -660,7 +681,10 @@ fn finished(
         let children = plan.children();
         if can_interleave(children.iter().copied()) {
             let children = children.into_iter().cloned().collect();
-            return Ok(Arc::new(InterleaveExec::try_new(children)?));
+            return Ok(in_place_of(
+                &plan,
+                Arc::new(InterleaveExec::try_new(children)?),
+            ));
         }
         return Ok(plan);
     }
@@ -671,7 +695,8 @@ fn finished(
         return Ok(groups);
     }
     if (plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>()) && input.is_sorted {
-        return window_of_unsorted(plan, input);
+        let window = window_of_unsorted(Arc::clone(&plan), input)?;
+        return Ok(in_place_of(&plan, window));
     }
     if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>()
         && input.streams() == 1
@@ -702,7 +727,7 @@ fn in_one_step(
         return Ok(None);
     }
     let combined = CombinePartialFinalAggregate::new().optimize(Arc::clone(plan), options)?;
-    Ok(Some(combined))
+    Ok(Some(in_place_of(plan, combined)))
 }
 
 /// A window operator may do without the sort below it, if it can run in the order that is there without it.

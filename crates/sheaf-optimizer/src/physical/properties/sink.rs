@@ -35,6 +35,7 @@ use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion_physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
 };
+use sheaf_exec::operator::node_id::{NodeId, of_node};
 
 use super::sort_keys;
 
@@ -46,6 +47,8 @@ struct Wish {
     fetch: Option<usize>,
     /// In one stream.
     gathered: bool,
+    /// The sort that it is wanted for, if it sorts all the rows of one operator.
+    planned: Option<NodeId>,
 }
 
 /// An order wanted of each input.
@@ -57,30 +60,41 @@ pub(super) fn sink_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
         return sunk(&plan, Wish::default());
     }
     let orders = plan.required_input_ordering();
-    with_wishes(&plan, orders, None, false)
+    with_wishes(&plan, orders, Wish::default())
 }
 
 fn sunk(plan: &Arc<dyn ExecutionPlan>, wish: Wish) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         return sunk_sort(plan, sort, wish);
     }
-    let Some(order) = wish.order else {
+    let Some(order) = wish.order.clone() else {
         let nothing = vec![None; plan.children().len()];
-        return with_wishes(plan, nothing, None, false);
+        return with_wishes(plan, nothing, Wish::default());
     };
     let gathered = wish.gathered && plan.output_partitioning().partition_count() > 1;
     let properties = plan.equivalence_properties();
     if properties.ordering_satisfy_requirement(order.first().clone())? {
         if wish.fetch.is_none() {
             let orders = plan.required_input_ordering();
-            return with_wishes(plan, orders, None, gathered);
+            let wish = Wish {
+                gathered,
+                ..Wish::default()
+            };
+            return with_wishes(plan, orders, wish);
         }
     } else if let Some(orders) = below(plan, &order, wish.fetch)? {
-        let fetch = smaller(plan.fetch(), wish.fetch);
-        return with_wishes(plan, orders, fetch, gathered);
+        let wish = Wish {
+            order: None,
+            fetch: smaller(plan.fetch(), wish.fetch),
+            gathered,
+            // What was estimated of it is not true of one among several.
+            planned: wish.planned.filter(|_| orders.len() == 1),
+        };
+        return with_wishes(plan, orders, wish);
     }
     let input = sunk(plan, Wish::default())?;
-    Ok(sort_above(input, order.into_single(), wish.fetch, gathered))
+    let wish = Wish { gathered, ..wish };
+    Ok(sort_above(input, order.into_single(), &wish))
 }
 
 /// A sort is taken out, and its order is wanted of what is below it.
@@ -89,6 +103,7 @@ fn sunk_sort(
     sort: &SortExec,
     wish: Wish,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    let planned = wish.planned.or(NodeId::of(plan));
     // A sort by functions may not know that it sorts.
     let own = sort.properties().output_ordering();
     let own = OrderingRequirements::from(own.unwrap_or(sort.expr()).clone());
@@ -97,30 +112,32 @@ fn sunk_sort(
             order: Some(own),
             fetch: smaller(sort.fetch(), wish.fetch),
             gathered: wish.gathered,
+            planned,
         },
-        Some(wanted) => {
+        Some(ref wanted) => {
             let properties = plan.equivalence_properties();
             let is_compatible = |finer: &OrderingRequirements, coarser: &OrderingRequirements| {
                 properties.requirements_compatible(finer.first().clone(), coarser.first().clone())
             };
             let satisfies = properties.ordering_satisfy_requirement(wanted.first().clone())?;
-            if !satisfies && !is_compatible(&wanted, &own) {
+            if !satisfies && !is_compatible(wanted, &own) {
                 let input = Wish {
                     order: Some(own),
                     fetch: sort.fetch(),
                     gathered: false,
+                    planned: NodeId::of(plan),
                 };
                 let input = sunk(sort.input(), input)?;
-                let order = wanted.into_single();
-                return Ok(sort_above(input, order, wish.fetch, wish.gathered));
+                return Ok(sort_above(input, wanted.clone().into_single(), &wish));
             }
             Wish {
-                order: Some(match is_compatible(&own, &wanted) {
+                order: Some(match is_compatible(&own, wanted) {
                     true => own,
-                    false => wanted,
+                    false => wanted.clone(),
                 }),
                 fetch: smaller(sort.fetch(), wish.fetch),
                 gathered: false,
+                planned,
             }
         }
     };
@@ -130,6 +147,7 @@ fn sunk_sort(
             && new.expr() == sort.expr()
             && new.fetch() == sort.fetch()
             && new.preserve_partitioning() == sort.preserve_partitioning()
+            && planned == NodeId::of(plan)
     });
     Ok(match is_same {
         true => Arc::clone(plan),
@@ -137,21 +155,22 @@ fn sunk_sort(
     })
 }
 
-/// The operator over inputs of which these orders are wanted.
+/// The operator over inputs of which these orders are wanted, and the rest of `wish` of each.
 fn with_wishes(
     plan: &Arc<dyn ExecutionPlan>,
     orders: Orders,
-    fetch: Option<usize>,
-    gathered: bool,
+    wish: Wish,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let required = plan.input_distribution_requirements();
     let children = plan.children().into_iter().zip(orders).enumerate();
     let children = children.map(|(position, (child, order))| {
         let distribution = required.child_distribution(position);
+        let in_one = matches!(distribution, Some(Distribution::SinglePartition));
         let wish = Wish {
+            planned: wish.planned.filter(|_| order.is_some()),
             order,
-            fetch,
-            gathered: gathered || matches!(distribution, Some(Distribution::SinglePartition)),
+            gathered: wish.gathered || in_one,
+            fetch: wish.fetch,
         };
         sunk(child, wish)
     });
@@ -159,20 +178,23 @@ fn with_wishes(
     replace_children_if_necessary(Arc::clone(plan), children)
 }
 
+/// `wish`: what is wanted besides the order.
 fn sort_above(
     input: Arc<dyn ExecutionPlan>,
     order: LexRequirement,
-    fetch: Option<usize>,
-    gathered: bool,
+    wish: &Wish,
 ) -> Arc<dyn ExecutionPlan> {
     let Some(keys) = sort_keys(&input, order) else {
         return input;
     };
     let has_streams = input.output_partitioning().partition_count() > 1;
-    let sort = SortExec::new(keys.clone(), input).with_fetch(fetch);
-    let sort = Arc::new(sort.with_preserve_partitioning(has_streams));
-    match gathered && has_streams {
-        true => Arc::new(SortPreservingMergeExec::new(keys, sort).with_fetch(fetch)),
+    let sort = SortExec::new(keys.clone(), input).with_fetch(wish.fetch);
+    let mut sort: Arc<dyn ExecutionPlan> = Arc::new(sort.with_preserve_partitioning(has_streams));
+    if let Some(planned) = wish.planned {
+        sort = of_node(planned, sort);
+    }
+    match wish.gathered && has_streams {
+        true => Arc::new(SortPreservingMergeExec::new(keys, sort).with_fetch(wish.fetch)),
         false => sort,
     }
 }

@@ -134,24 +134,14 @@ fn push_columns(
 /// The cells that a column's type says, from DATA_TYPE to COLUMN_TYPE.
 fn cells_of_type(ty: &ColumnType) -> [Cell; 9] {
     let octets = octet_length(ty);
-    let characters = match ty {
-        ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. } => {
-            Some(u64::from(*length))
-        }
-        ty if ty.has_labels() => longest_text(ty),
-        ColumnType::Text {
-            max_bytes,
-            collation,
-        } => Some(max_bytes / u64::from(collation.encoding().least_bytes())),
-        _ => octets,
+    let characters = match (ty.collation(), ty.long_bytes()) {
+        _ if ty.has_labels() => longest_text(ty),
+        (Some(collation), Some(most)) => Some(most / u64::from(collation.encoding().least_bytes())),
+        (Some(_), None) => ty.declared_length().map(u64::from),
+        (None, _) => octets,
     };
     let (precision, scale) = numeric_precision(ty);
-    let fraction_digits = match ty {
-        ColumnType::Time { fsp } | ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {
-            Some(u64::from(*fsp))
-        }
-        _ => None,
-    };
+    let fraction_digits = ty.clock_digits().map(u64::from);
     let collation = ty.collation();
     [
         ty.name().into(),

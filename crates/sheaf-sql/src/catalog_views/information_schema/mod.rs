@@ -29,6 +29,7 @@ use sheaf_table::{Table, ViewDefinition};
 use sheaf_types::error::codes;
 
 use crate::accounts;
+use crate::catalog_views::server_rows::{engine_rows, status_entries};
 use crate::catalog_views::system_tables::system_table;
 use crate::catalog_views::virtual_table::VirtualTable;
 use crate::catalog_views::{performance_schema, sys};
@@ -365,7 +366,7 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
         "INNODB_METRICS" => storage::metrics(session),
         "INNODB_TABLESPACES" => storage::spaces(session, asked)?,
         "INNODB_TRX" => storage::transactions(session),
-        "ENGINES" => session.engine_rows(),
+        "ENGINES" => engine_rows(),
         "CHARACTER_SETS" => character_sets::character_sets(),
         "COLLATIONS" => character_sets::collations(),
         "COLLATION_CHARACTER_SET_APPLICABILITY" => character_sets::applicability(),
@@ -383,8 +384,8 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
         "ROLE_COLUMN_GRANTS" => accounts::role_column_grants(session),
         "GLOBAL_VARIABLES" => name_values(session.engine.globals().all(true)),
         "SESSION_VARIABLES" => name_values(session.variables.all(false)),
-        "GLOBAL_STATUS" => name_values(session.status_entries(true)),
-        "SESSION_STATUS" => name_values(session.status_entries(false)),
+        "GLOBAL_STATUS" => name_values(status_entries(session, true)),
+        "SESSION_STATUS" => name_values(status_entries(session, false)),
         _ => return Ok(None),
     }))
 }

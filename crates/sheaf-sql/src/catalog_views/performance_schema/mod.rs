@@ -27,10 +27,12 @@ mod statements;
 pub(crate) mod table_io;
 mod threads;
 
+use crate::catalog_views::server_rows::status_entries;
 use crate::catalog_views::virtual_table::{VirtualTable, nothing};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;
 use crate::query::rows::{Cells, Rows};
+use crate::rights::Client;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 pub(crate) use crate::virtual_database::PERFORMANCE_SCHEMA as NAME;
@@ -189,9 +191,9 @@ pub(crate) fn rows_of(table: &str, session: &Session) -> Result<Rows> {
     }
     let globals = || session.engine.globals().all(true);
     Ok(match table.to_ascii_lowercase().as_str() {
-        "global_status" => name_values(session.status_entries(true)),
+        "global_status" => name_values(status_entries(session, true)),
         "global_variables" => name_values(globals()),
-        "session_status" => name_values(session.status_entries(false)),
+        "session_status" => name_values(status_entries(session, false)),
         "session_variables" => name_values(session.variables.all(false)),
         _ => return Err(SqlError::no_such_table(NAME, table)),
     })
@@ -208,35 +210,33 @@ fn name_values(entries: Vec<(&'static str, String)>) -> Rows {
     rows
 }
 
-impl Session {
-    /// TRUNCATE TABLE of a table here: what was counted is forgotten. False: it is a table of another database.
-    ///
-    /// # Errors
-    /// 1142 for a table that is not truncated, and 1146.
-    pub(crate) fn truncate_counted(
-        &mut self,
-        name: &TableName,
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let (database, table) = self.resolve(name)?;
-        if !database.eq_ignore_ascii_case(NAME) {
-            return Ok(false);
-        }
-        let lower = table.to_ascii_lowercase();
-        match lower.as_str() {
-            DIGESTS => self.engine.clear_digests(),
-            HISTOGRAMS | HISTOGRAM => self.engine.clear_histograms(),
-            BY_INDEX | BY_TABLE => self.engine.clear_index_uses(),
-            _ => return Err(self.no_truncation(&database, &table)),
-        }
-        self.ok(sink, 0, String::new()).map(|()| true)
+/// TRUNCATE TABLE of a table here: what was counted is forgotten. False: it is a table of another database.
+///
+/// # Errors
+/// 1142 for a table that is not truncated, and 1146.
+pub(crate) fn truncate_counted(
+    session: &mut Session,
+    name: &TableName,
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let (database, table) = session.resolve(name)?;
+    if !database.eq_ignore_ascii_case(NAME) {
+        return Ok(false);
     }
+    let lower = table.to_ascii_lowercase();
+    match lower.as_str() {
+        DIGESTS => session.engine.clear_digests(),
+        HISTOGRAMS | HISTOGRAM => session.engine.clear_histograms(),
+        BY_INDEX | BY_TABLE => session.engine.clear_index_uses(),
+        _ => return Err(no_truncation(&session.client, &database, &table)),
+    }
+    session.ok(sink, 0, String::new()).map(|()| true)
+}
 
-    fn no_truncation(&self, database: &str, table: &str) -> SqlError {
-        let is_known = VirtualTable::named(&TABLES, table).is_some();
-        match is_known || is_for_everybody(database, table) {
-            true => self.client.denied_table(table, "DROP"),
-            false => SqlError::no_such_table(NAME, table),
-        }
+fn no_truncation(client: &Client, database: &str, table: &str) -> SqlError {
+    let is_known = VirtualTable::named(&TABLES, table).is_some();
+    match is_known || is_for_everybody(database, table) {
+        true => client.denied_table(table, "DROP"),
+        false => SqlError::no_such_table(NAME, table),
     }
 }

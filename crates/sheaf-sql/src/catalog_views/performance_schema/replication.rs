@@ -5,7 +5,7 @@ use sheaf_types::temporal::ZERO_DATETIME;
 use crate::catalog_views::virtual_table::{Columns, owned};
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
-use crate::replica::state::{Connection, Known};
+use crate::replica::state::{Connection, Known, Worked};
 use crate::session::Session;
 
 const NUMBER: Cells = Cells::Unsigned;
@@ -62,13 +62,13 @@ pub(super) fn configuration(session: &Session, rows: &mut Rows) -> Result<()> {
         options.user.into(),
         nothing(),
         Cell::from(if options.auto_position { "1" } else { "0" }),
-        yes(false),
+        yes(options.encrypts),
+        options.tls.authorities.into(),
         nothing(),
+        options.tls.certificate.into(),
         nothing(),
-        nothing(),
-        nothing(),
-        nothing(),
-        yes(false),
+        options.tls.key.into(),
+        yes(options.tls.verifies_name),
         nothing(),
         nothing(),
         i64::try_from(options.connect_retry)
@@ -125,8 +125,7 @@ pub(super) fn connection(session: &Session, rows: &mut Rows) -> Result<()> {
         Connection::Connected => "ON",
         _ => "CONNECTING",
     };
-    let worked = known.received;
-    rows.push(vec![
+    let mut row = vec![
         "".into(),
         "".into(),
         known.source_uuid.into(),
@@ -138,16 +137,9 @@ pub(super) fn connection(session: &Session, rows: &mut Rows) -> Result<()> {
         i64::from(known.io_error.code).into(),
         known.io_error.message.into(),
         moment(known.io_error.time_us),
-        worked.last.into(),
-        moment(worked.last_committed_us),
-        moment(worked.last_committed_us),
-        moment(worked.last_began_us),
-        moment(worked.last_ended_us),
-        worked.now.into(),
-        moment(worked.now_committed_us),
-        moment(worked.now_committed_us),
-        moment(worked.now_began_us),
-    ]);
+    ];
+    row.extend(cells_of(session, known.received));
+    rows.push(row);
     Ok(())
 }
 
@@ -253,8 +245,7 @@ pub(super) fn worker(session: &Session, rows: &mut Rows) -> Result<()> {
         return Ok(());
     };
     let moment = |us| moment(session, us);
-    let worked = known.applied;
-    rows.push(vec![
+    let mut row = vec![
         "".into(),
         0u64.into(),
         Cell::Null,
@@ -262,15 +253,9 @@ pub(super) fn worker(session: &Session, rows: &mut Rows) -> Result<()> {
         i64::from(known.sql_error.code).into(),
         known.sql_error.message.into(),
         moment(known.sql_error.time_us),
-        worked.last.into(),
-        moment(worked.last_committed_us),
-        moment(worked.last_committed_us),
-        moment(worked.last_began_us),
-        moment(worked.last_ended_us),
-        worked.now.into(),
-        moment(worked.now_committed_us),
-        moment(worked.now_committed_us),
-        moment(worked.now_began_us),
+    ];
+    row.extend(cells_of(session, known.applied));
+    row.extend([
         0u64.into(),
         0i64.into(),
         "".into(),
@@ -280,6 +265,7 @@ pub(super) fn worker(session: &Session, rows: &mut Rows) -> Result<()> {
         "".into(),
         moment(0),
     ]);
+    rows.push(row);
     Ok(())
 }
 
@@ -296,6 +282,22 @@ fn replica_of(session: &Session) -> Option<(Known, (bool, bool))> {
 
 fn state_of(runs: bool) -> Cell {
     Cell::from(if runs { "ON" } else { "OFF" })
+}
+
+/// What a thread has done last, and what it does.
+fn cells_of(session: &Session, worked: Worked) -> [Cell; 9] {
+    let moment = |us| moment(session, us);
+    [
+        worked.last.into(),
+        moment(worked.last_committed_us),
+        moment(worked.last_committed_us),
+        moment(worked.last_began_us),
+        moment(worked.last_ended_us),
+        worked.now.into(),
+        moment(worked.now_committed_us),
+        moment(worked.now_committed_us),
+        moment(worked.now_began_us),
+    ]
 }
 
 /// Microseconds since 1970, on the session's clock; 0 is no moment.

@@ -12,10 +12,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::choose::BranchKey;
 use super::conditions::Kind;
-use super::{Access, Comparison, Next, Relation};
+use super::{Access, Comparison, Next};
 use crate::direct::entry::EntryTest;
-use crate::direct::expression::Evaluator;
+use crate::direct::expression::{Evaluator, evaluator};
 use crate::direct::operand::{self, Compared, Place, compare};
+use crate::direct::relation::{Branch, Relation};
 use crate::error::Result;
 use crate::session::Session;
 
@@ -110,7 +111,9 @@ impl Access {
         for position in &self.tested {
             let mut test = self.test_of(table, *position, parameters)?;
             let part = self.entry.part_tested(test.column);
-            test.on_entry = part.map(|part| EntryTest::new(self.layout(table), part, &test));
+            test.on_entry = part.map(|part| {
+                EntryTest::new(self.layout(table), part, (&test.branches, test.wants_null))
+            });
             tests.push(test);
         }
         Some(tests)
@@ -262,31 +265,29 @@ impl Access {
     }
 }
 
-impl Session {
-    /// The keys and tests of an access for a run with these parameters. `None`: the vectorised path has to do it.
-    pub(in crate::direct) fn bind_access(
-        &mut self,
-        access: &Access,
-        table: &Table,
-        parameters: &[Value],
-    ) -> Option<BoundAccess> {
-        let mut bound = access.bind(table, parameters)?;
-        self.add_filter(access, &mut bound, parameters)?;
-        Some(bound)
-    }
+/// The keys and tests of an access for a run with these parameters. `None`: the vectorised path has to do it.
+pub(in crate::direct) fn bind_access(
+    session: &mut Session,
+    access: &Access,
+    table: &Table,
+    parameters: &[Value],
+) -> Option<BoundAccess> {
+    let mut bound = access.bind(table, parameters)?;
+    add_filter(session, access, &mut bound, parameters)?;
+    Some(bound)
+}
 
-    /// Adds what [`Access::bind`] leaves out.
-    pub(in crate::direct) fn add_filter(
-        &mut self,
-        access: &Access,
-        bound: &mut BoundAccess,
-        parameters: &[Value],
-    ) -> Option<()> {
-        if let Some(filter) = access.filter() {
-            bound.filter = Some(self.evaluator(filter, parameters)?);
-        }
-        Some(())
+/// Adds what [`Access::bind`] leaves out.
+pub(in crate::direct) fn add_filter(
+    session: &mut Session,
+    access: &Access,
+    bound: &mut BoundAccess,
+    parameters: &[Value],
+) -> Option<()> {
+    if let Some(filter) = access.filter() {
+        bound.filter = Some(evaluator(session, filter, parameters)?);
     }
+    Some(())
 }
 
 /// The values between at most one lower and one upper bound; `None`: there are none.
@@ -388,9 +389,6 @@ pub(in crate::direct) struct Test {
     /// The same of an entry of the index, which then decides.
     pub(in crate::direct) on_entry: Option<EntryTest>,
 }
-
-/// Relations that hold all, nearly always one.
-pub(in crate::direct) type Branch = SmallVec<[(Relation, Place); 1]>;
 
 impl Test {
     /// Whether a row passes. `long` is the column's value if the row only refers to it.

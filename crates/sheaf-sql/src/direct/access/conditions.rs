@@ -1,73 +1,16 @@
 //! The conjuncts of a condition that compare a column with operands.
 
-use std::cmp::Ordering;
-
 use sqlparser::ast;
 
 use crate::direct::names::ColumnNames;
 use crate::direct::operand::{Compared, Operand, is_comparable};
+use crate::direct::relation::Relation;
 
 /// Members of an IN list, at most.
 pub(in crate::direct) const MAX_LIST: usize = 1_000;
 
 /// What the place of a list that a run brings begins with. No parameter is written like this.
 const LIST: &str = "?*";
-
-/// `<` and its like. `<>` is tested, and never bound by keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::direct) enum Relation {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-impl Relation {
-    pub(in crate::direct) fn of(op: &ast::BinaryOperator) -> Option<Relation> {
-        Some(match op {
-            ast::BinaryOperator::Eq => Relation::Equal,
-            ast::BinaryOperator::NotEq => Relation::NotEqual,
-            ast::BinaryOperator::Lt => Relation::Less,
-            ast::BinaryOperator::LtEq => Relation::LessOrEqual,
-            ast::BinaryOperator::Gt => Relation::Greater,
-            ast::BinaryOperator::GtEq => Relation::GreaterOrEqual,
-            _ => return None,
-        })
-    }
-
-    /// The relation of the operands the other way round.
-    pub(in crate::direct) fn swapped(self) -> Relation {
-        match self {
-            Relation::Equal | Relation::NotEqual => self,
-            Relation::Less => Relation::Greater,
-            Relation::LessOrEqual => Relation::GreaterOrEqual,
-            Relation::Greater => Relation::Less,
-            Relation::GreaterOrEqual => Relation::LessOrEqual,
-        }
-    }
-
-    pub(super) fn is_upper(self) -> bool {
-        matches!(self, Relation::Less | Relation::LessOrEqual)
-    }
-
-    pub(super) fn is_lower(self) -> bool {
-        matches!(self, Relation::Greater | Relation::GreaterOrEqual)
-    }
-
-    /// Whether a value that stands so to the operand fulfils the comparison.
-    pub(in crate::direct) fn holds(self, order: Ordering) -> bool {
-        match self {
-            Relation::Equal => order.is_eq(),
-            Relation::NotEqual => order.is_ne(),
-            Relation::Less => order.is_lt(),
-            Relation::LessOrEqual => order.is_le(),
-            Relation::Greater => order.is_gt(),
-            Relation::GreaterOrEqual => order.is_ge(),
-        }
-    }
-}
 
 /// One conjunct.
 #[derive(Clone, Debug)]

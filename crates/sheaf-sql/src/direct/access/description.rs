@@ -8,8 +8,9 @@ use sheaf_storage::Direction;
 use sheaf_table::Table;
 use sheaf_types::Value;
 
-use super::{Access, Comparison, Kind, Next, Relation};
+use super::{Access, Comparison, Kind, Next};
 use crate::direct::operand::{Compared, Operand};
+use crate::direct::relation::Relation;
 use crate::error::Result;
 
 /// Members of a list that are shown, at most.

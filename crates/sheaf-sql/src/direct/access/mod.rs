@@ -36,10 +36,10 @@ use super::expression::{Collector, Expressions};
 use super::measured::AccessId;
 use super::names::Names;
 
-pub(super) use bind::{BoundAccess, Keys, Test};
+pub(super) use bind::{BoundAccess, Keys, Test, add_filter, bind_access};
 use conditions::Kind;
 pub(super) use conditions::{
-    Comparison, MAX_LIST, Relation, comparisons, conditions, list_in_place, missing,
+    Comparison, MAX_LIST, comparisons, conditions, list_in_place, missing,
 };
 pub(super) use description::{OuterColumn, ReadIn};
 

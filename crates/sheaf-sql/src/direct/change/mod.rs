@@ -16,4 +16,5 @@ mod update;
 
 pub(super) use delete::Delete;
 pub(super) use rows::Rows;
+pub(super) use run::{run_direct_delete, run_direct_update};
 pub(super) use update::Update;

@@ -15,8 +15,9 @@ use super::new_value::Inputs;
 use super::rows::Rows;
 use super::update::{Update, copy_of_row};
 use crate::change::change_query::position_of;
-use crate::change::row_rules::RowRules;
-use crate::direct::access::{Access, BoundAccess};
+use crate::change::row_rules::{RowRules, row_rules};
+use crate::direct::access::{Access, BoundAccess, bind_access};
+use crate::direct::expression::evaluator;
 use crate::direct::given::Given;
 use crate::direct::join::MAX_SMALL_ROWS;
 use crate::direct::row::RowReader;
@@ -160,257 +161,257 @@ impl Work<'_> {
     }
 }
 
-impl Session {
-    /// In a strict mode, a change fails where it computes with what is no number or too long, in its condition, too.
-    fn refuse_bad_texts(&mut self, access: &Access, computes: bool) {
-        if (computes || access.filter().is_some()) && self.insert_mode(false).strict {
-            self.findings.refuse();
-        }
+/// In a strict mode, a change fails where it computes with what is no number or too long, in its condition, too.
+fn refuse_bad_texts(session: &mut Session, access: &Access, computes: bool) {
+    if (computes || access.filter().is_some()) && session.insert_mode(false).strict {
+        session.findings.refuse();
     }
+}
 
-    /// `None`: the vectorised path has to do it.
-    fn inputs_of_update<'a>(
-        &mut self,
-        update: &Update,
-        parameters: &'a [Value],
-    ) -> Option<Inputs<'a>> {
-        let mode = self.insert_mode(false);
-        let evaluator = match &update.expressions {
-            Some(expressions) => Some(self.evaluator(expressions, parameters)?),
-            None => None,
-        };
-        let value_of =
-            |given: &Given| Some((given.literal_value(self, parameters)?, given.origin()));
-        Some(Inputs {
-            parameters,
-            given: update.given.iter().map(value_of).collect::<Option<_>>()?,
-            evaluator,
-            mode,
-            now_micros: self.local_now_micros(),
+/// `None`: the vectorised path has to do it.
+fn inputs_of_update<'a>(
+    session: &mut Session,
+    update: &Update,
+    parameters: &'a [Value],
+) -> Option<Inputs<'a>> {
+    let mode = session.insert_mode(false);
+    let evaluator = match &update.expressions {
+        Some(expressions) => Some(evaluator(session, expressions, parameters)?),
+        None => None,
+    };
+    let value_of =
+        |given: &Given| Some((given.literal_value(session, parameters)?, given.origin()));
+    Some(Inputs {
+        parameters,
+        given: update.given.iter().map(value_of).collect::<Option<_>>()?,
+        evaluator,
+        mode,
+        now_micros: session.local_now_micros(),
+    })
+}
+
+/// False: the vectorised path has to do it.
+pub(in crate::direct) fn run_direct_update(
+    session: &mut Session,
+    update: &Update,
+    table: &Arc<Table>,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let rows = &update.rows;
+    refuse_bad_texts(session, &rows.access, update.expressions.is_some());
+    let Some(bound) = bind_access(session, &rows.access, table, parameters) else {
+        return Ok(false);
+    };
+    let Some(most) = rows.most(parameters) else {
+        return Ok(false);
+    };
+    let Some(inputs) = inputs_of_update(session, update, parameters) else {
+        return Ok(false);
+    };
+    let row_rules = match update.has_row_rules {
+        true => row_rules(session, table, inputs.mode)?,
+        false => RowRules::default(),
+    };
+    let work = Work::Update {
+        update,
+        inputs: &inputs,
+        row_rules: &row_rules,
+    };
+    let bound = &bound;
+    let found = Found { rows, bound, most };
+    let changed = change_directly(session, &found, table, &work)?;
+    let Some(Changed { matched, changed }) = changed else {
+        return Ok(false);
+    };
+    session.handle.counters.handler_update.add(changed);
+    let updated = IndexUse {
+        updated: changed,
+        ..IndexUse::default()
+    };
+    session
+        .handle
+        .counters
+        .index_uses
+        .add(table.clustered.id(), updated);
+    session.findings.warn(&mut session.warnings);
+    let info = match sink.wants_info() {
+        true => format!(
+            "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
+            session.warnings.count()
+        ),
+        false => String::new(),
+    };
+    let affected = if session.client.info.found_rows {
+        matched
+    } else {
+        changed
+    };
+    session.ok(sink, affected, info)?;
+    Ok(true)
+}
+
+/// False: the vectorised path has to do it.
+pub(in crate::direct) fn run_direct_delete(
+    session: &mut Session,
+    delete: &Delete,
+    table: &Arc<Table>,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let rows = &delete.rows;
+    refuse_bad_texts(session, &rows.access, false);
+    let Some(bound) = bind_access(session, &rows.access, table, parameters) else {
+        return Ok(false);
+    };
+    let Some(most) = rows.most(parameters) else {
+        return Ok(false);
+    };
+    let bound = &bound;
+    let found = Found { rows, bound, most };
+    let changed = change_directly(session, &found, table, &Work::Delete)?;
+    let Some(Changed { changed, .. }) = changed else {
+        return Ok(false);
+    };
+    session.handle.counters.handler_delete.add(changed);
+    let deleted = IndexUse {
+        deleted: changed,
+        ..IndexUse::default()
+    };
+    session
+        .handle
+        .counters
+        .index_uses
+        .add(table.clustered.id(), deleted);
+    session.ok(sink, changed, String::new())?;
+    Ok(true)
+}
+
+/// Finds rows and changes each, in a statement of the session's transaction. `None`: nothing was changed, and the
+/// vectorised path has to do it.
+fn change_directly(
+    session: &mut Session,
+    found: &Found<'_>,
+    table: &Arc<Table>,
+    work: &Work<'_>,
+) -> Result<Option<Changed>> {
+    session.check_writable(table.definition.is_temporary())?;
+    let Some(locked) = session.lock_tables(std::slice::from_ref(table))? else {
+        return Ok(None);
+    };
+    // Workers and batches pay for themselves beyond.
+    let access = &found.rows.access;
+    let outcome = match found.bound.keys.estimated_rows(table, access.index) {
+        Ok(rows) if rows > access.most_rows() => Ok(None),
+        Ok(rows) if access.is_whole() && rows > MAX_SMALL_ROWS => Ok(None),
+        Ok(_) => change_locked(session, found, (&locked, table), work),
+        Err(error) => Err(error),
+    };
+    session.transactions.keep_tables(locked);
+    outcome
+}
+
+fn change_locked(
+    session: &mut Session,
+    found: &Found<'_>,
+    tables: (&ChangeSet, &Arc<Table>),
+    work: &Work<'_>,
+) -> Result<Option<Changed>> {
+    let mut statement = session.begin_changes(tables.0)?;
+    let before = session.warnings.clone();
+    let outcome = session.until_stable(&mut statement, |session, statement| {
+        let (handle, warnings) = (&session.handle, &mut session.warnings);
+        let attempt = attempt(handle, found, tables, work, (statement, warnings));
+        Ok(match attempt? {
+            Attempt::Done(changed) => Some(Some(changed)),
+            Attempt::RowChanged => None,
+            Attempt::NotDirect => {
+                // Another way is taken, which finds the same rows.
+                session.warnings.clone_from(&before);
+                session.findings.truncated_texts.take();
+                statement.start_again()?;
+                Some(None)
+            }
         })
-    }
-
-    /// False: the vectorised path has to do it.
-    pub(in crate::direct) fn run_direct_update(
-        &mut self,
-        update: &Update,
-        table: &Arc<Table>,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let rows = &update.rows;
-        self.refuse_bad_texts(&rows.access, update.expressions.is_some());
-        let Some(bound) = self.bind_access(&rows.access, table, parameters) else {
-            return Ok(false);
-        };
-        let Some(most) = rows.most(parameters) else {
-            return Ok(false);
-        };
-        let Some(inputs) = self.inputs_of_update(update, parameters) else {
-            return Ok(false);
-        };
-        let row_rules = match update.has_row_rules {
-            true => self.row_rules(table, inputs.mode)?,
-            false => RowRules::default(),
-        };
-        let work = Work::Update {
-            update,
-            inputs: &inputs,
-            row_rules: &row_rules,
-        };
-        let bound = &bound;
-        let found = Found { rows, bound, most };
-        let changed = self.change_directly(&found, table, &work)?;
-        let Some(Changed { matched, changed }) = changed else {
-            return Ok(false);
-        };
-        self.handle.counters.handler_update.add(changed);
-        let updated = IndexUse {
-            updated: changed,
-            ..IndexUse::default()
-        };
-        self.handle
-            .counters
-            .index_uses
-            .add(table.clustered.id(), updated);
-        self.findings.warn(&mut self.warnings);
-        let info = match sink.wants_info() {
-            true => format!(
-                "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
-                self.warnings.count()
-            ),
-            false => String::new(),
-        };
-        let affected = if self.client.info.found_rows {
-            matched
-        } else {
-            changed
-        };
-        self.ok(sink, affected, info)?;
-        Ok(true)
-    }
-
-    /// False: the vectorised path has to do it.
-    pub(in crate::direct) fn run_direct_delete(
-        &mut self,
-        delete: &Delete,
-        table: &Arc<Table>,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let rows = &delete.rows;
-        self.refuse_bad_texts(&rows.access, false);
-        let Some(bound) = self.bind_access(&rows.access, table, parameters) else {
-            return Ok(false);
-        };
-        let Some(most) = rows.most(parameters) else {
-            return Ok(false);
-        };
-        let bound = &bound;
-        let found = Found { rows, bound, most };
-        let changed = self.change_directly(&found, table, &Work::Delete)?;
-        let Some(Changed { changed, .. }) = changed else {
-            return Ok(false);
-        };
-        self.handle.counters.handler_delete.add(changed);
-        let deleted = IndexUse {
-            deleted: changed,
-            ..IndexUse::default()
-        };
-        self.handle
-            .counters
-            .index_uses
-            .add(table.clustered.id(), deleted);
-        self.ok(sink, changed, String::new())?;
-        Ok(true)
-    }
-
-    /// Finds rows and changes each, in a statement of the session's transaction. `None`: nothing was changed, and the
-    /// vectorised path has to do it.
-    fn change_directly(
-        &mut self,
-        found: &Found<'_>,
-        table: &Arc<Table>,
-        work: &Work<'_>,
-    ) -> Result<Option<Changed>> {
-        self.check_writable(table.definition.is_temporary())?;
-        let Some(locked) = self.lock_tables(std::slice::from_ref(table))? else {
-            return Ok(None);
-        };
-        // Workers and batches pay for themselves beyond.
-        let access = &found.rows.access;
-        let outcome = match found.bound.keys.estimated_rows(table, access.index) {
-            Ok(rows) if rows > access.most_rows() => Ok(None),
-            Ok(rows) if access.is_whole() && rows > MAX_SMALL_ROWS => Ok(None),
-            Ok(_) => self.change_locked(found, (&locked, table), work),
-            Err(error) => Err(error),
-        };
-        self.transactions.keep_tables(locked);
-        outcome
-    }
-
-    fn change_locked(
-        &mut self,
-        found: &Found<'_>,
-        tables: (&ChangeSet, &Arc<Table>),
-        work: &Work<'_>,
-    ) -> Result<Option<Changed>> {
-        let mut statement = self.begin_changes(tables.0)?;
-        let before = self.warnings.clone();
-        let outcome = self.until_stable(&mut statement, |session, statement| {
-            let (handle, warnings) = (&session.handle, &mut session.warnings);
-            let attempt = Session::attempt(handle, found, tables, work, (statement, warnings));
-            Ok(match attempt? {
-                Attempt::Done(changed) => Some(Some(changed)),
-                Attempt::RowChanged => None,
-                Attempt::NotDirect => {
-                    // Another way is taken, which finds the same rows.
-                    session.warnings.clone_from(&before);
-                    session.findings.truncated_texts.take();
-                    statement.start_again()?;
-                    Some(None)
-                }
-            })
-        });
-        match outcome {
-            Ok(None) => {
-                self.transactions.abandon_changes(statement)?;
-                Ok(None)
-            }
-            outcome => self.end_changes(statement, outcome),
+    });
+    match outcome {
+        Ok(None) => {
+            session.transactions.abandon_changes(statement)?;
+            Ok(None)
         }
+        outcome => session.end_changes(statement, outcome),
     }
+}
 
-    fn attempt(
-        handle: &SessionHandle,
-        &Found { rows, bound, most }: &Found<'_>,
-        (locked, table): (&ChangeSet, &Arc<Table>),
-        work: &Work<'_>,
-        (statement, warnings): (&mut StatementTransaction, &mut Warnings),
-    ) -> Result<Attempt> {
-        let (access, direction) = (&rows.access, rows.direction);
-        let view = statement.changes().view_to_lock()?;
-        table.check_view(&view)?;
-        let reader = RowReader {
-            table,
-            view: &view,
-            access,
-            handle,
-            counters: &handle.counters,
-            wanted: most,
-        };
-        // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by
-        // then.
-        let known = reader.known_keys(bound);
-        let is_in_order = direction == Direction::Forward && rows.limit.is_none();
-        let known = known.filter(|keys| keys.len() == 1 || is_in_order && !work.moves_rows());
-        let (keys, are_found) = match known {
-            Some(keys) => (Cow::Borrowed(keys), false),
-            None => (Cow::Owned(reader.keys(bound, direction, most)?), true),
-        };
-        let ranges = || bound.keys.ranges();
-        let search = DirectSearch {
-            index: access.index,
-            reads_rows: true,
-            is_filtered: bound.is_filtered(),
-            limit: rows.limit.as_ref().and(usize::try_from(most).ok()),
-            direction,
-        };
-        let mut searches = statement.search_to_lock(table, search, ranges);
-        let mut done = Changed::default();
-        for key in keys.iter() {
-            handle.cancel_flag().check()?;
-            let row = (key.as_slice(), done.matched + 1);
-            if work.amend((locked, table), statement, &view, row, warnings)? {
-                done.matched += 1;
-                done.changed += 1;
-                continue;
-            }
-            if !are_found && !reader.has(key)? {
-                continue;
-            }
-            let Some(is_new) = statement.lock_row(&view, table, key, LockMode::Exclusive)? else {
-                return Ok(Attempt::RowChanged);
-            };
+fn attempt(
+    handle: &SessionHandle,
+    &Found { rows, bound, most }: &Found<'_>,
+    (locked, table): (&ChangeSet, &Arc<Table>),
+    work: &Work<'_>,
+    (statement, warnings): (&mut StatementTransaction, &mut Warnings),
+) -> Result<Attempt> {
+    let (access, direction) = (&rows.access, rows.direction);
+    let view = statement.changes().view_to_lock()?;
+    table.check_view(&view)?;
+    let reader = RowReader {
+        table,
+        view: &view,
+        access,
+        handle,
+        counters: &handle.counters,
+        wanted: most,
+    };
+    // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by
+    // then.
+    let known = reader.known_keys(bound);
+    let is_in_order = direction == Direction::Forward && rows.limit.is_none();
+    let known = known.filter(|keys| keys.len() == 1 || is_in_order && !work.moves_rows());
+    let (keys, are_found) = match known {
+        Some(keys) => (Cow::Borrowed(keys), false),
+        None => (Cow::Owned(reader.keys(bound, direction, most)?), true),
+    };
+    let ranges = || bound.keys.ranges();
+    let search = DirectSearch {
+        index: access.index,
+        reads_rows: true,
+        is_filtered: bound.is_filtered(),
+        limit: rows.limit.as_ref().and(usize::try_from(most).ok()),
+        direction,
+    };
+    let mut searches = statement.search_to_lock(table, search, ranges);
+    let mut done = Changed::default();
+    for key in keys.iter() {
+        handle.cancel_flag().check()?;
+        let row = (key.as_slice(), done.matched + 1);
+        if work.amend((locked, table), statement, &view, row, warnings)? {
             done.matched += 1;
-            match work.apply((locked, table), statement, row, warnings)? {
-                None => return Ok(Attempt::NotDirect),
-                Some(false) => {}
-                Some(true) => {
-                    done.changed += 1;
-                    statement.row_is_changed(table, key, is_new);
-                }
+            done.changed += 1;
+            continue;
+        }
+        if !are_found && !reader.has(key)? {
+            continue;
+        }
+        let Some(is_new) = statement.lock_row(&view, table, key, LockMode::Exclusive)? else {
+            return Ok(Attempt::RowChanged);
+        };
+        done.matched += 1;
+        match work.apply((locked, table), statement, row, warnings)? {
+            None => return Ok(Attempt::NotDirect),
+            Some(false) => {}
+            Some(true) => {
+                done.changed += 1;
+                statement.row_is_changed(table, key, is_new);
             }
         }
-        if !are_found {
-            reader.note_points(keys.len() as u64, done.matched);
-        }
-        let last = keys.last().map(Vec::as_slice);
-        Ok(
-            match statement.lock_searches(&view, &mut searches, (keys.len(), last))? {
-                true => Attempt::Done(done),
-                false => Attempt::RowChanged,
-            },
-        )
     }
+    if !are_found {
+        reader.note_points(keys.len() as u64, done.matched);
+    }
+    let last = keys.last().map(Vec::as_slice);
+    Ok(
+        match statement.lock_searches(&view, &mut searches, (keys.len(), last))? {
+            true => Attempt::Done(done),
+            false => Attempt::RowChanged,
+        },
+    )
 }

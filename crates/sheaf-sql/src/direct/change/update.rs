@@ -8,8 +8,8 @@ use sheaf_frontend::syntax::inside;
 use sheaf_storage::MAX_ENTRY_BYTES;
 use sheaf_table::Table;
 use sheaf_table::convert::default_in_row;
+use sheaf_types::Value;
 use sheaf_types::assignment::current_timestamp;
-use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
 use super::new_value::{Assignment, Inputs, NewValue};
@@ -280,11 +280,8 @@ impl Compiler<'_> {
                 .is_none()
                 .then_some(NewValue::Default);
         }
-        let is_moment = matches!(
-            self.names.definition().columns[column].ty,
-            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-        );
-        if is_moment && self.names.column(expr) == Some(column) {
+        let has_date = self.names.definition().columns[column].ty.has_date();
+        if has_date && self.names.column(expr) == Some(column) {
             return Some(NewValue::Column(column));
         }
         let is_other = |value: &NewValue| match value {

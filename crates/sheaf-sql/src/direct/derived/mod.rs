@@ -26,13 +26,15 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`rows`] | the rows, and how a join finds them |
+//! | [`attempts`] | queries compiled once for all that is tried with their statement |
+//! | [`from_part`] | tables and queries of a FROM |
 //! | [`semijoin`] | EXISTS and IN over such a query |
 //! | [`shape`] | queries without what chooses their rows |
 //! | [`union`] | UNION as a statement |
 //! | [`with_queries`] | WITH |
 
-mod rows;
+mod attempts;
+mod from_part;
 mod semijoin;
 mod shape;
 mod union;
@@ -42,31 +44,33 @@ use std::cell::Cell as Shared;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema};
 use sheaf_access::TYPE_KEY;
 use sheaf_frontend::query::BoundQuery;
-use sheaf_storage::{ReadView, TreeId};
+use sheaf_storage::TreeId;
 use sheaf_table::{Column, Index, RowLayout, TableDefinition, ValueRef};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
-pub(super) use self::rows::{DerivedRows, Lookup};
-pub(super) use self::semijoin::{rows_as_join, semijoin_as_join};
+pub(super) use self::attempts::Attempts;
+pub(super) use self::from_part::{part_of_from, table_of_from};
+pub(super) use self::semijoin::{is_link, rows_as_join, semijoin_as_join};
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
 pub(super) use self::shape::{shape_of_select, without_conditions};
-pub(super) use self::union::Union;
+pub(super) use self::union::{Union, run_direct_union};
 pub(super) use self::with_queries::without_with;
-use super::access::{MAX_LIST, list_in_place};
-use super::join::{Join, JoinedWay};
-use super::names::RowSource;
+use super::access::list_in_place;
+use super::derived_rows::DerivedRows;
+use super::headers::Spelled;
+use super::names::{Names, column_of};
+use super::needs_of;
 use super::operand::{Compared, Operand};
-use super::order::{OrderItem, SortKey, descends};
-use super::over_rows::has_many_row_function;
+use super::order::descends;
 use super::read::{limit_and_offset, row_count};
-use super::select_list::Spelled;
-use super::subquery::Values;
+use super::row_source::{Asked, Derived, Part, key_of};
+use super::select_shape::has_many_row_function;
 use super::using::without_using;
-use super::{Action, needs_of};
+use super::values::Values;
 use crate::accounts::TableNeed;
 use crate::catalog_views::information_schema::{
     AskedTables, rows_of_definitions, shape_of_definitions,
@@ -79,53 +83,8 @@ use crate::query::rows::Cell as Shown;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
-/// Rows of one query, at most. Beyond that, workers and batches pay for themselves.
-const MAX_DERIVED_ROWS: usize = 2_000;
-
 /// Parts of a UNION, at most.
 const MAX_PARTS: usize = 16;
-
-/// A query whose rows come to be in memory.
-pub(super) struct Derived {
-    /// Its columns, as those of a table that nobody has.
-    pub(super) definition: TableDefinition,
-    pub(super) layout: RowLayout,
-    columns: Vec<ColumnMeta>,
-    schema: SchemaRef,
-    pub(super) parts: Vec<Part>,
-    /// Of the rows of a UNION.
-    distinct: Option<SortKey>,
-    pub(super) order: Option<SortKey>,
-    pub(super) limit: Option<Operand>,
-    pub(super) offset: Option<Operand>,
-    needs: Vec<TableNeed>,
-    /// It is read for a list of values of one column.
-    asked: Option<Asked>,
-    /// It is no query, but this table of this database, `information_schema`.
-    of_definitions: Option<(String, String)>,
-}
-
-/// What a query is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    /// The column that the list is of.
-    pub(super) column: usize,
-    /// The parameter that is its length; its members follow.
-    place: usize,
-}
-
-/// One SELECT of a UNION, or the only one.
-pub(super) struct Part {
-    pub(super) action: Action,
-    /// Of rows that are equal, up to here, one stays.
-    pub(super) is_distinct: bool,
-}
-
-impl std::fmt::Debug for Derived {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Derived({} parts)", self.parts.len())
-    }
-}
 
 impl Derived {
     /// The plan of a query; `None` if its parts have no direct plans. `text` is what was parsed, `parameters` how many
@@ -242,12 +201,8 @@ impl Derived {
         })
     }
 
-    pub(super) fn is_of_definitions(&self) -> bool {
-        self.of_definitions.is_some()
-    }
-
     /// The rows of a table of `information_schema` that may have these values.
-    fn rows_of_definitions(
+    pub(super) fn rows_of_definitions(
         &self,
         session: &Session,
         (database, table): &(String, String),
@@ -281,49 +236,8 @@ impl Derived {
         Ok(Some(rows))
     }
 
-    /// The column of whose values it is given a list, if it is.
-    pub(super) fn asked(&self) -> Option<Asked> {
-        self.asked
-    }
-
-    pub(super) fn result_columns(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Whether all tables are what the plan was made for.
-    pub(super) fn is_current(&self) -> bool {
-        self.parts.iter().all(|part| part.action.is_current())
-    }
-
-    /// What it needs of its tables.
-    pub(super) fn needs(&self) -> &[TableNeed] {
-        &self.needs
-    }
-
-    /// How its rows are found by these columns.
-    pub(super) fn key(&self, columns: &[usize]) -> Option<SortKey> {
-        key_of(
-            &self.definition,
-            columns.iter().map(|column| (*column, false)),
-        )
-    }
-
-    /// Whether a column's values are told apart and ordered as MySQL does it.
-    pub(super) fn is_ordered(&self, column: usize) -> bool {
-        let ty = &self.definition.columns[column].ty;
-        !(ty.is_character() && ty.collation() == Some(Collation::Binary))
-    }
-
-    /// The key of a row.
-    fn key_of_row(&self, key: &SortKey, row: &[u8]) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let row = self.layout.view(row)?;
-        key.append(None, &ReadView::newest(), &row, &mut bytes)?;
-        Ok(bytes)
-    }
-
     /// Its rows for a list of values of the column that it [is asked](Self::asked) for. As [`Self::rows`].
-    fn rows_of(
+    pub(super) fn rows_of(
         &self,
         session: &mut Session,
         parameters: &[Value],
@@ -339,7 +253,11 @@ impl Derived {
     }
 
     /// Its rows, with these parameters. `None`: the vectorised path has to do it.
-    fn rows(&self, session: &mut Session, parameters: &[Value]) -> Result<Option<DerivedRows>> {
+    pub(super) fn rows(
+        &self,
+        session: &mut Session,
+        parameters: &[Value],
+    ) -> Result<Option<DerivedRows>> {
         let (Some(limit), Some(offset)) = (
             row_count(self.limit.as_ref(), parameters, u64::MAX),
             row_count(self.offset.as_ref(), parameters, 0),
@@ -465,6 +383,11 @@ impl<'a> PartsOf<'a> {
         if !modifiers.is_empty() || by.is_empty() && has_many_row_function(select) {
             return None;
         }
+        let tables = tables_of(session, &select.from);
+        let is_no_number = |expr: &ast::Expr| match column_of(&tables, expr) {
+            Some((table, column)) => !tables[table].definition().columns[column].ty.is_integer(),
+            None => false,
+        };
         let shown = select.projection.iter().enumerate();
         shown
             .filter_map(|(column, item)| match item {
@@ -477,7 +400,7 @@ impl<'a> PartsOf<'a> {
                 let is_column = matches!(
                     expr,
                     ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
-                );
+                ) && !is_no_number(expr);
                 let mut select = is_column.then(|| select.clone())?;
                 let asked = ast::Expr::InList {
                     expr: Box::new(expr.clone()),
@@ -564,13 +487,7 @@ impl<'a> PartsOf<'a> {
     fn type_of(&self, (position, of_all): (usize, &Field)) -> Option<ColumnType> {
         let mut types = self.types.iter().map(|types| types.get(position));
         let (first, data_type) = types.next()??;
-        let is_rounded = matches!(
-            first,
-            ColumnType::Double {
-                digits: Some(_),
-                ..
-            }
-        );
+        let is_rounded = !first.is_single() && first.float_digits().is_some();
         if self.types.len() > 1 && is_rounded {
             return None;
         }
@@ -593,16 +510,23 @@ impl<'a> PartsOf<'a> {
     }
 }
 
+/// The tables of a FROM; none if there is anything else in it.
+fn tables_of<'a>(session: &Session, from: &'a [ast::TableWithJoins]) -> Vec<Names<'a>> {
+    let factors = from.iter().flat_map(|part| {
+        let joined = part.joins.iter().map(|join| &join.relation);
+        std::iter::once(&part.relation).chain(joined)
+    });
+    let tables = factors.map(|factor| Names::of_factor(session, factor));
+    tables.collect::<Option<_>>().unwrap_or_default()
+}
+
 /// The type of a column that holds what a query's column holds; `None` of types whose values change on their way
 /// through a batch.
 fn type_of(field: &Field) -> Option<ColumnType> {
-    let unknown = ColumnType::Text {
-        max_bytes: u32::MAX.into(),
-        collation: Collation::Binary,
-    };
+    let unknown = ColumnType::longtext(Collation::Binary);
     let is_stored = field.metadata().contains_key(sheaf_access::TYPE_KEY);
     Some(match column_type_of(field) {
-        ColumnType::Year => return None,
+        ty if ty.is_year() => return None,
         // Its labels.
         ty if ty.has_labels() => unknown,
         // By what it is compared is not known here.
@@ -639,20 +563,6 @@ fn definition_of(columns: Vec<Column>) -> TableDefinition {
     }
 }
 
-/// A key of columns, each with whether it is downwards. `None` if one of them has no order here.
-fn key_of(
-    definition: &TableDefinition,
-    columns: impl Iterator<Item = (usize, bool)>,
-) -> Option<SortKey> {
-    let item = |(column, descending): (usize, bool)| {
-        let ty = &definition.columns[column].ty;
-        let is_unknown = ty.is_character() && ty.collation() == Some(Collation::Binary);
-        (!is_unknown).then_some(OrderItem { column, descending })
-    };
-    let items = columns.map(item).collect::<Option<Vec<_>>>()?;
-    SortKey::new(definition, items)
-}
-
 /// The columns of a UNION's ORDER BY, which has names that one column each has.
 fn ordered(order_by: &ast::OrderBy, shown: &[ColumnMeta]) -> Option<Vec<(usize, bool)>> {
     let ast::OrderByKind::Expressions(items) = &order_by.kind else {
@@ -673,71 +583,4 @@ fn ordered(order_by: &ast::OrderBy, shown: &[ColumnMeta]) -> Option<Vec<(usize, 
         }
     };
     items.iter().map(item).collect()
-}
-
-impl Session {
-    /// The rows of queries that a join reads, with these parameters, where so many joined rows are wanted. `None`: the
-    /// vectorised path has to do it.
-    pub(super) fn derived_rows(
-        &mut self,
-        join: &Join,
-        parameters: &[Value],
-        wanted: u64,
-    ) -> Result<Option<Vec<DerivedRows>>> {
-        let mut all = Vec::new();
-        for (place, joined) in join.tables.iter().enumerate() {
-            let RowSource::Query(derived) = &joined.source else {
-                continue;
-            };
-            let rows = match derived.asked() {
-                None if let (Some(table), JoinedWay::Rows(lookup)) =
-                    (&derived.of_definitions, &joined.way) =>
-                {
-                    let given = (lookup.equal.as_slice(), parameters);
-                    derived.rows_of_definitions(self, table, given)
-                }
-                None => derived.rows(self, parameters),
-                Some(_) => match self.asked_of(join, place, &mut all, (parameters, wanted))? {
-                    Some(list) => derived.rows_of(self, parameters, list),
-                    None => Ok(None),
-                },
-            };
-            match rows {
-                Ok(Some(rows)) => all.push(rows),
-                Ok(None) => return Ok(None),
-                // Whether the query is run at all is for the vectorised path to decide: where another table has no
-                // row, nothing is wrong with it.
-                Err(error) => {
-                    self.handle.cancel_flag().check()?;
-                    tracing::debug!(%error, "a query in a FROM has failed");
-                    return Ok(None);
-                }
-            }
-        }
-        Ok(Some(all))
-    }
-
-    /// The values that the query at a place is asked for by the rows of the tables before it, each once.
-    fn asked_of(
-        &mut self,
-        join: &Join,
-        place: usize,
-        derived: &mut Vec<DerivedRows>,
-        (parameters, wanted): (&[Value], u64),
-    ) -> Result<Option<Vec<Value>>> {
-        let Some(open) = self.open_to_join(join)? else {
-            return Ok(None);
-        };
-        let known = std::mem::take(derived);
-        let asked = self.walk_to((join, known), &open.view, parameters, (place, wanted))?;
-        let Some((mut list, known)) = asked else {
-            return Ok(None);
-        };
-        *derived = known;
-        // NULL is equal to nothing.
-        list.retain(|value| matches!(value, Value::Int(_) | Value::UInt(_)));
-        list.sort_unstable_by_key(Value::as_i128);
-        list.dedup();
-        Ok((list.len() <= MAX_LIST).then_some(list))
-    }
 }

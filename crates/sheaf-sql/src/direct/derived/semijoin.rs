@@ -6,9 +6,10 @@
 //!     =  o, (SELECT DISTINCT d.c FROM (q) d WHERE p) s WHERE s.c = o.a              p names columns of d alone
 //! ```
 //!
-//! Columns are compared here only with columns of their kind. So a value is equal to one of several distinct ones. In
-//! the same way the distinct rows of a subquery are joined with the rows that are compared with them, where no key
-//! finds these.
+//! A join compares columns only with columns of their kind. So a value is equal to one of several distinct ones. In the
+//! same way the distinct rows of a subquery are joined with the rows that are compared with them, where no key finds
+//! these. Columns of different kinds are left to the vectorised path ([`is_link`]): the texts '1' and '01' are
+//! distinct, and equal to one number.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +17,30 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sqlparser::ast;
 
 use super::shape::{is_plain, query_of};
-use crate::direct::subquery::{computes_nothing, is_constant};
+use crate::direct::select_shape::{computes_nothing, is_constant};
+
+/// What the name of a query begins with that stands in the FROM for an EXISTS or IN. It is called as MySQL calls it.
+const PREFIX: &str = "<subquery";
+
+/// The name of the next query in this FROM.
+fn next_name(select: &ast::Select) -> String {
+    format!("{PREFIX}{}>", select.from.len() + 1)
+}
+
+/// Whether a condition compares a column of such a query with one around. A join whose rows are not found by it has a
+/// row for each of the distinct values that are equal.
+pub(in crate::direct) fn is_link(condition: &ast::Expr) -> bool {
+    let ast::Expr::BinaryOp {
+        left,
+        op: ast::BinaryOperator::Eq,
+        ..
+    } = condition
+    else {
+        return false;
+    };
+    matches!(left.as_ref(), ast::Expr::CompoundIdentifier(parts)
+        if parts.first().is_some_and(|table| table.value.starts_with(PREFIX)))
+}
 
 /// The query with one EXISTS or IN fewer, and one query more in its FROM; `None` if it has none of this form.
 pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Query> {
@@ -29,26 +53,14 @@ pub(in crate::direct) fn semijoin_as_join(query: &ast::Query) -> Option<ast::Que
         return None;
     }
     let conjuncts = conjuncts_of(select.selection.as_ref()?);
-    // It is called as MySQL calls it.
-    let name = format!("<subquery{}>", select.from.len() + 1);
+    let name = next_name(select);
     let found = |(position, conjunct): (usize, &&ast::Expr)| {
         Some((position, Semijoin::of(conjunct)?.into_table(&name)))
     };
     let (position, (table, links)) = conjuncts.iter().enumerate().find_map(found)?;
-    let others = conjuncts.iter().enumerate();
-    let others = others.filter(|(other, _)| *other != position);
-    let others = others.map(|(_, conjunct)| (*conjunct).clone());
-    let mut select = select.as_ref().clone();
-    select.selection = others.chain(links).reduce(and);
-    select.from.push(ast::TableWithJoins {
-        relation: table,
-        joins: Vec::new(),
-    });
-    let body = Box::new(ast::SetExpr::Select(Box::new(select)));
-    Some(ast::Query {
-        body,
-        ..query.clone()
-    })
+    let links = others(&conjuncts, position).chain(links);
+    let projection = select.projection.clone();
+    Some(joined_with(query, (select, projection), table, links))
 }
 
 /// The query with one EXISTS fewer, or one IN of rows, `(a, b) IN (SELECT x, y ..)`, and the distinct rows of its
@@ -58,26 +70,45 @@ pub(in crate::direct) fn rows_as_join(query: &ast::Query) -> Option<ast::Query> 
         return None;
     };
     let conjuncts = conjuncts_of(select.selection.as_ref()?);
-    let name = format!("<subquery{}>", select.from.len() + 1);
+    let name = next_name(select);
     let found = |(position, conjunct): (usize, &&ast::Expr)| {
         Some((position, distinct_rows(conjunct, &name)?))
     };
     let (position, (table, links)) = conjuncts.iter().enumerate().find_map(found)?;
+    let links = others(&conjuncts, position).chain(links);
+    let projection = without_wildcard(select)?;
+    Some(joined_with(query, (select, projection), table, links))
+}
+
+/// The conjuncts but one.
+fn others<'e>(
+    conjuncts: &'e [&ast::Expr],
+    position: usize,
+) -> impl Iterator<Item = ast::Expr> + 'e {
     let others = conjuncts.iter().enumerate();
-    let others = others.filter(|(other, _)| *other != position);
-    let others = others.map(|(_, conjunct)| (*conjunct).clone());
-    let mut select = select.as_ref().clone();
-    select.selection = others.chain(links).reduce(and);
-    select.projection = without_wildcard(&select)?;
+    let others = others.filter(move |(other, _)| *other != position);
+    others.map(|(_, conjunct)| (*conjunct).clone())
+}
+
+/// The query with one table more, and with these conditions in the place of its own.
+fn joined_with(
+    query: &ast::Query,
+    (select, projection): (&ast::Select, Vec<ast::SelectItem>),
+    table: ast::TableFactor,
+    conditions: impl Iterator<Item = ast::Expr>,
+) -> ast::Query {
+    let mut select = select.clone();
+    select.selection = conditions.reduce(and);
+    select.projection = projection;
     select.from.push(ast::TableWithJoins {
         relation: table,
         joins: Vec::new(),
     });
     let body = Box::new(ast::SetExpr::Select(Box::new(select)));
-    Some(ast::Query {
+    ast::Query {
         body,
         ..query.clone()
-    })
+    }
 }
 
 /// The distinct rows of the subquery of an IN or an EXISTS as a table of this name, and what columns of the query

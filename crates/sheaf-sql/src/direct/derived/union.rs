@@ -4,9 +4,10 @@ use sheaf_table::RowView;
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::Derived;
 use super::shape::unwrapped;
+use crate::direct::read::end_direct_read;
 use crate::direct::row::Item;
+use crate::direct::row_source::Derived;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ResultSink};
@@ -50,31 +51,29 @@ impl CellRow for UnionRow<'_> {
     }
 }
 
-impl Session {
-    /// False: the vectorised path has to do it.
-    pub(in crate::direct) fn run_direct_union(
-        &mut self,
-        union: &Union,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        if !sink.takes_rows() {
-            return Ok(false);
-        }
-        let derived = &union.derived;
-        let Some(rows) = derived.rows(self, parameters)? else {
-            return Ok(false);
-        };
-        sink.row_columns(&derived.columns, &derived.schema)?;
-        let mut sent = 0;
-        for row in rows.rows() {
-            let row = UnionRow {
-                row: derived.layout.view(row)?,
-                items: &union.items,
-            };
-            sink.row(&derived.columns, &row)?;
-            sent += 1;
-        }
-        self.end_direct_read(sent, sink)
+/// False: the vectorised path has to do it.
+pub(in crate::direct) fn run_direct_union(
+    session: &mut Session,
+    union: &Union,
+    parameters: &[Value],
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    if !sink.takes_rows() {
+        return Ok(false);
     }
+    let derived = &union.derived;
+    let Some(rows) = derived.rows(session, parameters)? else {
+        return Ok(false);
+    };
+    sink.row_columns(&derived.columns, &derived.schema)?;
+    let mut sent = 0;
+    for row in rows.rows() {
+        let row = UnionRow {
+            row: derived.layout.view(row)?,
+            items: &union.items,
+        };
+        sink.row(&derived.columns, &row)?;
+        sent += 1;
+    }
+    end_direct_read(session, sent, sink)
 }

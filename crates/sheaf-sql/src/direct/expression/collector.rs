@@ -19,7 +19,7 @@ use super::{Expressions, Free, INPUT, Input, Inputs, Kind, input_number};
 use crate::change::on_duplicate::{NEW, OLD};
 use crate::direct::given::Given;
 use crate::direct::names::{ColumnNames, Names, column_of};
-use crate::direct::select_list::is_aggregate_name;
+use crate::direct::plain_call::is_aggregate_name;
 
 /// Finds the column that a name is: the position of its kind of row, and its own.
 type Resolve<'a> = dyn Fn(&ast::Expr) -> Option<(usize, usize)> + 'a;

@@ -46,8 +46,8 @@ use self::input::{
     Free, INPUT, Input, Key, KeyPart, Substitution, array_of_input, input_number, is_long,
 };
 use super::given::Given;
-use super::over_rows::QueryInstance;
-use super::select_list::{Computed, ShownColumns, Spelled};
+use super::headers::{ComputedHeaders, ShownColumns, Spelled};
+use super::query_instance::QueryInstance;
 use crate::change::on_duplicate::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -194,226 +194,234 @@ pub(super) struct Evaluator {
     inputs: SmallVec<[ArrayRef; 4]>,
 }
 
-impl Session {
-    /// The expressions of a plan for a run with these parameters. `None`: the vectorised path has to do it.
-    pub(super) fn evaluator(
-        &mut self,
-        expressions: &Expressions,
-        parameters: &[Value],
-    ) -> Option<Evaluator> {
-        let values = self.inputs_of(&expressions.inputs, parameters)?;
-        let make = |session: &mut Session, _| {
-            // It serves all expressions of the session.
-            session.task_context();
-            let key = expressions.inputs.key(&values, KeyPart::of);
-            (key, session.instance_of(expressions, &values))
-        };
-        let given = (&expressions.inputs, values.as_slice());
-        let instance = self.kept_instance(given, |cache| &mut cache.known, make)?;
-        if !self.findings.truncated_texts.note_again(&instance.noted) {
+/// The expressions of a plan for a run with these parameters. `None`: the vectorised path has to do it.
+pub(super) fn evaluator(
+    session: &mut Session,
+    expressions: &Expressions,
+    parameters: &[Value],
+) -> Option<Evaluator> {
+    let values = inputs_of(session, &expressions.inputs, parameters)?;
+    let make = |session: &mut Session, _| {
+        // It serves all expressions of the session.
+        session.task_context();
+        let key = expressions.inputs.key(&values, KeyPart::of);
+        (key, instance_of(session, expressions, &values))
+    };
+    let given = (&expressions.inputs, values.as_slice());
+    let instance = kept_instance(session, given, |cache| &mut cache.known, make)?;
+    if !session.findings.truncated_texts.note_again(&instance.noted) {
+        return None;
+    }
+    let inputs = free_arrays(&instance.free, &values)?;
+    Some(Evaluator { inputs, instance })
+}
+
+/// The plan of a query over rows for a run with these parameters, and the inputs that are its columns.
+///
+/// Where a query with columns in the places of inputs `is_bound_twice`, a plan's first run gets one for its own
+/// constants, which is bound once. Most queries that have new texts are not seen again.
+pub(super) fn query_instance(
+    session: &mut Session,
+    inputs: &Inputs,
+    parameters: &[Value],
+    (is_bound_twice, make): (
+        impl Fn(&PlanInputs) -> bool,
+        impl Fn(&mut Session, PlanInputs) -> Option<QueryInstance>,
+    ),
+) -> Option<(Arc<QueryInstance>, SmallVec<[ArrayRef; 4]>)> {
+    let values = inputs_of(session, inputs, parameters)?;
+    let is_short = |(input, value): (&Input, &Value)| {
+        matches!(input.given, Given::Parameter(_)) && !is_long(value)
+    };
+    let make = |session: &mut Session, is_first: bool| {
+        let by_class = || inputs.key(&values, KeyPart::of);
+        let given = PlanInputs::new(session, inputs, &values);
+        if is_first
+            && inputs.list.iter().zip(&values).all(is_short)
+            && is_bound_twice(&given)
+            && let Some(instance) = make(session, given.as_constants())
+        {
+            let key = inputs.key(&values, |_, value| KeyPart::Constant(value.clone()));
+            return (key, Some(instance));
+        }
+        (by_class(), make(session, given))
+    };
+    let given = (inputs, values.as_slice());
+    let instance = kept_instance(session, given, |cache| &mut cache.queries, make)?;
+    let arrays = free_arrays(&instance.free, &values)?;
+    Some((instance, arrays))
+}
+
+/// As [`evaluator`], for a select list: with how its columns are described.
+pub(super) fn evaluator_of_list(
+    session: &mut Session,
+    (expressions, headers): (&Expressions, &ComputedHeaders),
+    list: (&[ColumnMeta], &SchemaRef),
+    parameters: &[Value],
+    spelled: Spelled<'_>,
+) -> Option<(Evaluator, Arc<ShownColumns>)> {
+    let evaluator = evaluator(session, expressions, parameters)?;
+    let names = headers.names(parameters, spelled)?;
+    let Instance { metas, fields, .. } = evaluator.instance.as_ref();
+    let shown = session.expressions.with(|cache: &mut ExpressionCache| {
+        let ExpressionCache {
+            known, kept_bytes, ..
+        } = cache;
+        let entries = known.get_mut(&expressions.inputs.id)?;
+        let entry = entries.first_mut()?;
+        Some(entry.shown_as(kept_bytes, names, |names| {
+            ShownColumns::new(list, headers, names, (metas, fields))
+        }))
+    })?;
+    Some((evaluator, shown))
+}
+
+/// `None`: a value is too long to be a part of an expression, or the statement shall stop, which is seen elsewhere.
+fn inputs_of(
+    session: &Session,
+    inputs: &Inputs,
+    parameters: &[Value],
+) -> Option<SmallVec<[Value; 4]>> {
+    let mut values = SmallVec::with_capacity(inputs.list.len());
+    for input in &inputs.list {
+        let value = input.given.value(session, parameters);
+        // Each is a copy.
+        let fits = !is_long(&value) || input.class(&value).is_some();
+        if !fits || !sheaf_memory::may_go_on() {
             return None;
         }
-        let inputs = free_arrays(&instance.free, &values)?;
-        Some(Evaluator { inputs, instance })
+        values.push(value);
     }
+    Some(values)
+}
 
-    /// The plan of a query over rows for a run with these parameters, and the inputs that are its columns.
-    ///
-    /// Where a query with columns in the places of inputs `is_bound_twice`, a plan's first run gets one for its own
-    /// constants, which is bound once. Most queries that have new texts are not seen again.
-    pub(super) fn query_instance(
-        &mut self,
-        inputs: &Inputs,
-        parameters: &[Value],
-        (is_bound_twice, make): (
-            impl Fn(&PlanInputs) -> bool,
-            impl Fn(&mut Session, PlanInputs) -> Option<QueryInstance>,
-        ),
-    ) -> Option<(Arc<QueryInstance>, SmallVec<[ArrayRef; 4]>)> {
-        let values = self.inputs_of(inputs, parameters)?;
-        let is_short = |(input, value): (&Input, &Value)| {
-            matches!(input.given, Given::Parameter(_)) && !is_long(value)
+/// What fits the values of the inputs, and is first of its plan then; what `make` makes if there is nothing, with
+/// what it fits. `make` is told whether the plan has had nothing so far.
+fn kept_instance<I>(
+    session: &mut Session,
+    (inputs, values): (&Inputs, &[Value]),
+    kept: impl Fn(&mut ExpressionCache) -> &mut Known<I>,
+    make: impl FnOnce(&mut Session, bool) -> (Key, Option<I>),
+) -> Option<Arc<I>> {
+    let mut cache: Box<ExpressionCache> = session.expressions.take();
+    let holds = cache.circumstances.as_ref();
+    let holds = holds.is_some_and(|known| session.is_still_under(known));
+    if !holds || cache.is_full() {
+        *cache = ExpressionCache {
+            circumstances: Some(session.circumstances_of_day()),
+            ..ExpressionCache::default()
         };
-        let make = |session: &mut Session, is_first: bool| {
-            let by_class = || inputs.key(&values, KeyPart::of);
-            let given = PlanInputs::new(session, inputs, &values);
-            if is_first
-                && inputs.list.iter().zip(&values).all(is_short)
-                && is_bound_twice(&given)
-                && let Some(instance) = make(session, given.as_constants())
-            {
-                let key = inputs.key(&values, |_, value| KeyPart::Constant(value.clone()));
-                return (key, Some(instance));
-            }
-            (by_class(), make(session, given))
-        };
-        let given = (inputs, values.as_slice());
-        let instance = self.kept_instance(given, |cache| &mut cache.queries, make)?;
-        let arrays = free_arrays(&instance.free, &values)?;
-        Some((instance, arrays))
     }
-
-    /// As [`Self::evaluator`], for a select list: with how its columns are described.
-    pub(super) fn evaluator_of_list(
-        &mut self,
-        (computed, list): (&Computed, (&[ColumnMeta], &SchemaRef)),
-        parameters: &[Value],
-        spelled: Spelled<'_>,
-    ) -> Option<(Evaluator, Arc<ShownColumns>)> {
-        let evaluator = self.evaluator(&computed.expressions, parameters)?;
-        let names = computed.names(parameters, spelled)?;
-        let Instance { metas, fields, .. } = evaluator.instance.as_ref();
-        let shown = self.expressions.with(|cache: &mut ExpressionCache| {
-            let ExpressionCache {
-                known, kept_bytes, ..
-            } = cache;
-            let entries = known.get_mut(&computed.expressions.inputs.id)?;
-            let entry = entries.first_mut()?;
-            Some(entry.shown_as(kept_bytes, names, |names| {
-                ShownColumns::new(list, computed, names, (metas, fields))
-            }))
-        })?;
-        Some((evaluator, shown))
-    }
-
-    /// `None`: a value is too long to be a part of an expression, or the statement shall stop, which is seen elsewhere.
-    fn inputs_of(&self, inputs: &Inputs, parameters: &[Value]) -> Option<SmallVec<[Value; 4]>> {
-        let mut values = SmallVec::with_capacity(inputs.list.len());
-        for input in &inputs.list {
-            let value = input.given.value(self, parameters);
-            // Each is a copy.
-            let fits = !is_long(&value) || input.class(&value).is_some();
-            if !fits || !sheaf_memory::may_go_on() {
-                return None;
-            }
-            values.push(value);
-        }
-        Some(values)
-    }
-
-    /// What fits the values of the inputs, and is first of its plan then; what `make` makes if there is nothing, with
-    /// what it fits. `make` is told whether the plan has had nothing so far.
-    fn kept_instance<I>(
-        &mut self,
-        (inputs, values): (&Inputs, &[Value]),
-        kept: impl Fn(&mut ExpressionCache) -> &mut Known<I>,
-        make: impl FnOnce(&mut Session, bool) -> (Key, Option<I>),
-    ) -> Option<Arc<I>> {
-        let mut cache: Box<ExpressionCache> = self.expressions.take();
-        let holds = cache.circumstances.as_ref();
-        let holds = holds.is_some_and(|known| self.is_still_under(known));
-        if !holds || cache.is_full() {
-            *cache = ExpressionCache {
-                circumstances: Some(self.circumstances_of_day()),
-                ..ExpressionCache::default()
+    let fits = |entry: &Entry<I>| {
+        let parts = entry.key.iter().zip(&inputs.list).zip(values);
+        parts
+            .into_iter()
+            .all(|((part, input), value)| part.fits(input, value))
+    };
+    let entries = kept(&mut cache).entry(inputs.id).or_default();
+    match entries.iter().position(fits) {
+        Some(found) => entries[..=found].rotate_right(1),
+        None => {
+            let is_full = entries.len() == MAX_INSTANCES;
+            let left = is_full.then(|| entries.pop()).flatten();
+            let left_bytes = left.map_or(0, |entry| entry.instance_bytes + entry.shown_bytes);
+            let is_first = entries.is_empty();
+            let ((key, instance), instance_bytes) = kept_by(|| make(session, is_first));
+            let entry = Entry {
+                key,
+                instance: instance.map(Arc::new),
+                shown: None,
+                instance_bytes,
+                shown_bytes: 0,
             };
+            entries.insert(0, entry);
+            cache.kept += usize::from(!is_full);
+            cache.kept_bytes += instance_bytes;
+            cache.kept_bytes -= left_bytes;
         }
-        let fits = |entry: &Entry<I>| {
-            let parts = entry.key.iter().zip(&inputs.list).zip(values);
-            parts
-                .into_iter()
-                .all(|((part, input), value)| part.fits(input, value))
-        };
-        let entries = kept(&mut cache).entry(inputs.id).or_default();
-        match entries.iter().position(fits) {
-            Some(found) => entries[..=found].rotate_right(1),
-            None => {
-                let is_full = entries.len() == MAX_INSTANCES;
-                let left = is_full.then(|| entries.pop()).flatten();
-                let left_bytes = left.map_or(0, |entry| entry.instance_bytes + entry.shown_bytes);
-                let is_first = entries.is_empty();
-                let ((key, instance), instance_bytes) = kept_by(|| make(self, is_first));
-                let entry = Entry {
-                    key,
-                    instance: instance.map(Arc::new),
-                    shown: None,
-                    instance_bytes,
-                    shown_bytes: 0,
-                };
-                entries.insert(0, entry);
-                cache.kept += usize::from(!is_full);
-                cache.kept_bytes += instance_bytes;
-                cache.kept_bytes -= left_bytes;
-            }
-        }
-        let entries = kept(&mut cache).get(&inputs.id);
-        let instance = entries.and_then(|entries| entries.first()?.instance.clone());
-        self.expressions.put(cache);
-        instance
     }
+    let entries = kept(&mut cache).get(&inputs.id);
+    let instance = entries.and_then(|entries| entries.first()?.instance.clone());
+    session.expressions.put(cache);
+    instance
+}
 
-    fn instance_of(&self, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
-        // Of conditions, divisions by constants are noted. What changes rows has no condition here that divides.
-        if expressions.are_shown || expressions.are_stored || expressions.items.is_empty() {
-            self.findings.watch_divisions(self.variables.sql_mode());
-        }
-        let noted_before = self.findings.truncated_texts.messages();
-        let mut kinds: Vec<(&str, SchemaRef)> = Vec::with_capacity(expressions.kinds.len() + 1);
-        for kind in &expressions.kinds {
-            let columns = kind.columns.iter();
-            let field = |column: &Column| {
-                let is_nullable = column.nullable || kind.is_unfinished;
-                arrow_field(column).with_nullable(is_nullable)
-            };
-            let fields: Vec<Field> = columns.map(|(_, column)| field(column)).collect();
-            kinds.push((&kind.name, Arc::new(Schema::new(fields))));
-        }
-        let inputs = &expressions.inputs;
-        let PlanInputs {
-            written,
-            free,
-            fields,
-            constants,
-        } = PlanInputs::new(self, inputs, values);
-        let one = ast::Expr::value(ast::Value::Number("1".into(), false));
-        let items = match expressions.items.is_empty() {
-            true => std::slice::from_ref(&one),
-            false => expressions.items.as_slice(),
-        };
-        let has_clock = |number: &usize| matches!(inputs.list[*number].given, Given::Clock(_));
-        // Constants are never NULL, to a client, also where they are computed from the clock.
-        let shown = match expressions.are_shown && free.iter().any(has_clock) {
-            true => {
-                let list = (with_inputs(items, &constants), None);
-                let planned = self.plan_over_rows(Parsed::new(list, ""), &kinds).ok()?;
-                Some(self.metas_of(&planned, true).ok()?)
-            }
-            false => None,
-        };
-        if !fields.is_empty() {
-            kinds.push((INPUTS, Arc::new(Schema::new(fields))));
-        }
-        let condition = expressions.condition.as_ref();
-        let condition = condition.map(|condition| with_input(condition, &written));
-        let items = with_inputs(items, &written);
-        let planned = self
-            .plan_over_rows(Parsed::new((items, condition), ""), &kinds)
-            .ok()?;
-        let metas = match shown {
-            Some(metas) => metas,
-            None => self.metas_of(&planned, expressions.are_shown).ok()?,
-        };
-        let fields = planned.fields().ok()?;
-        let has_cells = |field: &FieldRef| has_cells(field.data_type());
-        // What comes to a column of the table, as IFNULL(column, NULL) does, is described as that.
-        let is_column = |meta: &ColumnMeta| !meta.org_name.is_empty() && meta.table != INPUTS;
-        let is_whole =
-            fields.iter().all(has_cells) && !(expressions.are_shown && metas.iter().any(is_column));
-        let columns = expressions.kinds.iter().flat_map(|kind| {
-            let columns = kind.columns.iter();
-            columns.map(|(position, column)| (kind.number, *position, column.ty.clone()))
-        });
-        is_whole.then(|| Instance {
-            schema: planned.schema,
-            expressions: planned.expressions,
-            conjuncts: planned.conjuncts,
-            metas,
-            fields,
-            columns: columns.collect(),
-            free,
-            noted: self.findings.truncated_texts.messages_after(noted_before),
-        })
+fn instance_of(session: &Session, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
+    // Of conditions, divisions by constants are noted. What changes rows has no condition here that divides.
+    if expressions.are_shown || expressions.are_stored || expressions.items.is_empty() {
+        session
+            .findings
+            .watch_divisions(session.variables.sql_mode());
     }
+    let noted_before = session.findings.truncated_texts.messages();
+    let mut kinds: Vec<(&str, SchemaRef)> = Vec::with_capacity(expressions.kinds.len() + 1);
+    for kind in &expressions.kinds {
+        let columns = kind.columns.iter();
+        let field = |column: &Column| {
+            let is_nullable = column.nullable || kind.is_unfinished;
+            arrow_field(column).with_nullable(is_nullable)
+        };
+        let fields: Vec<Field> = columns.map(|(_, column)| field(column)).collect();
+        kinds.push((&kind.name, Arc::new(Schema::new(fields))));
+    }
+    let inputs = &expressions.inputs;
+    let PlanInputs {
+        written,
+        free,
+        fields,
+        constants,
+    } = PlanInputs::new(session, inputs, values);
+    let one = ast::Expr::value(ast::Value::Number("1".into(), false));
+    let items = match expressions.items.is_empty() {
+        true => std::slice::from_ref(&one),
+        false => expressions.items.as_slice(),
+    };
+    let has_clock = |number: &usize| matches!(inputs.list[*number].given, Given::Clock(_));
+    // Constants are never NULL, to a client, also where they are computed from the clock.
+    let shown = match expressions.are_shown && free.iter().any(has_clock) {
+        true => {
+            let list = (with_inputs(items, &constants), None);
+            let planned = session.plan_over_rows(Parsed::new(list, ""), &kinds).ok()?;
+            Some(session.metas_of(&planned, true).ok()?)
+        }
+        false => None,
+    };
+    if !fields.is_empty() {
+        kinds.push((INPUTS, Arc::new(Schema::new(fields))));
+    }
+    let condition = expressions.condition.as_ref();
+    let condition = condition.map(|condition| with_input(condition, &written));
+    let items = with_inputs(items, &written);
+    let planned = session
+        .plan_over_rows(Parsed::new((items, condition), ""), &kinds)
+        .ok()?;
+    let metas = match shown {
+        Some(metas) => metas,
+        None => session.metas_of(&planned, expressions.are_shown).ok()?,
+    };
+    let fields = planned.fields().ok()?;
+    let has_cells = |field: &FieldRef| has_cells(field.data_type());
+    // What comes to a column of the table, as IFNULL(column, NULL) does, is described as that.
+    let is_column = |meta: &ColumnMeta| !meta.org_name.is_empty() && meta.table != INPUTS;
+    let is_whole =
+        fields.iter().all(has_cells) && !(expressions.are_shown && metas.iter().any(is_column));
+    let columns = expressions.kinds.iter().flat_map(|kind| {
+        let columns = kind.columns.iter();
+        columns.map(|(position, column)| (kind.number, *position, column.ty.clone()))
+    });
+    is_whole.then(|| Instance {
+        schema: planned.schema,
+        expressions: planned.expressions,
+        conjuncts: planned.conjuncts,
+        metas,
+        fields,
+        columns: columns.collect(),
+        free,
+        noted: session
+            .findings
+            .truncated_texts
+            .messages_after(noted_before),
+    })
 }
 
 impl ExpressionCache {

@@ -6,9 +6,11 @@ use sqlparser::ast;
 
 use super::MAX_TABLES;
 use super::link::{Link, link_of};
-use crate::direct::access::{Comparison, Relation, comparisons, missing};
+use crate::direct::access::{Comparison, comparisons, missing};
+use crate::direct::derived::part_of_from;
 use crate::direct::names::{Names, OneOf, column_of};
 use crate::direct::operand::Compared;
+use crate::direct::relation::Relation;
 use crate::session::Session;
 
 /// What a WHERE says, by table of the FROM.
@@ -40,7 +42,7 @@ pub(super) fn tables_of<'a>(
     let mut conditions = Vec::new();
     let mut outer = Vec::new();
     for part in from {
-        names.push(Names::of_part(session, &part.relation, given)?);
+        names.push(part_of_from(session, &part.relation, given)?);
         for join in &part.joins {
             match &join.join_operator {
                 ast::JoinOperator::Join(ast::JoinConstraint::On(condition))
@@ -53,13 +55,13 @@ pub(super) fn tables_of<'a>(
                     outer.push((names.len(), condition));
                     names.push(Names {
                         is_outer: true,
-                        ..Names::of_part(session, &join.relation, given)?
+                        ..part_of_from(session, &join.relation, given)?
                     });
                     continue;
                 }
                 _ => return None,
             }
-            names.push(Names::of_part(session, &join.relation, given)?);
+            names.push(part_of_from(session, &join.relation, given)?);
         }
         if names.len() > MAX_TABLES {
             return None;

@@ -1,14 +1,12 @@
 //! How a row of one table stands to rows of others: by a comparison of two columns, or of a column and what is computed
 //! of others.
 
-use sheaf_table::Column;
-use sheaf_types::ColumnType;
 use sqlparser::ast;
 
-use crate::direct::access::Relation;
 use crate::direct::arithmetic::Arithmetic;
 use crate::direct::names::{Names, column_of};
-use crate::direct::operand::{Compared, Operand, is_comparable};
+use crate::direct::operand::{Compared, Operand, are_comparable};
+use crate::direct::relation::Relation;
 
 /// How a row of one table stands to rows of others: `a.column = b.column`, `a.column < b.column + 1`.
 pub(super) struct Link<'a> {
@@ -139,20 +137,4 @@ fn other_side(
     let other = Arithmetic::of(expr, &mut term).filter(|_| own.ty.is_integer())?;
     let has_columns = !other.all(&mut |term| matches!(term, Term::Operand(_)));
     has_columns.then_some(other)
-}
-
-/// Whether MySQL compares two columns as either of them is ordered.
-pub(in crate::direct) fn are_comparable(one: &Column, other: &Column) -> bool {
-    let (one, other) = (&one.ty, &other.ty);
-    if matches!(
-        one,
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
-    ) {
-        return one == other;
-    }
-    let is_same = one == other || one.is_character() && one.collation() == other.collation();
-    is_comparable(one)
-        && is_comparable(other)
-        && (one.is_integer() && other.is_integer()
-            || is_same && one.is_character() == other.is_character())
 }

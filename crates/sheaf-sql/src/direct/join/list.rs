@@ -13,12 +13,13 @@ use super::order::Step;
 use crate::direct::access::{Access, indexes};
 use crate::direct::aggregate::{Aggregate, call_of};
 use crate::direct::derived::shape_of_select;
-use crate::direct::joined_result::{
+use crate::direct::joined_list::{
     GroupItem, JoinedAggregate, JoinedFunction, JoinedKey, KeyColumn, Shown,
 };
-use crate::direct::names::{Names, OneOf, RowSource, column_of};
+use crate::direct::names::{Names, OneOf, column_of};
 use crate::direct::order::{OrderItem, SortKey, descends};
 use crate::direct::read::PlainSelect;
+use crate::direct::row_source::RowSource;
 use crate::direct::select_list::{self, GroupedItem, is_function};
 use crate::session::Session;
 use crate::session::result::ColumnMeta;

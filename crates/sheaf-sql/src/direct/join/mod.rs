@@ -49,17 +49,17 @@ use sheaf_table::Table;
 use sqlparser::ast;
 
 use super::access::Access;
-use super::derived::{Derived, Lookup, is_in_from};
-use super::joined_result::{JoinedKey, KeyColumn, Shown};
-use super::names::RowSource;
+use super::derived::is_in_from;
+use super::derived_rows::Lookup;
+use super::joined_list::{JoinedKey, KeyColumn, Shown};
 use super::operand::Operand;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select};
+use super::row_source::{Derived, RowSource};
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
 use list::{List, first_of, outer_is_needed};
 
-pub(super) use link::are_comparable;
 pub(super) use list::ordered_columns;
 pub(super) use source::{Source, rows_if_small};
 

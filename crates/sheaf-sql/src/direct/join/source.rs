@@ -12,11 +12,12 @@ use super::conditions::{Conditions, From, tables_of};
 use super::order::{Order, Step};
 use super::{Joined, JoinedWay, MAX_JOINED_ROWS, MAX_SMALL_ROWS};
 use crate::direct::access::{Access, indexes};
-use crate::direct::derived::{Derived, Lookup};
-use crate::direct::joined_result::KeyColumn;
-use crate::direct::names::{Names, RowSource};
+use crate::direct::derived_rows::Lookup;
+use crate::direct::joined_list::KeyColumn;
+use crate::direct::names::Names;
 use crate::direct::order::OrderItem;
 use crate::direct::read::index_order;
+use crate::direct::row_source::{Derived, RowSource};
 use crate::error::Result;
 use crate::session::Session;
 

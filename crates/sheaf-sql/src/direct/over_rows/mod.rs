@@ -20,7 +20,6 @@
 mod extremes;
 mod rows_in_plan;
 mod run;
-mod select_shape;
 
 use sheaf_exec::value_array::array_of;
 use std::borrow::Cow;
@@ -29,42 +28,38 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{Field, SchemaRef};
-use datafusion_physical_plan::ExecutionPlan;
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::walk::{read_expression, walk_query};
 use sheaf_optimizer::ExtraNote;
 use sheaf_storage::ReadView;
 use sheaf_types::{ColumnType, Value};
-use smallvec::SmallVec;
 use sqlparser::ast;
 
-use super::derived::{is_in_from, without_conditions};
+use super::derived::{is_in_from, is_link, without_conditions};
 use super::expression::{Collector, Inputs, PlanInputs};
 use super::join::{Join, Source, ordered_columns};
-use super::joined_result::{JoinedKey, Rows};
+use super::joined_list::JoinedKey;
+use super::joined_result::Rows;
 use super::names::{Names, column_of};
 use super::operand::Operand;
 use super::order::MAX_SORTED_BYTES;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select_of_groups};
-use super::row::value_of;
-use super::row_query::ComputedRows;
 use super::select_list::{Headers, shown_whole};
+use super::select_shape::{
+    PartsOfRow, aliases_of, computes_list, has_aggregate, has_aggregate_of_rows, has_queries,
+    has_window_function, is_one_group, is_text, qualify_wildcard, shows_columns_of_queries,
+    shows_each_row,
+};
+use super::stored_value::value_of;
 use super::subquery::{Restored, Subqueries, Subquery};
 use crate::accounts::TableNeed;
 use crate::error::Result;
 use crate::query::value_extent::is_string;
 use crate::query::values::ONE_ITEM;
 use crate::session::Session;
-use crate::session::result::ColumnMeta;
 
 use extremes::of_extremes;
-use select_shape::{
-    PartsOfRow, aliases_of, computes_list, has_aggregate, has_aggregate_of_rows, has_queries,
-    has_window_function, is_one_group, is_text, qualify_wildcard, shows_columns_of_queries,
-    shows_each_row,
-};
-
-pub(super) use select_shape::has_many_row_function;
+pub(super) use run::run_direct_over_rows;
 
 /// Subqueries of a statement are run so often, at most. A run takes 3 to 6 us; to read each table once instead takes 2
 /// to 5 ms for 500 rows, most of which is planning.
@@ -127,22 +122,6 @@ struct ReadColumn {
     ty: ColumnType,
     alias: String,
     name: String,
-}
-
-/// What is done with the rows.
-enum Work {
-    Operators(Arc<dyn ExecutionPlan>),
-    /// What is computed of each, or of groups of them.
-    Computed(Box<ComputedRows>),
-}
-
-/// The plan for some values of the inputs.
-pub(super) struct QueryInstance {
-    work: Work,
-    /// The columns of the rows, and the inputs that are columns.
-    schema: SchemaRef,
-    pub(super) free: SmallVec<[usize; 4]>,
-    metas: Vec<ColumnMeta>,
 }
 
 /// Values of subqueries that take nothing but whole numbers that are grouped by are the same in each row of a group.
@@ -285,6 +264,9 @@ impl OverRows {
             [] => Source::of_nothing(selection),
             from => Source::of(session, from, selection, (text, parameters))?,
         };
+        if source.rest().iter().any(|conjunct| is_link(conjunct)) {
+            return None;
+        }
         // Those of ORDER BY, if the rows that are found are those of the result, and there is a LIMIT.
         let cut_order = match (limit_clause, order_by) {
             (Some(_), order_by) if shows_each_row(select) && source.rest().is_empty() => {

@@ -14,7 +14,7 @@ use super::plain_query::{PlainQuery, PlainSelect, plain_query, plain_select};
 use super::{Read, Shown, Walk};
 use crate::direct::access::{Access, Comparison, indexes};
 use crate::direct::aggregate::Aggregate;
-use crate::direct::locking::{Locking, locking};
+use crate::direct::locking_clause::{Locking, locking};
 use crate::direct::names::Names;
 use crate::direct::order::{OrderItem, SortKey};
 use crate::direct::row::Item;

@@ -17,7 +17,7 @@ use sheaf_storage::Direction;
 
 use super::access::{Access, BoundAccess};
 use super::aggregate::Aggregate;
-use super::locking::Locking;
+use super::locking_clause::Locking;
 use super::operand::Operand;
 use super::order::SortKey;
 use super::row::Item;
@@ -28,6 +28,8 @@ pub(super) use clauses::{condition, index_order, limit_and_offset, may_divide, r
 pub(super) use plain_query::{
     PlainQuery, PlainSelect, plain_query, plain_select, plain_select_of_groups,
 };
+pub(super) use run::{ready_to_read, run_direct_read, would_read};
+pub(super) use send::{end_direct_read, send_sorted};
 
 /// Rows that a LIMIT lets a direct plan walk to, whatever the estimate, besides those that OFFSET passes over.
 pub(super) const MAX_LIMITED_ROWS: u64 = 1_000;

@@ -10,72 +10,71 @@ use sheaf_table::{RowView, Table};
 
 use super::{Read, Shown};
 use crate::direct::expression::Evaluator;
+use crate::direct::headers::ShownColumns;
 use crate::direct::order::Sorter;
-use crate::direct::row::{Item, ResultRow, cells_of_old_rows, value_of};
-use crate::direct::select_list::ShownColumns;
+use crate::direct::row::{Item, ResultRow, cells_of_old_rows};
+use crate::direct::stored_value::value_of;
 use crate::error::Result;
 use crate::events::thread_work::{self, Work};
 use crate::session::Session;
 use crate::session::result::{Cell, ColumnMeta, ResultSink};
 
-impl Session {
-    /// Sends rows that have waited in memory, in the order that the read wants.
-    pub(in crate::direct) fn send_sorted(
-        &mut self,
-        (read, shape): (&Read, &Shape<'_>),
-        (table, view): (&Arc<Table>, &ReadView),
-        rows: &mut Sorter,
-        (limit, offset): (u64, u64),
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        let Shown::Columns(items) = &read.shown else {
-            return Ok(false);
+/// Sends rows that have waited in memory, in the order that the read wants.
+pub(in crate::direct) fn send_sorted(
+    session: &mut Session,
+    (read, shape): (&Read, &Shape<'_>),
+    (table, view): (&Arc<Table>, &ReadView),
+    rows: &mut Sorter,
+    (limit, offset): (u64, u64),
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    let Shown::Columns(items) = &read.shown else {
+        return Ok(false);
+    };
+    if read.sorts() {
+        let most = match read.distinct {
+            Some(_) => u64::MAX,
+            None => limit.saturating_add(offset),
         };
-        if read.sorts() {
-            let most = match read.distinct {
-                Some(_) => u64::MAX,
-                None => limit.saturating_add(offset),
-            };
-            thread_work::note(Work::sort_of(rows.len()).of_first(most));
-            rows.sort(read.distinct.is_some());
-        }
-        if read.distinct.is_some() {
-            thread_work::note(Work::temporary_table());
-        }
-        let mut output = Output {
-            shape,
-            items,
-            old: cells_of_old_rows(table, items),
-            table,
-            view,
-            sink: &mut *sink,
-            long: Vec::new(),
-            computed: Vec::new(),
-            skip: offset,
-            left: limit,
-            sent: 0,
-        };
-        output.begin()?;
-        for row in rows.rows() {
-            if output.left == 0 || output.row(table.view(row)?)?.is_break() {
-                break;
-            }
-        }
-        let sent = output.sent;
-        self.end_direct_read(sent, sink)
+        thread_work::note(Work::sort_of(rows.len()).of_first(most));
+        rows.sort(read.distinct.is_some());
     }
+    if read.distinct.is_some() {
+        thread_work::note(Work::temporary_table());
+    }
+    let mut output = Output {
+        shape,
+        items,
+        old: cells_of_old_rows(table, items),
+        table,
+        view,
+        sink: &mut *sink,
+        long: Vec::new(),
+        computed: Vec::new(),
+        skip: offset,
+        left: limit,
+        sent: 0,
+    };
+    output.begin()?;
+    for row in rows.rows() {
+        if output.left == 0 || output.row(table.view(row)?)?.is_break() {
+            break;
+        }
+    }
+    let sent = output.sent;
+    end_direct_read(session, sent, sink)
+}
 
-    pub(in crate::direct) fn end_direct_read(
-        &mut self,
-        sent: u64,
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        self.outcome.found_rows = sent;
-        self.outcome.row_count = -1;
-        self.findings.warn(&mut self.warnings);
-        sink.end_of_rows(self.end_of_rows())?;
-        Ok(true)
-    }
+pub(in crate::direct) fn end_direct_read(
+    session: &mut Session,
+    sent: u64,
+    sink: &mut dyn ResultSink,
+) -> Result<bool> {
+    session.outcome.found_rows = sent;
+    session.outcome.row_count = -1;
+    session.findings.warn(&mut session.warnings);
+    sink.end_of_rows(session.end_of_rows())?;
+    Ok(true)
 }
 
 /// The columns of a result.

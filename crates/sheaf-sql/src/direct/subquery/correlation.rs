@@ -13,17 +13,16 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries, walk_query};
-use sheaf_types::ColumnType;
 use sqlparser::ast;
 
 use super::Subqueries;
 use crate::change::assigned::last_part;
-use crate::direct::access::Relation;
 use crate::direct::arithmetic::Arithmetic;
+use crate::direct::derived::table_of_from;
 use crate::direct::expression::{Collector, Expressions};
-use crate::direct::join::are_comparable;
 use crate::direct::names::{ColumnNames, Names, column_of};
-use crate::direct::operand::Operand;
+use crate::direct::operand::{Operand, are_comparable};
+use crate::direct::relation::Relation;
 
 impl Subqueries<'_> {
     /// Puts parameters in the places of the row's columns in a query of the subquery's FROM.
@@ -35,7 +34,7 @@ impl Subqueries<'_> {
             return;
         };
         let names = tables_of(&select.from);
-        let names = names.map(|table| Names::of_any_table(self.session, table));
+        let names = names.map(|table| table_of_from(self.session, table));
         if let Some(inner) = names.collect::<Option<Vec<_>>>()
             && let Some(selection) = &mut select.selection
         {
@@ -105,7 +104,7 @@ impl Subqueries<'_> {
             return;
         };
         let from = select.from.clone();
-        let names = tables_of(&from).map(|table| Names::of_any_table(self.session, table));
+        let names = tables_of(&from).map(|table| table_of_from(self.session, table));
         let Some(names) = names.collect::<Option<Vec<_>>>() else {
             return;
         };
@@ -166,7 +165,7 @@ impl Subqueries<'_> {
                 false => ty.is_integer() && ty.zerofill().is_none(),
             }
         };
-        if is_text(&own.ty) && is_computed_text(compared, &of_row, &is_of_kind) {
+        if own.ty.is_short_text() && is_computed_text(compared, &of_row, &is_of_kind) {
             taken.compute(compared, &of_row);
         }
     }
@@ -178,10 +177,6 @@ fn tables_of(from: &[ast::TableWithJoins]) -> impl Iterator<Item = &ast::TableFa
         let joined = part.joins.iter().map(|join| &join.relation);
         std::iter::once(&part.relation).chain(joined)
     })
-}
-
-fn is_text(ty: &ColumnType) -> bool {
-    matches!(ty, ColumnType::Char { .. } | ColumnType::VarChar { .. })
 }
 
 /// What a subquery takes from each row of the query around it.

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, Field};
 use sheaf_access::IndexRef;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::control::common_field;
@@ -38,19 +38,20 @@ use sqlparser::ast;
 
 use self::correlation::FromRow;
 use super::access::{MAX_LIST, list_in_place};
+use super::derived::part_of_from;
 use super::expression::{Evaluator, Expressions};
+use super::headers::Spelled;
 use super::names::{Names, column_of};
-use super::select_list::{Spelled, is_aggregate_name};
+use super::select_shape::{computes_nothing, is_constant};
+use super::values::Values;
 use super::{Action, DirectPlan, needs_of};
 use crate::change::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;
-use crate::query::batch_builder::BatchBuilder;
 use crate::query::rows::value_at;
 use crate::query::values::{ONE_ITEM, select_of};
 use crate::session::Session;
-use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
 
 /// An OR of several columns has so many branches, at most.
 const MAX_BRANCHES: usize = 8;
@@ -152,9 +153,9 @@ impl<'a> Subqueries<'a> {
         let given = (self.text, self.parameters + taken.columns.len());
         let mut inner = Vec::new();
         for part in &select.from {
-            inner.push(Names::of_part(self.session, &part.relation, given)?);
+            inner.push(part_of_from(self.session, &part.relation, given)?);
             for join in &part.joins {
-                inner.push(Names::of_part(self.session, &join.relation, given)?);
+                inner.push(part_of_from(self.session, &join.relation, given)?);
             }
         }
         if let Some(selection) = &mut select.selection {
@@ -312,21 +313,6 @@ fn is_a_constant(query: &ast::Query) -> bool {
     select.from.is_empty() && select.projection.iter().all(is_made_of_constants)
 }
 
-/// Whether an expression has the same value in all rows: it names no column.
-pub(super) fn is_constant(expr: &ast::Expr) -> bool {
-    let names_column = ast::visit_expressions(expr, |part| match part {
-        ast::Expr::Identifier(name) if name.value.starts_with('@') => ControlFlow::Continue(()),
-        ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-        ast::Expr::Function(function)
-            if is_aggregate_name(&last_part(&function.name).to_ascii_lowercase()) =>
-        {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    names_column.is_continue()
-}
-
 /// Whether the value of a query may be a quotient, which has more digits than are shown. A direct plan of a subquery
 /// brings what is shown.
 pub(super) fn may_have_hidden_digits(query: &ast::Query) -> bool {
@@ -365,95 +351,6 @@ impl ExpressionVisitor for Restored<'_> {
             };
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// Bytes of rows that a direct plan keeps in memory. The vectorised path has files for more.
-const MOST_KEPT_BYTES: usize = 4 << 20;
-
-/// Keeps the rows of a query.
-#[derive(Default)]
-pub(super) struct Values {
-    builder: Option<BatchBuilder>,
-    bytes: usize,
-    is_full: bool,
-    pub(super) batches: Vec<RecordBatch>,
-    /// Where the values of each column come from.
-    pub(super) origins: Vec<Origin>,
-}
-
-impl ResultSink for Values {
-    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
-        self.origins = columns.iter().map(Origin::from).collect();
-        Ok(())
-    }
-
-    fn row_columns(&mut self, columns: &[ColumnMeta], schema: &SchemaRef) -> Result<()> {
-        self.columns(columns)?;
-        self.builder = Some(BatchBuilder::new(schema)?);
-        Ok(())
-    }
-
-    fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.count(batch.get_array_memory_size())?;
-        self.batches.push(batch.clone());
-        Ok(())
-    }
-
-    fn takes_rows(&self) -> bool {
-        true
-    }
-
-    fn row(&mut self, _columns: &[ColumnMeta], row: &dyn CellRow) -> Result<()> {
-        match &mut self.builder {
-            Some(builder) => {
-                let bytes = builder.append(row)?;
-                self.count(bytes)
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
-        if let Some(builder) = &mut self.builder
-            && builder.rows() > 0
-        {
-            self.batches.push(builder.finish()?);
-        }
-        Ok(())
-    }
-
-    fn ok(&mut self, _ok: OkInfo) -> Result<()> {
-        Ok(())
-    }
-
-    fn local_infile(&mut self, _name: &str) -> Result<Box<dyn std::io::Read + '_>> {
-        Ok(Box::new(std::io::empty()))
-    }
-}
-
-impl Values {
-    /// # Errors
-    /// They are too many, so that the query ends: [`outcome`](Self::outcome) knows that.
-    fn count(&mut self, bytes: usize) -> Result<()> {
-        self.bytes += bytes;
-        if self.bytes > MOST_KEPT_BYTES {
-            self.is_full = true;
-            self.builder = None;
-            self.batches.clear();
-            return Err(SqlError::unknown(
-                "a direct plan's rows take too much memory",
-            ));
-        }
-        Ok(())
-    }
-
-    /// What running a query into this has come to: false if the vectorised path has to do it.
-    pub(super) fn outcome(&self, is_done: Result<bool>) -> Result<bool> {
-        match self.is_full {
-            true => Ok(false),
-            false => is_done,
-        }
     }
 }
 
@@ -792,25 +689,6 @@ impl Place<'_> {
                 (found.len() <= MAX_BRANCHES).then_some(())
             }
         }
-    }
-}
-
-/// An item of a list that is a column, a constant or all columns.
-pub(super) fn computes_nothing(item: &ast::SelectItem) -> bool {
-    use ast::SelectItem::{
-        ExprWithAlias, ExprWithAliases, QualifiedWildcard, UnnamedExpr, Wildcard,
-    };
-    let is_plain = |expr: &ast::Expr| {
-        matches!(
-            expr,
-            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) | ast::Expr::Value(_)
-        )
-    };
-    match item {
-        UnnamedExpr(expr) | ExprWithAlias { expr, .. } | ExprWithAliases { expr, .. } => {
-            is_plain(expr)
-        }
-        QualifiedWildcard(..) | Wildcard(_) => true,
     }
 }
 

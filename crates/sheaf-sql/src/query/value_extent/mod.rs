@@ -503,32 +503,28 @@ fn of_declared(field: &Field) -> Option<Extent> {
     if let Some(digits) = declared.whole_digits() {
         let extent = integer(digits, declared.is_unsigned());
         // Half of the unsigned ones do not fit an INT.
-        return match &declared {
-            ty @ ColumnType::Int { .. } if ty.is_unsigned() => extent.map(Extent::widened),
-            _ => extent,
+        let is_int = declared.is_integer() && declared.integer_bits() == Some(32);
+        return match is_int && declared.is_unsigned() {
+            true => extent.map(Extent::widened),
+            false => extent,
         };
     }
+    if let Some((precision, scale)) = declared.decimal_digits() {
+        return Some(Extent::Decimal {
+            precision: precision.into(),
+            scale: scale.into(),
+        });
+    }
+    if let Some(digits) = declared.float_digits() {
+        return Some(Extent::Shown(u32::from(digits.precision) + SIGN_AND_POINT));
+    }
     match &declared {
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => Some(Extent::Decimal {
-            precision: (*precision).into(),
-            scale: (*scale).into(),
-        }),
-        ColumnType::Float {
-            digits: Some(digits),
-            ..
-        }
-        | ColumnType::Double {
-            digits: Some(digits),
-            ..
-        } => Some(Extent::Shown(u32::from(digits.precision) + SIGN_AND_POINT)),
-        ColumnType::Float { .. } => Some(Extent::Shown(LONGEST_FLOAT.max(filled))),
-        ColumnType::Double { .. } => Some(Extent::Shown(LONGEST_DOUBLE.max(filled))),
+        ty if ty.is_single() => Some(Extent::Shown(LONGEST_FLOAT.max(filled))),
+        ty if ty.is_floating() => Some(Extent::Shown(LONGEST_DOUBLE.max(filled))),
         // Each byte may be a character.
-        ColumnType::Text { max_bytes, .. } => {
-            let characters = u32::try_from(*max_bytes).unwrap_or(u32::MAX);
-            Some(Extent::Text(characters))
+        ty if ty.is_character() && ty.long_bytes().is_some() => {
+            let most = ty.long_bytes().unwrap_or_default();
+            Some(Extent::Text(u32::try_from(most).unwrap_or(u32::MAX)))
         }
         ty => {
             let length = shown_length(Some(ty), field.data_type())?;

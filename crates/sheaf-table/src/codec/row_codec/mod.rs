@@ -19,10 +19,9 @@
 mod run;
 mod segments;
 
-use sheaf_types::column_type::Sign;
+use sheaf_types::column_type::Stored;
 use sheaf_types::number::{MAX_DIGITS, WIDE_BYTES, Wide};
 use sheaf_types::temporal::TimeZone;
-use sheaf_types::text::text_of;
 use sheaf_types::{ColumnType, Value};
 
 use crate::codec::overflow::{self, OVERFLOW_REFERENCE_BYTES};
@@ -33,84 +32,10 @@ use segments::Segment;
 
 pub use run::{RowRun, SegmentRows};
 pub use segments::LaterSegments;
+pub use sheaf_types::value::ValueRef;
 
 /// Set in the end of a variable column that is a reference.
 const OVERFLOW_BIT: u16 = 1 << 15;
-
-/// A borrowed value: what rows and keys hold, without the column's type.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ValueRef<'a> {
-    Null,
-    /// Signed integers, BOOL, dates and times (in [`Value`]'s units), YEAR, ENUM.
-    Int(i64),
-    UInt(u64),
-    /// Unscaled, at the column's scale.
-    Decimal(i128),
-    /// The same of a wide DECIMAL.
-    WideDecimal(Wide),
-    Float(f32),
-    Double(f64),
-    /// Character and byte strings.
-    Bytes(&'a [u8]),
-}
-
-impl ValueRef<'_> {
-    pub fn is_null(&self) -> bool {
-        matches!(self, ValueRef::Null)
-    }
-
-    /// The value as one of a column of this type.
-    pub fn to_value(self, ty: &ColumnType) -> Value {
-        match (self, ty) {
-            (ValueRef::Null, _) => Value::Null,
-            (ValueRef::Int(v), ColumnType::Date) => Value::Date(v as i32),
-            (ValueRef::Int(v), ColumnType::Time { .. }) => Value::Time(v),
-            (ValueRef::Int(v), ColumnType::DateTime { .. }) => Value::DateTime(v),
-            (ValueRef::Int(v), ColumnType::Timestamp { .. }) => Value::Timestamp(v),
-            (ValueRef::Int(v), ColumnType::Year) => Value::Year(v as u16),
-            (ValueRef::Int(v), ColumnType::Enum { .. }) => Value::Enum(v as u16),
-            (ValueRef::Int(v), _) => Value::Int(v),
-            (ValueRef::UInt(v), ColumnType::Set { .. }) => Value::Set(v),
-            (ValueRef::UInt(v), _) => Value::UInt(v),
-            (ValueRef::Decimal(unscaled), ColumnType::Decimal { scale, .. }) => Value::Decimal {
-                unscaled,
-                scale: *scale,
-            },
-            (ValueRef::Decimal(unscaled), _) => Value::Decimal { unscaled, scale: 0 },
-            (ValueRef::WideDecimal(unscaled), ColumnType::Decimal { scale, .. }) => {
-                Value::WideDecimal {
-                    unscaled,
-                    scale: *scale,
-                }
-            }
-            (ValueRef::WideDecimal(unscaled), _) => Value::WideDecimal { unscaled, scale: 0 },
-            (ValueRef::Float(v), _) => Value::Float(v),
-            (ValueRef::Double(v), _) => Value::Double(v),
-            (ValueRef::Bytes(v), ty) if ty.is_character() => Value::Text(text_of(v).into_owned()),
-            (ValueRef::Bytes(v), ColumnType::Json) => Value::Json(v.to_vec()),
-            (ValueRef::Bytes(v), _) => Value::Bytes(v.to_vec()),
-        }
-    }
-}
-
-impl<'a> From<&'a Value> for ValueRef<'a> {
-    fn from(value: &'a Value) -> ValueRef<'a> {
-        match value {
-            Value::Null => ValueRef::Null,
-            Value::Int(v) => ValueRef::Int(*v),
-            Value::UInt(v) | Value::Set(v) => ValueRef::UInt(*v),
-            Value::Decimal { unscaled, .. } => ValueRef::Decimal(*unscaled),
-            Value::WideDecimal { unscaled, .. } => ValueRef::WideDecimal(*unscaled),
-            Value::Float(v) => ValueRef::Float(*v),
-            Value::Double(v) => ValueRef::Double(*v),
-            Value::Text(v) => ValueRef::Bytes(v.as_bytes()),
-            Value::Bytes(v) | Value::Json(v) => ValueRef::Bytes(v),
-            Value::Date(v) => ValueRef::Int(i64::from(*v)),
-            Value::Time(v) | Value::DateTime(v) | Value::Timestamp(v) => ValueRef::Int(*v),
-            Value::Year(v) | Value::Enum(v) => ValueRef::Int(i64::from(*v)),
-        }
-    }
-}
 
 /// How a column of fixed width is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,47 +63,33 @@ enum Physical {
 impl Physical {
     /// `None`: of variable length.
     fn of(column: &Column) -> Option<Physical> {
-        let ty = &column.ty;
-        Some(match ty {
-            ColumnType::Bool | ColumnType::TinyInt { sign: Sign::Signed } => Physical::I8,
-            ColumnType::TinyInt { .. } => Physical::U8,
-            ColumnType::SmallInt { sign: Sign::Signed } => Physical::I16,
-            ColumnType::SmallInt { .. } => Physical::U16,
-            ColumnType::MediumInt { sign: Sign::Signed }
-            | ColumnType::Int { sign: Sign::Signed } => Physical::I32,
-            ColumnType::MediumInt { .. } | ColumnType::Int { .. } => Physical::U32,
-            ColumnType::BigInt { sign: Sign::Signed } => Physical::I64,
-            ColumnType::BigInt { .. } => Physical::U64,
-            ColumnType::Bit { .. } | ColumnType::Set { .. } => match ty.stored_bits()? {
-                8 => Physical::U8,
-                16 => Physical::U16,
-                32 => Physical::U32,
-                _ => Physical::U64,
-            },
-            ColumnType::Decimal {
+        Some(match column.ty.stored() {
+            Stored::Signed(_) if column.ty.follows_time_zone() => {
+                Physical::Moment(column.time_zone)
+            }
+            Stored::Signed(8) => Physical::I8,
+            Stored::Signed(16) => Physical::I16,
+            Stored::Signed(..=32) => Physical::I32,
+            Stored::Signed(_) => Physical::I64,
+            Stored::Unsigned(8) => Physical::U8,
+            Stored::Unsigned(16) => Physical::U16,
+            Stored::Unsigned(..=32) => Physical::U32,
+            Stored::Unsigned(_) => Physical::U64,
+            Stored::Small => Physical::Small,
+            Stored::Decimal {
                 precision: 0..=9, ..
             } => Physical::Decimal32,
-            ColumnType::Decimal {
+            Stored::Decimal {
                 precision: 10..=18, ..
             } => Physical::Decimal64,
-            ColumnType::Decimal {
+            Stored::Decimal {
                 precision: ..=MAX_DIGITS,
                 ..
             } => Physical::Decimal128,
-            ColumnType::Decimal { .. } => Physical::WideDecimal,
-            ColumnType::Float { .. } => Physical::F32,
-            ColumnType::Double { .. } => Physical::F64,
-            ColumnType::Date => Physical::I32,
-            ColumnType::Time { .. } | ColumnType::DateTime { .. } => Physical::I64,
-            ColumnType::Timestamp { .. } => Physical::Moment(column.time_zone),
-            ColumnType::Year | ColumnType::Enum { .. } => Physical::Small,
-            ColumnType::Char { .. }
-            | ColumnType::VarChar { .. }
-            | ColumnType::Text { .. }
-            | ColumnType::Binary { .. }
-            | ColumnType::VarBinary { .. }
-            | ColumnType::Blob { .. }
-            | ColumnType::Json => return None,
+            Stored::Decimal { .. } => Physical::WideDecimal,
+            Stored::Float => Physical::F32,
+            Stored::Double => Physical::F64,
+            Stored::String => return None,
         })
     }
 

@@ -2,8 +2,27 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// Any character that does not end a line, as the `regex` crate writes it.
-pub(in crate::functions::regexp) const WITHIN_LINE: &str = r"[^\n-\r\x{85}\x{2028}\x{2029}]";
+/// What a `.` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::functions::regexp) enum Dot {
+    /// Any character, and a carriage return with its line feed.
+    All,
+    /// One that does not end a line.
+    WithinLine,
+    /// One that is no line feed.
+    WithinUnixLine,
+}
+
+impl Dot {
+    /// How the `regex` crate writes it. Behind a carriage return `(?mR:^)` holds where no line feed follows.
+    pub(in crate::functions::regexp) fn pattern(self) -> &'static str {
+        match self {
+            Dot::All => r"(?:\r\n|[^\r]|\r(?mR:^))",
+            Dot::WithinLine => r"[^\n-\r\x{85}\x{2028}\x{2029}]",
+            Dot::WithinUnixLine => r"[^\n]",
+        }
+    }
+}
 
 /// The characters that end a line: from a line feed to a carriage return, and three of Unicode.
 pub(in crate::functions::regexp) fn ends_line(character: char) -> bool {
@@ -77,9 +96,9 @@ pub(super) fn of_posix(name: &str) -> Option<ClassUnicode> {
         "space" => r"\s",
         "blank" => r"[\p{Zs}\t]",
         "cntrl" => r"\p{Cc}",
-        "graph" => r"[^\s\p{Cc}\p{Cs}\p{Cn}]",
-        "print" => r"[^\p{Cc}\p{Cs}\p{Cn}\t\n\x0B\f\r]",
-        "punct" => r"[\p{P}$+<=>^`|~]",
+        "graph" => r"[^\s\p{Cc}\p{Cn}]",
+        "print" => r"[[^\s\p{Cc}\p{Cn}]\p{Zs}]",
+        "punct" => r"\p{P}",
         "word" => r"\w",
         "xdigit" => r"[\p{Nd}A-Fa-f\u{FF21}-\u{FF26}\u{FF41}-\u{FF46}]",
         other => return written(&format!("\\p{{{other}}}")),

@@ -22,7 +22,7 @@ mod run;
 
 use std::ops::Range;
 
-pub(super) use classes::{WITHIN_LINE, ends_line};
+pub(super) use classes::{Dot, ends_line};
 pub(super) use parse::{Syntax, parse};
 pub(super) use problem::Problem;
 use program::Program;
@@ -82,6 +82,7 @@ mod tests {
         insensitive: false,
         lines: false,
         dot_all: false,
+        unix_lines: false,
     };
 
     fn compiled(pattern: &str, cancel: &CancelFlag) -> Result<Backtracking, Problem> {

@@ -18,7 +18,7 @@ use std::str::Chars;
 
 use regex_syntax::hir::ClassUnicode;
 
-use super::classes::{class, in_any_case, negated, of_letter, of_posix, written};
+use super::classes::{Dot, class, in_any_case, negated, of_letter, of_posix, written};
 use super::problem::Problem;
 use crate::functions::limits::Turns;
 use crate::functions::regexp::Modes;
@@ -41,8 +41,8 @@ pub(in crate::functions::regexp) struct Syntax {
     pub(super) groups: Vec<Option<String>>,
     /// Automata do not know it, or read it otherwise.
     pub(in crate::functions::regexp) needs_backtracking: bool,
-    /// Where in the pattern a `.` stands that is no end of a line. Automata know one such end only.
-    pub(in crate::functions::regexp) dots: Vec<usize>,
+    /// Where in the pattern each `.` stands. Automata know one end of a line only.
+    pub(in crate::functions::regexp) dots: Vec<(usize, Dot)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,10 @@ pub(super) enum Assertion {
     LastLineEnd,
     LineStart,
     LineEnd,
+    /// As the three before, where lines end at line feeds only.
+    LastUnixLineEnd,
+    UnixLineStart,
+    UnixLineEnd,
     WordBoundary,
     NoWordBoundary,
     WordStart,
@@ -71,10 +75,7 @@ pub(super) enum Kind {
 pub(super) enum Node {
     Char(char),
     Set(ClassUnicode),
-    /// Any character, those that end lines, too, or not.
-    Any {
-        ends_lines: bool,
-    },
+    Any(Dot),
     Assert(Assertion),
     /// By its number, from 1 on.
     Group(usize, Box<Node>),
@@ -120,6 +121,7 @@ pub(in crate::functions::regexp) fn parse(
             in_any_case: modes.insensitive,
             lines: modes.lines,
             dot_all: modes.dot_all,
+            unix_lines: modes.unix_lines,
             comments: false,
         },
         depth: 0,
@@ -144,6 +146,7 @@ struct Flags {
     in_any_case: bool,
     lines: bool,
     dot_all: bool,
+    unix_lines: bool,
     comments: bool,
 }
 
@@ -161,7 +164,7 @@ struct Parser<'a> {
     turns: &'a Turns<'a>,
     most_referred: usize,
     needs_backtracking: bool,
-    dots: Vec<usize>,
+    dots: Vec<(usize, Dot)>,
     flags: Flags,
     depth: usize,
 }
@@ -378,24 +381,36 @@ impl Parser<'_> {
                 repeated(self.set_node(set)?)
             }
             '.' => {
-                let ends_lines = self.flags.dot_all;
-                if !ends_lines {
-                    self.dots.push(start);
-                }
-                repeated(Node::Any { ends_lines })
+                let dot = match (self.flags.dot_all, self.flags.unix_lines) {
+                    (true, _) => Dot::All,
+                    (false, true) => Dot::WithinUnixLine,
+                    (false, false) => Dot::WithinLine,
+                };
+                self.dots.push((start, dot));
+                repeated(Node::Any(dot))
             }
-            '^' => once(Node::Assert(match self.flags.lines {
-                true => Assertion::LineStart,
-                false => Assertion::TextStart,
-            })),
-            '$' => once(Node::Assert(match self.flags.lines {
-                true => Assertion::LineEnd,
-                false => Assertion::LastLineEnd,
-            })),
+            '^' | '$' => once(Node::Assert(self.end_of_line(next == '^'))),
             '\\' => return self.escaped(),
             '*' | '+' | '?' | '{' | '}' => return Err(Problem::Rule(start)),
             other => repeated(self.literal(other)?),
         }))
+    }
+
+    /// A `^`, or else a `$`.
+    fn end_of_line(&mut self, is_start: bool) -> Assertion {
+        let Flags {
+            lines, unix_lines, ..
+        } = self.flags;
+        self.needs_backtracking |= lines && !unix_lines;
+        match (is_start, lines, unix_lines) {
+            (true, false, _) => Assertion::TextStart,
+            (true, true, false) => Assertion::LineStart,
+            (true, true, true) => Assertion::UnixLineStart,
+            (false, false, false) => Assertion::LastLineEnd,
+            (false, false, true) => Assertion::LastUnixLineEnd,
+            (false, true, false) => Assertion::LineEnd,
+            (false, true, true) => Assertion::UnixLineEnd,
+        }
     }
 
     fn literal(&mut self, character: char) -> Result<Node, Problem> {
@@ -510,7 +525,11 @@ impl Parser<'_> {
                 'm' => self.flags.lines = is_on,
                 's' => self.flags.dot_all = is_on,
                 'x' => self.flags.comments = is_on,
-                'd' | 'w' | 'u' => self.needs_backtracking = true,
+                'd' => {
+                    self.flags.unix_lines = is_on;
+                    self.needs_backtracking = true;
+                }
+                'w' | 'u' => self.needs_backtracking = true,
                 ')' => return Ok(None),
                 ':' => {
                     let node = self.choice()?;
@@ -592,8 +611,7 @@ impl Parser<'_> {
                     most: None,
                     kind: Kind::Possessive,
                 };
-                let any = Node::Any { ends_lines: true };
-                repeated(Node::Sequence(vec![any, marks]))
+                repeated(Node::Sequence(vec![Node::Any(Dot::All), marks]))
             }
             'k' => {
                 if !self.accept('<') {

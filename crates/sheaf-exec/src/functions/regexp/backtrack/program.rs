@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::classes::Set;
+use super::classes::{Dot, Set};
 use super::parse::{Assertion, Kind, Node, Syntax};
 use super::problem::Problem;
 use crate::functions::limits::Turns;
@@ -25,9 +25,7 @@ pub(super) enum Instruction {
     Char(char),
     /// By its number.
     Set(usize),
-    Any {
-        ends_lines: bool,
-    },
+    Any(Dot),
     Assert(Assertion),
     /// A group begins. Its text is the one before until it ends.
     Open(usize),
@@ -159,9 +157,8 @@ impl Compiler<'_> {
                 });
                 self.push(Instruction::Set(set))?;
             }
-            Node::Any { ends_lines } => {
-                let ends_lines = *ends_lines;
-                self.push(Instruction::Any { ends_lines })?;
+            Node::Any(dot) => {
+                self.push(Instruction::Any(*dot))?;
             }
             Node::Assert(assertion) => {
                 self.push(Instruction::Assert(*assertion))?;
@@ -309,7 +306,8 @@ impl Compiler<'_> {
 
     fn length(&mut self, node: &Node) -> Result<Length, Problem> {
         let inside = match node {
-            Node::Char(_) | Node::Set(_) | Node::Any { .. } => return Ok((1, Some(1))),
+            Node::Any(Dot::All) => return Ok((1, Some(2))),
+            Node::Char(_) | Node::Set(_) | Node::Any(_) => return Ok((1, Some(1))),
             Node::Assert(_) | Node::Look { .. } => return Ok((0, Some(0))),
             Node::BackReference { .. } => return Ok((0, None)),
             inside => inside,

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::classes::{ends_line, is_of_word};
+use super::classes::{Dot, ends_line, is_of_word};
 use super::parse::Assertion;
 use super::program::{Instruction, Program};
 use crate::functions::limits::Turns;
@@ -119,11 +119,7 @@ impl Search<'_, '_> {
                     let found = found.filter(|found| program.sets[*set].has(*found));
                     found.map(|found| (instruction + 1, at + found.len_utf8()))
                 }
-                Instruction::Any { ends_lines } => {
-                    let found = self.character(at);
-                    let found = found.filter(|found| *ends_lines || !ends_line(*found));
-                    found.map(|found| (instruction + 1, at + found.len_utf8()))
-                }
+                Instruction::Any(dot) => self.any(*dot, at).map(|end| (instruction + 1, end)),
                 Instruction::Assert(assertion) => {
                     self.holds(*assertion, at).then_some((instruction + 1, at))
                 }
@@ -276,6 +272,18 @@ impl Search<'_, '_> {
         self.text[at..].chars().next()
     }
 
+    /// The end of what a `.` stands for.
+    fn any(&self, dot: Dot, at: usize) -> Option<usize> {
+        let found = self.character(at)?;
+        let is_taken = match dot {
+            Dot::All => true,
+            Dot::WithinLine => !ends_line(found),
+            Dot::WithinUnixLine => found != '\n',
+        };
+        let is_pair = dot == Dot::All && self.text[at..].starts_with("\r\n");
+        is_taken.then(|| at + found.len_utf8() + usize::from(is_pair))
+    }
+
     fn before(&self, at: usize) -> Option<char> {
         self.text[..at].chars().next_back()
     }
@@ -297,6 +305,9 @@ impl Search<'_, '_> {
                 at == 0 || before.is_some_and(ends_line) && behind.is_some() && !is_in_pair
             }
             Assertion::LineEnd => behind.is_none_or(ends_line) && !is_in_pair,
+            Assertion::LastUnixLineEnd => matches!(&self.text[at..], "" | "\n"),
+            Assertion::UnixLineStart => at == 0 || before == Some('\n'),
+            Assertion::UnixLineEnd => behind.is_none_or(|behind| behind == '\n'),
             Assertion::WordBoundary => is_word(before) != is_word(behind),
             Assertion::NoWordBoundary => is_word(before) == is_word(behind),
             Assertion::WordStart => !is_word(before) && is_word(behind),

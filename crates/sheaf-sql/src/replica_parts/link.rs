@@ -31,6 +31,8 @@ pub struct LinkRequest {
     pub password: String,
     /// The source may send the key that the password is encrypted with.
     pub get_public_key: bool,
+    /// `None`: nothing is encrypted.
+    pub tls: Option<LinkTls>,
     pub start: LinkStart,
     /// The replica's own.
     pub server_id: u32,
@@ -41,6 +43,18 @@ pub struct LinkRequest {
     pub max_event_bytes: usize,
     /// All waits end when it becomes true.
     pub stops: Stops,
+}
+
+/// How the source is trusted. Files are in PEM; an empty name is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkTls {
+    /// The file with certificates that the source's is one of, or is signed with.
+    pub authorities: String,
+    /// The source's certificate is for its name.
+    pub verifies_name: bool,
+    /// The files with the replica's own certificate and its key.
+    pub certificate: String,
+    pub key: String,
 }
 
 /// What a source says of itself.

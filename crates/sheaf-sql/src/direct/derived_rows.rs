@@ -6,17 +6,20 @@ use std::sync::Arc;
 use sheaf_table::{RowView, ValueRef};
 use sheaf_types::Value;
 
-use super::{Derived, MAX_DERIVED_ROWS};
-use crate::direct::operand::{Compared, Place};
-use crate::direct::order::{MAX_SORTED_BYTES, SortKey};
-use crate::direct::subquery::Values;
+use super::operand::{Compared, Place};
+use super::order::{MAX_SORTED_BYTES, SortKey};
+use super::row_source::Derived;
+use super::values::Values;
 use crate::error::Result;
 use crate::events::thread_work::{self, Work};
 use crate::query::rows::value_at;
 
+/// Rows of one query, at most. Beyond that, workers and batches pay for themselves.
+const MAX_DERIVED_ROWS: usize = 2_000;
+
 /// The rows of a query, in memory.
 #[derive(Default)]
-pub(in crate::direct) struct DerivedRows {
+pub(super) struct DerivedRows {
     pub(super) bytes: Vec<u8>,
     /// Where each is among the bytes.
     pub(super) spans: Vec<(usize, usize)>,
@@ -30,7 +33,7 @@ impl DerivedRows {
         &self.bytes[start..end]
     }
 
-    pub(in crate::direct) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[u8]> {
         self.spans
             .iter()
             .map(|(start, end)| &self.bytes[*start..*end])
@@ -108,19 +111,16 @@ const MAX_ROW_BYTES: usize = (1 << 15) - 1;
 
 /// How a join finds rows of a query.
 #[derive(Debug)]
-pub(in crate::direct) struct Lookup {
-    pub(in crate::direct) derived: Arc<Derived>,
+pub(super) struct Lookup {
+    pub(super) derived: Arc<Derived>,
     /// Columns that are equal to operands; none: all rows are gone through.
-    pub(in crate::direct) equal: Vec<(usize, Compared)>,
+    pub(super) equal: Vec<(usize, Compared)>,
     key: Option<SortKey>,
 }
 
 impl Lookup {
     /// `None` if the columns have no order.
-    pub(in crate::direct) fn new(
-        derived: &Arc<Derived>,
-        equal: Vec<(usize, Compared)>,
-    ) -> Option<Lookup> {
+    pub(super) fn new(derived: &Arc<Derived>, equal: Vec<(usize, Compared)>) -> Option<Lookup> {
         let columns: Vec<usize> = equal.iter().map(|(column, _)| *column).collect();
         let key = match columns.is_empty() {
             true => None,
@@ -134,7 +134,7 @@ impl Lookup {
     }
 
     /// What the query's [list](Derived::asked) is of.
-    pub(in crate::direct) fn asked(&self) -> Option<&Compared> {
+    pub(super) fn asked(&self) -> Option<&Compared> {
         let asked = self.derived.asked()?;
         let mut equal = self.equal.iter();
         equal
@@ -143,7 +143,7 @@ impl Lookup {
     }
 
     /// The positions of the rows that are found. `None`: the vectorised path has to do it.
-    pub(in crate::direct) fn find(
+    pub(super) fn find(
         &self,
         rows: &mut DerivedRows,
         parameters: &[Value],
@@ -182,11 +182,7 @@ impl Lookup {
     }
 
     /// A row by its position.
-    pub(in crate::direct) fn row<'r>(
-        &'r self,
-        rows: &'r DerivedRows,
-        position: usize,
-    ) -> Result<RowView<'r>> {
+    pub(super) fn row<'r>(&'r self, rows: &'r DerivedRows, position: usize) -> Result<RowView<'r>> {
         Ok(self.derived.layout.view(rows.row(position))?)
     }
 }

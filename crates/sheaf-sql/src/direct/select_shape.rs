@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use sheaf_frontend::walk::{ExpressionReader, read_expression};
 use sqlparser::ast;
 
-use crate::direct::names::{Names, column_of};
-use crate::direct::select_list::is_aggregate_name;
+use super::names::{Names, column_of};
+use super::plain_call::is_aggregate_name;
+use crate::change::assigned::last_part;
 
 /// Names the only table of a wildcard, which would show the columns of inputs and subqueries, too.
 pub(super) fn qualify_wildcard(
@@ -247,4 +248,38 @@ impl ExpressionReader for OfMany {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// An item of a list that is a column, a constant or all columns.
+pub(super) fn computes_nothing(item: &ast::SelectItem) -> bool {
+    use ast::SelectItem::{
+        ExprWithAlias, ExprWithAliases, QualifiedWildcard, UnnamedExpr, Wildcard,
+    };
+    let is_plain = |expr: &ast::Expr| {
+        matches!(
+            expr,
+            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) | ast::Expr::Value(_)
+        )
+    };
+    match item {
+        UnnamedExpr(expr) | ExprWithAlias { expr, .. } | ExprWithAliases { expr, .. } => {
+            is_plain(expr)
+        }
+        QualifiedWildcard(..) | Wildcard(_) => true,
+    }
+}
+
+/// Whether an expression has the same value in all rows: it names no column.
+pub(super) fn is_constant(expr: &ast::Expr) -> bool {
+    let names_column = ast::visit_expressions(expr, |part| match part {
+        ast::Expr::Identifier(name) if name.value.starts_with('@') => ControlFlow::Continue(()),
+        ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        ast::Expr::Function(function)
+            if is_aggregate_name(&last_part(&function.name).to_ascii_lowercase()) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    names_column.is_continue()
 }

@@ -12,7 +12,7 @@ use super::lock;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the receiver has for the applier.
-pub(super) enum Queued {
+pub(crate) enum Queued {
     /// The bytes of an event without their checksum, and their share of the memory. FORMAT_DESCRIPTION is as it came.
     Event { bytes: Vec<u8>, _share: Share },
     /// The connection ended: what is not complete comes again.
@@ -31,14 +31,14 @@ struct Waiting {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(super) struct EventQueue {
+pub(crate) struct EventQueue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
 }
 
 impl EventQueue {
     /// Waits for room, and appends. False: `stops` has become true, or the receiver has to begin anew.
-    pub(super) fn push(&self, item: Queued, limit: usize, stops: &dyn Fn() -> bool) -> bool {
+    pub(crate) fn push(&self, item: Queued, limit: usize, stops: &dyn Fn() -> bool) -> bool {
         let bytes = match &item {
             Queued::Event { bytes, .. } => bytes.len(),
             Queued::Interrupted => 0,
@@ -68,7 +68,7 @@ impl EventQueue {
     }
 
     /// Waits for the next one. `None`: `stops` has become true.
-    pub(super) fn pop(&self, stops: &dyn Fn() -> bool) -> Option<Queued> {
+    pub(crate) fn pop(&self, stops: &dyn Fn() -> bool) -> Option<Queued> {
         let mut waiting = lock(&self.waiting);
         waiting.is_working = false;
         self.changed.notify_all();
@@ -89,7 +89,7 @@ impl EventQueue {
     }
 
     /// The applier begins: what the receiver has sent so far may have a piece of a transaction at its beginning.
-    pub(super) fn begin_applying(&self) {
+    pub(crate) fn begin_applying(&self) {
         let mut waiting = lock(&self.waiting);
         waiting.events.clear();
         waiting.bytes = 0;
@@ -99,13 +99,13 @@ impl EventQueue {
     }
 
     /// The receiver is to connect again.
-    pub(super) fn is_stale(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         lock(&self.waiting).is_stale
     }
 
     /// The receiver begins: waits until the applier has taken what there is, and empties the queue. False: `stops` has
     /// become true.
-    pub(super) fn begin_receiving(
+    pub(crate) fn begin_receiving(
         &self,
         applies: &dyn Fn() -> bool,
         stops: &dyn Fn() -> bool,
@@ -125,12 +125,12 @@ impl EventQueue {
     }
 
     /// Bytes that wait.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         lock(&self.waiting).bytes
     }
 
     /// Those that wait look whether they shall stop.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.changed.notify_all();
     }
 

@@ -3,10 +3,10 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sheaf_binlog::gtid::GtidSet;
+use sheaf_binlog::gtid::{Gtid, GtidSet};
 
 use super::lock;
-use super::source::{KeptSource, Password};
+use super::source::{KeptSource, Password, Position};
 
 /// Why a thread has stopped, or waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +104,43 @@ pub(crate) struct Known {
     pub(crate) retries: u64,
     /// Groups of events to leave out (sql_replica_skip_counter).
     pub(crate) skip: u64,
+    /// Where the applier stops.
+    pub(crate) until: Option<Until>,
+}
+
+/// Where the applier stops by itself (START REPLICA UNTIL).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    BeforeGtids(GtidSet),
+    AfterGtids(GtidSet),
+    Place { file: String, position: u64 },
+}
+
+impl Until {
+    /// Whether the applier is there, having come to this position.
+    pub(crate) fn is_reached(&self, position: &Position, executed: &GtidSet) -> bool {
+        match self {
+            Until::BeforeGtids(_) => false,
+            Until::AfterGtids(set) => set.is_subset(executed),
+            Until::Place {
+                file,
+                position: last,
+            } => place(&position.file, position.position) >= place(file, *last),
+        }
+    }
+
+    /// Whether the applier is not to begin with this transaction.
+    pub(crate) fn is_in_front_of(&self, gtid: Option<Gtid>) -> bool {
+        match (self, gtid) {
+            (Until::BeforeGtids(set), Some(gtid)) => set.contains(gtid),
+            _ => false,
+        }
+    }
+}
+
+/// A position in the log of a source, to be compared with others: the numbers of files grow, also in digits.
+pub(crate) fn place(file: &str, position: u64) -> (usize, &str, u64) {
+    (file.len(), file, position)
 }
 
 /// See the [module](self).
@@ -128,4 +165,44 @@ impl ReplicaState {
 pub(crate) fn now_us() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_applier_stops_at_a_place_or_at_transactions() {
+        let set = |text: &str| text.parse::<GtidSet>().unwrap();
+        let server = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+        let at = |file: &str, place: u64| Position {
+            file: file.into(),
+            position: place,
+            ..Position::default()
+        };
+        let until = Until::Place {
+            file: "binlog.999999".into(),
+            position: 200,
+        };
+        for (file, place, is_there) in [
+            ("binlog.999998", 900, false),
+            ("binlog.999999", 199, false),
+            ("binlog.999999", 200, true),
+            ("binlog.1000000", 4, true),
+        ] {
+            assert_eq!(
+                until.is_reached(&at(file, place), &GtidSet::new()),
+                is_there
+            );
+        }
+        let until = Until::AfterGtids(set(&format!("{server}:3-5")));
+        let executed = |last: u64| set(&format!("{server}:1-{last}"));
+        assert!(!until.is_reached(&at("a", 4), &executed(4)));
+        assert!(until.is_reached(&at("a", 4), &executed(5)));
+        let until = Until::BeforeGtids(set(&format!("{server}:3-5")));
+        assert!(!until.is_reached(&at("a", 4), &executed(5)));
+        let gtid = |number: u64| Gtid::new(server.parse().unwrap(), number);
+        assert!(until.is_in_front_of(gtid(3)) && !until.is_in_front_of(gtid(2)));
+        assert!(!until.is_in_front_of(None));
+    }
 }

@@ -13,6 +13,9 @@ use sheaf_frontend::parser::replication::SourceChange;
 use sheaf_table::KeptReplication;
 use sheaf_types::error::codes;
 
+use super::filter::Filter;
+use super::kept_lines::{escaped, unescaped};
+use super::link::LinkTls;
 use crate::error::{Result, SqlError};
 
 /// The file with the password, in the directory of the database.
@@ -34,6 +37,10 @@ pub(crate) struct SourceOptions {
     pub(crate) retry_count: u64,
     pub(crate) heartbeat_ms: u64,
     pub(crate) get_public_key: bool,
+    /// What is sent is encrypted as `tls` says.
+    pub(crate) encrypts: bool,
+    pub(crate) tls: LinkTls,
+    pub(crate) filter: Filter,
     /// Which threads START REPLICA has started and nothing has stopped: they begin with the server.
     pub(crate) runs_io: bool,
     pub(crate) runs_sql: bool,
@@ -53,6 +60,9 @@ impl Default for SourceOptions {
             retry_count: 10,
             heartbeat_ms: 30_000,
             get_public_key: false,
+            encrypts: false,
+            tls: LinkTls::default(),
+            filter: Filter::default(),
             runs_io: false,
             runs_sql: false,
             started_by: String::new(),
@@ -119,12 +129,26 @@ impl Position {
     }
 }
 
+/// Bytes that the options take in the catalog, at most: they are one entry.
+const MAX_OPTIONS_BYTES: usize = 3_800;
+
 impl SourceOptions {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    /// Error 1235 for options that are too long to be kept.
+    pub(crate) fn check_length(&self) -> Result<()> {
+        match self.to_bytes().len() > MAX_OPTIONS_BYTES {
+            true => Err(SqlError::not_supported_yet(format!(
+                "options and filters of a replica of more than {MAX_OPTIONS_BYTES} bytes"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let on = u8::from;
         let text = format!(
             "host={}\nport={}\nuser={}\nauto_position={}\nconnect_retry={}\nretry_count={}\nheartbeat_ms={}\n\
-             get_public_key={}\nruns_io={}\nruns_sql={}\nstarted_by={}\n",
+             get_public_key={}\nssl={}\nssl_ca={}\nssl_verify={}\nssl_cert={}\nssl_key={}\nruns_io={}\nruns_sql={}\n\
+             started_by={}\n{}",
             escaped(&self.host),
             self.port,
             escaped(&self.user),
@@ -133,9 +157,15 @@ impl SourceOptions {
             self.retry_count,
             self.heartbeat_ms,
             on(self.get_public_key),
+            on(self.encrypts),
+            escaped(&self.tls.authorities),
+            on(self.tls.verifies_name),
+            escaped(&self.tls.certificate),
+            escaped(&self.tls.key),
             on(self.runs_io),
             on(self.runs_sql),
             self.started_by,
+            self.filter.to_lines(),
         );
         text.into_bytes()
     }
@@ -152,10 +182,15 @@ impl SourceOptions {
                 "retry_count" => read.retry_count = number(value)?,
                 "heartbeat_ms" => read.heartbeat_ms = number(value)?,
                 "get_public_key" => read.get_public_key = number(value)? != 0,
+                "ssl" => read.encrypts = number(value)? != 0,
+                "ssl_ca" => read.tls.authorities = unescaped(value),
+                "ssl_verify" => read.tls.verifies_name = number(value)? != 0,
+                "ssl_cert" => read.tls.certificate = unescaped(value),
+                "ssl_key" => read.tls.key = unescaped(value),
                 "runs_io" => read.runs_io = number(value)? != 0,
                 "runs_sql" => read.runs_sql = number(value)? != 0,
                 "started_by" => read.started_by = value.to_string(),
-                _ => return Err(unreadable()),
+                _ => read.filter.read_line(name, value).ok_or_else(unreadable)?,
             }
         }
         Ok(read)
@@ -226,6 +261,21 @@ impl KeptSource {
         }
         if let Some(get) = change.get_public_key {
             options.get_public_key = get;
+        }
+        if let Some(encrypts) = change.ssl {
+            options.encrypts = encrypts;
+        }
+        if let Some(verifies) = change.ssl_verify_server_cert {
+            options.tls.verifies_name = verifies;
+        }
+        for (file, given) in [
+            (&mut options.tls.authorities, &change.ssl_ca),
+            (&mut options.tls.certificate, &change.ssl_cert),
+            (&mut options.tls.key, &change.ssl_key),
+        ] {
+            if let Some(given) = given {
+                file.clone_from(given);
+            }
         }
         if let Some(file) = &change.log_file {
             next.position.file.clone_from(file);
@@ -302,27 +352,6 @@ fn lines(bytes: &[u8]) -> Result<Vec<(&str, &str)>> {
         .collect()
 }
 
-/// A text in one line.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('\n', "\\n")
-}
-
-fn unescaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match (character, character == '\\') {
-            (_, true) => match characters.next() {
-                Some('n') => out.push('\n'),
-                Some(other) => out.push(other),
-                None => {}
-            },
-            (other, false) => out.push(other),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,6 +365,17 @@ mod tests {
                 user: "a\\n\nb=c".into(),
                 auto_position: true,
                 runs_sql: true,
+                encrypts: true,
+                tls: LinkTls {
+                    authorities: "/etc/a=b\n.pem".into(),
+                    verifies_name: true,
+                    certificate: "c".into(),
+                    key: "k".into(),
+                },
+                filter: Filter {
+                    do_databases: vec!["d".into(), "e".into()],
+                    ..Filter::default()
+                },
                 started_by: "3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
                 ..SourceOptions::default()
             },
