@@ -46,6 +46,7 @@ use sheaf_exec::operator::lazy_connective::lazily_connected;
 use sheaf_exec::operator::round_exec::RoundRows;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
+use sheaf_exec::plan_size::check_room_for_expression;
 use sheaf_exec::row_by_row::RowByRow;
 
 use crate::access::wanted::Wanted;
@@ -342,6 +343,7 @@ impl Planner<'_> {
         schema: &DFSchema,
         block: &Block,
     ) -> Result<Arc<dyn PhysicalExpr>> {
+        check_room_for_expression(expr)?;
         let expr = create_physical_expr(expr, schema, &self.properties, &block.slots)?;
         let expr = lazily_connected(expr)?;
         Ok(match result_limits(self.context) {
@@ -371,7 +373,7 @@ fn is_named_table(aliased: &LogicalPlan) -> bool {
 fn scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>> {
     let mut found: Vec<Subquery> = Vec::new();
     plan.apply(|node| {
-        for expr in node.expressions() {
+        node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Expr::ScalarSubquery(subquery) = expr
                     && subquery.outer_ref_columns.is_empty()
@@ -380,9 +382,8 @@ fn scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>> {
                     found.push(subquery.clone());
                 }
                 Ok(TreeNodeRecursion::Continue)
-            })?;
-        }
-        Ok(TreeNodeRecursion::Continue)
+            })
+        })
     })?;
     Ok(found)
 }
