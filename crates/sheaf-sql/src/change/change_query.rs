@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_access::CLUSTERED_KEY;
+use sheaf_access::{CLUSTERED_KEY, cancel};
 use sheaf_frontend::StatementText;
 use sheaf_frontend::bind::header_of;
 use sheaf_storage::sync::atomic::Ordering;
@@ -717,6 +717,8 @@ pub(crate) struct ChangeQuery<'a> {
 
 impl ChangeQuery<'_> {
     pub(crate) fn build(self) -> Result<Box<ast::Query>> {
+        // What the change finds its rows by is copied.
+        cancel::check_room_for_tree()?;
         let mut query = select_of(self.projection)?;
         if let ast::SetExpr::Select(select) = query.body.as_mut() {
             select.optimizer_hints = self.hints.to_vec();

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_access::cancel;
 use sheaf_frontend::column_default::default_expression;
 use sheaf_frontend::syntax::inside;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
@@ -197,6 +198,7 @@ impl Session {
         references: &References,
         assignments: Vec<Assignment>,
     ) -> Result<UpdateQuery> {
+        cancel::check_room_for_tree()?;
         let (assignments, later) = match is_of_one(update, references) {
             true => left_to_right(references, assignments)?,
             false => (assignments, LaterValues::default()),
@@ -431,6 +433,7 @@ fn check_clauses(update: &Update, is_single: bool) -> Result<()> {
 /// Finds the columns that are assigned. Errors 1054, 1052, 1288, and 1706 for the primary key of a table that is
 /// updated under two names: the rows of one name would not be found under the other.
 fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<Vec<Assignment>> {
+    cancel::check_room_for_tree()?;
     let assignments = assigned_columns(references, assignments)?;
     for assignment in &assignments {
         let table = |reference: usize| references.0[reference].table.as_ref();
