@@ -1,14 +1,12 @@
 //! What FOR UPDATE and FOR SHARE are about: the tables of the FROM that they stand behind. What a query in that FROM
 //! reads, or a common table expression, is not locked unless it says so itself.
 
-use std::ops::ControlFlow;
-
 use sqlparser::ast::{
-    Expr, LockClause, NonBlock, ObjectName, Query, SetExpr, TableFactor, TableWithJoins,
+    LockClause, NonBlock, ObjectName, Query, SetExpr, TableFactor, TableWithJoins,
 };
 
 use crate::error::{Result, SqlError};
-use crate::walk::{ExpressionVisitor, walk_query};
+use crate::walk::{ExpressionReader, read_query};
 
 /// Whether a query's own locking clauses are about any table.
 pub fn locks_tables(query: &Query) -> bool {
@@ -74,7 +72,7 @@ pub fn skips_locked(query: &Query) -> bool {
 /// Whether a query has a locking clause somewhere.
 pub fn has_locking_clause(query: &Query) -> bool {
     let mut found = Clauses::default();
-    walk_query(&mut query.clone(), &mut found);
+    read_query(query, &mut found);
     found.0
 }
 
@@ -91,7 +89,7 @@ pub struct LockingQuery {
 /// The queries that lock: this one, and those in its FROM, in expressions, and in its common table expressions.
 pub fn locking_queries(query: &Query) -> Vec<LockingQuery> {
     let mut found = LockingQueries::default();
-    walk_query(&mut query.clone(), &mut found);
+    read_query(query, &mut found);
     found.locking
 }
 
@@ -188,7 +186,7 @@ impl LockingQueries {
     }
 }
 
-impl ExpressionVisitor for LockingQueries {
+impl ExpressionReader for LockingQueries {
     fn enter_query(&mut self, query: &Query) {
         let is_whole = self.open.is_empty();
         self.open.push(OpenQuery::of(query));
@@ -226,10 +224,6 @@ impl ExpressionVisitor for LockingQueries {
             around.walked += 1;
         }
     }
-
-    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
 }
 
 fn any_factor(tables: &[TableWithJoins], test: &dyn Fn(&TableFactor) -> bool) -> bool {
@@ -249,12 +243,8 @@ fn any_factor(tables: &[TableWithJoins], test: &dyn Fn(&TableFactor) -> bool) ->
 #[derive(Default)]
 struct Clauses(bool);
 
-impl ExpressionVisitor for Clauses {
+impl ExpressionReader for Clauses {
     fn enter_query(&mut self, query: &Query) {
         self.0 |= !query.locks.is_empty();
-    }
-
-    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
-        ControlFlow::Continue(())
     }
 }

@@ -14,7 +14,7 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_frontend::walk::walk_outside_queries;
+use sheaf_frontend::walk::{read_outside_queries, walk_outside_queries};
 use sqlparser::ast;
 
 use super::names::{Names, column_of};
@@ -30,6 +30,9 @@ pub(super) fn with_exists(session: &Session, query: &ast::Query) -> Option<ast::
     let groups = plain_select(plain.select)?.group_by;
     // What is grouped by is to be the same expression as what is shown.
     if !groups.is_empty() || !plain.locks.is_empty() {
+        return None;
+    }
+    if !has_quantified(query) {
         return None;
     }
     let mut rewritten = query.clone();
@@ -62,6 +65,36 @@ pub(super) fn with_exists(session: &Session, query: &ast::Query) -> Option<ast::
         }
     }
     is_changed.then_some(rewritten)
+}
+
+/// Whether there may be anything to rewrite. The copy of a long query takes megabytes.
+fn has_quantified(query: &ast::Query) -> bool {
+    let mut is_found = false;
+    let mut look = |expr: &ast::Expr| {
+        read_outside_queries(expr, &mut |expr| {
+            is_found |= is_quantified(expr);
+            match is_found {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+    };
+    if let ast::SetExpr::Select(select) = query.body.as_ref() {
+        for item in &select.projection {
+            if let ast::SelectItem::UnnamedExpr(expr)
+            | ast::SelectItem::ExprWithAlias { expr, .. } = item
+            {
+                look(expr);
+            }
+        }
+        select.selection.iter().for_each(&mut look);
+    }
+    if let Some(order_by) = &query.order_by
+        && let ast::OrderByKind::Expressions(items) = &order_by.kind
+    {
+        items.iter().for_each(|item| look(&item.expr));
+    }
+    is_found
 }
 
 /// Rewrites a condition whose rows go where it is unknown as where it is false.
@@ -151,7 +184,7 @@ fn exists_of(
 /// told that it may be.
 fn tests_quantified(item: &ast::Expr) -> bool {
     let mut tests = false;
-    walk_outside_queries(&mut item.clone(), &mut |expr| {
+    read_outside_queries(item, &mut |expr| {
         tests |= match expr {
             ast::Expr::IsNull(operand)
             | ast::Expr::IsNotNull(operand)
