@@ -173,7 +173,7 @@ impl Session {
         let is_bytes: Vec<bool> = columns
             .columns
             .iter()
-            .map(|column| column.ty.is_binary())
+            .map(|column| column.ty.takes_bytes())
             .collect();
         let mut reader = FieldReader::new(input, load.format.clone(), encoding.several_bytes());
         reader.skip_lines(load.ignore_lines)?;

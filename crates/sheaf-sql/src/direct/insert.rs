@@ -335,7 +335,7 @@ impl Insert {
         }
         // They take the bytes that a string has in the connection's character set.
         let mut taking = targets.iter();
-        let takes_bytes = |target: &usize| table.definition.columns[*target].ty.is_binary();
+        let takes_bytes = |target: &usize| table.definition.columns[*target].ty.takes_bytes();
         if session.has_other_bytes() && taking.any(takes_bytes) {
             return None;
         }

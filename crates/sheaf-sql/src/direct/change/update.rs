@@ -95,7 +95,7 @@ impl Update {
         }
         // They take the bytes that a string has in the connection's character set.
         let takes_bytes =
-            |assignment: &Assignment| definition.columns[assignment.column].ty.is_binary();
+            |assignment: &Assignment| definition.columns[assignment.column].ty.takes_bytes();
         if session.has_other_bytes() && compiled.iter().any(takes_bytes) {
             return None;
         }
