@@ -424,6 +424,10 @@ impl TreeLoad {
     }
 
     /// Writes trees, several at a time. The result names them by position among the secondary indexes (`None`: rows).
+    ///
+    /// Of several errors it gives that of the first task. Rows with equal primary keys have equal entries in indexes as
+    /// well, and only the task of the rows, which comes first, can say which key is there twice. A task that has begun
+    /// goes on when another one fails, so the first error does not depend on which thread was faster.
     fn run(
         &mut self,
         tasks: Vec<Task>,
@@ -435,17 +439,17 @@ impl TreeLoad {
         let threads = self.options.threads.clamp(1, tasks.len().max(1));
         // Sorts that fit in memory still have their half.
         let merge_bytes = self.options.memory_bytes / threads / 2;
-        let queue = Mutex::new(tasks.into_iter());
+        let queue = Mutex::new(tasks.into_iter().enumerate());
         let (table, storage) = (&self.table, &self.storage);
-        let work = || -> Result<Vec<(Option<usize>, TreeId)>> {
+        let work = || -> std::result::Result<Vec<(Option<usize>, TreeId)>, (usize, TableError)> {
             let mut done = Vec::new();
             let result = loop {
-                let Some(task) = queue.lock().next() else {
+                let Some((number, task)) = queue.lock().next() else {
                     break Ok(());
                 };
                 match task.run(table, storage, merge_bytes, progress) {
                     Ok(tree) => done.push(tree),
-                    Err(error) => break Err(error),
+                    Err(error) => break Err((number, error)),
                 }
             };
             match result {
@@ -459,7 +463,7 @@ impl TreeLoad {
                 }
             }
         };
-        let results: Vec<Result<_>> = std::thread::scope(|scope| {
+        let results = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut results = vec![work()];
             for other in others {
@@ -472,16 +476,16 @@ impl TreeLoad {
             results
         });
         let mut trees = Vec::new();
-        let mut failed = None;
+        let mut failed = Vec::new();
         for result in results {
             match result {
                 Ok(done) => trees.extend(done),
-                Err(error) => failed = Some(error),
+                Err(numbered) => failed.push(numbered),
             }
         }
         self.written.extend(trees.iter().map(|(_, tree)| *tree));
-        match failed {
-            Some(error) => Err(error),
+        match failed.into_iter().min_by_key(|(number, _)| *number) {
+            Some((_, error)) => Err(error),
             None => Ok(trees),
         }
     }
