@@ -1,5 +1,5 @@
-//! What FOR UPDATE and FOR SHARE are about: the tables of the FROM that they stand behind. What a query in that FROM
-//! reads, or a common table expression, is not locked unless it says so itself.
+//! What FOR UPDATE and FOR SHARE are about: the tables of the FROM that they stand behind, of a UNION those of the last
+//! SELECT. What a query in that FROM reads, or a common table expression, is not locked unless it says so itself.
 
 use sqlparser::ast::{
     LockClause, NonBlock, ObjectName, Query, SetExpr, TableFactor, TableWithJoins,
@@ -173,13 +173,13 @@ impl LockingQueries {
             .is_some_and(|name| around.any(|query| query.has_common_table(&name.value)))
     }
 
-    /// Adds the tables of a query's SELECTs. Those in parentheses are queries of their own.
+    /// Adds the tables of a query's SELECT, and of several in a UNION those of the last one, in parentheses or not.
     fn add_tables_of(&self, body: &SetExpr, named: &mut Named) {
         match body {
             SetExpr::Select(select) => self.add_tables(&select.from, named),
-            SetExpr::SetOperation { left, right, .. } => {
-                self.add_tables_of(left, named);
-                self.add_tables_of(right, named);
+            SetExpr::SetOperation { right, .. } => self.add_tables_of(right, named),
+            SetExpr::Query(query) if query.with.is_none() => {
+                self.add_tables_of(&query.body, named);
             }
             _ => {}
         }
