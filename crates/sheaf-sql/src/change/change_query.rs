@@ -22,6 +22,7 @@ use sheaf_frontend::bind::header_of;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_table::{
     ChangeGuard, ChangeSet, Column, Privileges, Table, TableDefinition, TableError, View,
+    WriteGuard,
 };
 use sheaf_types::Value;
 use sheaf_types::error::codes;
@@ -659,20 +660,51 @@ impl Session {
             || catalog.schema_version() == schema_version
             || catalog.related_tables(targets, zone).len() == tables.len();
         if guards.iter().zip(tables.iter()).all(current) && is_complete {
-            let mut tables = ChangeSet::new(guards, check);
-            tables.give_out(self.variables.auto_increment_series());
-            if self.outcome.chosen_insert_id.load(Ordering::Relaxed) > 0 {
-                tables.choose(Arc::clone(&self.outcome.chosen_insert_id));
-            }
-            if tables.has_links() {
-                let flag = self.handle.cancel_flag().clone();
-                tables.end_when(move || flag.is_cancelled());
-            }
-            self.transactions.note_opened_targets();
-            return Ok(Some(tables));
+            return Ok(Some(self.opened_tables(guards, check)));
         }
         self.transactions.return_tables(guards);
         Ok(None)
+    }
+
+    /// Tables that a statement has opened to change them.
+    fn opened_tables(&mut self, guards: Vec<ChangeGuard>, check: bool) -> ChangeSet {
+        let mut tables = ChangeSet::new(guards, check);
+        tables.give_out(self.variables.auto_increment_series());
+        if self.outcome.chosen_insert_id.load(Ordering::Relaxed) > 0 {
+            tables.choose(Arc::clone(&self.outcome.chosen_insert_id));
+        }
+        if tables.has_links() {
+            let flag = self.handle.cancel_flag().clone();
+            tables.end_when(move || flag.is_cancelled());
+        }
+        self.transactions.note_opened_targets();
+        tables
+    }
+
+    /// As [`lock_tables`](Self::lock_tables), for a table that no other session knows: opens those that it refers to.
+    pub(crate) fn lock_tables_of_new(&mut self, guard: WriteGuard) -> Result<ChangeSet> {
+        let check = self.variables.foreign_key_checks();
+        let zone = self.variables.time_zone();
+        for _ in 0..MAX_REPLANS {
+            let keys = guard.definition.foreign_keys.iter().filter(|_| check);
+            let catalog = self.engine.catalog();
+            // The table itself is not there. What else is missing, the check of the keys says.
+            let parents = keys.filter_map(|key| {
+                let parent = catalog.table(&key.referenced_database, &key.referenced_table);
+                Some(parent.ok()?.in_time_zone(zone))
+            });
+            let parents: Vec<Arc<Table>> = parents.collect();
+            let mut guards = match parents.is_empty() {
+                true => Vec::new(),
+                false => match self.lock_tables(&parents)? {
+                    Some(tables) => tables.into_tables(),
+                    None => continue,
+                },
+            };
+            guards.push(ChangeGuard::from(guard));
+            return Ok(self.opened_tables(guards, check));
+        }
+        Err(SqlError::definition_changed())
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use sheaf_exec::operator::kept_rows::keeps_rows;
 use sheaf_frontend::locking::{has_locking_clause, skips_locked};
-use sheaf_table::{Column, CreateTable, Privileges, QualifiedName, Table, annotated};
+use sheaf_table::{Column, CreateTable, Privileges, QualifiedName, Table};
 use sheaf_types::error::codes;
 use sheaf_types::temporal::split_datetime;
 use sheaf_types::{ColumnType, assignment::Mode};
@@ -62,22 +62,6 @@ impl Inserted {
     /// The text that goes with the OK.
     pub(crate) fn info(&self, warnings: u64) -> String {
         self.written.info(warnings)
-    }
-}
-
-/// How the rows of a planned query are written into the table that CREATE TABLE … SELECT makes.
-fn options_into_new(
-    planned: &PlannedQuery,
-    (mode, on_duplicate): (Mode, statement::OnDuplicate),
-    keeps_zero: bool,
-) -> WriteOptions {
-    WriteOptions {
-        mode,
-        on_duplicate: OnDuplicate::from(on_duplicate),
-        ignore: on_duplicate == statement::OnDuplicate::Ignore,
-        bulk: false,
-        source_keeps_rows: keeps_rows(&planned.physical.plan),
-        keeps_zero,
     }
 }
 
@@ -433,59 +417,24 @@ impl Session {
         (mode, on_duplicate): (Mode, statement::OnDuplicate),
     ) -> Result<Written> {
         let keeps_zero = self.variables.keeps_zero();
+        let is_replicated = self.is_replicated();
         let options = WriteOptions {
-            bulk: true,
-            ..options_into_new(&planned, (mode, on_duplicate), keeps_zero)
+            mode,
+            on_duplicate: OnDuplicate::from(on_duplicate),
+            ignore: on_duplicate == statement::OnDuplicate::Ignore,
+            // What is loaded past the log is not in the binary log either.
+            bulk: !is_replicated,
+            source_keeps_rows: keeps_rows(&planned.physical.plan),
+            keeps_zero,
         };
-        let mut writer = self.open_new_writer(request, options)?;
+        let mut writer = match is_replicated {
+            true => self.open_new_writer_logged(request, options)?,
+            false => self.open_new_writer(request, options)?,
+        };
         let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
         let written = self.close_writer(writer, done)?;
         self.findings.warn(&mut self.warnings);
         Ok(written)
-    }
-
-    /// As [`insert_into_new`](Self::insert_into_new), so that followers learn of it: they are told to make the table,
-    /// and then of its rows. If the statement fails, the table is dropped again.
-    pub(crate) fn insert_into_new_logged(
-        &mut self,
-        request: CreateTable,
-        targets: Vec<usize>,
-        planned: PlannedQuery,
-        (mode, on_duplicate): (Mode, statement::OnDuplicate),
-    ) -> Result<Written> {
-        let keeps_zero = self.variables.keeps_zero();
-        let options = options_into_new(&planned, (mode, on_duplicate), keeps_zero);
-        let name = (request.database.clone(), request.name.clone());
-        let text = self.text_of_request(&request, false)?;
-        let logged = self.logged_text_of_definition(&text).to_bytes();
-        let catalog = Arc::clone(self.engine.catalog());
-        annotated(logged, || {
-            self.with_definition_lock(|wait| {
-                catalog
-                    .create_table_within(request.clone(), wait)
-                    .map(|_| ())
-            })
-        })?;
-        let written = self
-            .open_writer(&name.0, &name.1, options)
-            .and_then(|mut writer| {
-                let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
-                self.close_writer(writer, done)
-            })
-            .and_then(|written| self.commit_open().map(|_| written));
-        match &written {
-            Ok(_) => self.findings.warn(&mut self.warnings),
-            Err(_) => {
-                self.transactions.roll_back(&self.handle.counters)?;
-                let logged = self.logged_drop(&name).to_bytes();
-                let names = std::slice::from_ref(&name);
-                // The first error is what the statement reports.
-                let _ = annotated(logged, || {
-                    self.with_definition_lock(|wait| catalog.drop_tables(names, false, wait))
-                });
-            }
-        }
-        written
     }
 
     /// Makes a temporary table of what a query finds, in the open transaction, as INSERT … SELECT does.

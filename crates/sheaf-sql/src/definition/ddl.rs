@@ -178,10 +178,7 @@ impl Session {
                     self.engine.catalog().check_request(&request)?;
                     self.drop_replaced(replaced)?;
                 }
-                match self.is_replicated() {
-                    true => self.insert_into_new_logged(request, targets, planned, how)?,
-                    false => self.insert_into_new(request, targets, planned, how)?,
-                }
+                self.insert_into_new(request, targets, planned, how)?
             }
         };
         self.warn_of_indexes_of_new((&database, &name));

@@ -20,6 +20,7 @@ use super::filter::{Filter, changed_by};
 use super::queue::Queued;
 use super::source::Position;
 use super::state::{Connection, ThreadError, Until, place};
+use crate::binlog::statement::definition_with_rows;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Statement;
@@ -452,7 +453,7 @@ impl Applier {
             _ => {}
         }
         // MySQL says that rows follow; MariaDB has a definition in a transaction only if they do.
-        let definition = match text.trim_end().strip_suffix(" START TRANSACTION") {
+        let definition = match definition_with_rows(&text) {
             Some(definition) => Some(definition),
             None => Some(text.as_str()).filter(|_| self.group.is_open && is_create_table(&text)),
         };

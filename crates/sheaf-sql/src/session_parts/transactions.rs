@@ -32,6 +32,8 @@ pub(crate) struct SessionTransaction {
     pub(crate) read_only: bool,
     /// What it has changed are rows of temporary tables, if it has changed any.
     pub(crate) only_temporary: bool,
+    /// It makes a table, whose name others wait for. So its commit is done or the storage stops.
+    pub(crate) makes_table: bool,
 }
 
 /// What a statement has of a transaction that is opened for it alone, so that what it reads is locked.

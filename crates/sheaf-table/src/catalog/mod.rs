@@ -20,6 +20,7 @@
 //! | [`annotation`] | what a statement says to followers of changes |
 //! | [`records`] | entries of the catalog tree |
 //! | [`open_tables`] | opening a table, and what a statement holds of it |
+//! | [`new_table`] | a table that comes with its rows in one transaction |
 //! | [`table_definitions`] | tables that are made, dropped, renamed and defined anew |
 //! | [`databases`] | databases in the catalog |
 //! | [`database`] | a database in memory, and its entry |
@@ -48,6 +49,7 @@ pub(crate) mod database;
 pub(crate) mod databases;
 pub(crate) mod definition_check;
 pub(crate) mod foreign_keys;
+pub(crate) mod new_table;
 mod open_tables;
 pub mod privilege;
 pub(crate) mod records;
@@ -226,6 +228,10 @@ impl Catalog {
             table_ids: TableIds::of_all_sessions(),
         });
         catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());
+        // Marks of tables that a crash has kept from being entered.
+        for id in counters.into_keys() {
+            catalog.forget_auto_increment(id);
+        }
         Ok(catalog)
     }
 
