@@ -38,7 +38,7 @@ pub use catalog::definition_check::{
 pub use catalog::new_table::{EnteredTable, NewTable};
 pub use catalog::privilege;
 pub use catalog::privilege::{PrivilegeLevel, Privileges};
-pub use catalog::replication::{KeptReplication, moved_to, put_replication_position};
+pub use catalog::replication::{AppliedChange, KeptReplication, applied, put_replication_position};
 pub use catalog::resource_group;
 pub use catalog::resource_group::{ResourceGroup, ResourceGroupKind, ResourceGroups};
 pub use catalog::statistics::AutoAnalyze;

@@ -43,6 +43,7 @@ use sheaf_table::{FollowedTable, MOVED_ROW, TableDefinition, TableError, long_va
 use sheaf_types::Value;
 
 use super::files::failed;
+use super::origin::Origin;
 use super::own_character_sets::in_own_character_sets;
 use super::statement::{LoggedStatement, StatementKind, WITH_ROWS};
 use crate::error::{Result, SqlError};
@@ -106,6 +107,8 @@ impl KnownTable {
 #[derive(Clone, Copy)]
 pub(super) struct ProjectionOptions {
     pub(super) server_id: u32,
+    /// The time of events, in seconds since 1970; `None`: that of the commit.
+    pub(super) time: Option<u32>,
     pub(super) image: RowImage,
 }
 
@@ -164,7 +167,7 @@ impl Projection {
         (at, gtid): (Lsn, GtidLog),
         file: &mut BinlogFile<File>,
     ) -> Result<()> {
-        let header = header_of(transaction, options.server_id);
+        let header = header_of(transaction, options);
         let xid = Xid(transaction.number);
         let (mut rows, mut length) = (Transaction::new(), EventsLength::default());
         let is_large = transaction.is_large();
@@ -223,14 +226,12 @@ impl Projection {
     ) -> Result<Found> {
         let old = self.old_long_values(transaction)?;
         let mut new = LongValues::new();
-        let mut rows = Rows::new(
-            (header_of(transaction, options.server_id), options.image),
-            sink,
-        );
+        let mut rows = Rows::new((header_of(transaction, options), options.image), sink);
         let mut found = Found::default();
         transaction.for_each(|change| {
             let (tree, before, after) = match change {
                 FollowedChange::Annotation(MOVED_ROW) => return rows.expect_move(),
+                FollowedChange::Annotation(bytes) if Origin::is_one(bytes) => return Ok(()),
                 FollowedChange::Annotation(bytes) => {
                     let read = LoggedStatement::read(bytes);
                     found.statement = Some(read.ok_or_else(unreadable)?);
@@ -520,8 +521,9 @@ fn assigned_columns(
     }
 }
 
-fn header_of(transaction: &FollowedTransaction, server_id: u32) -> EventHeader {
-    EventHeader::new(seconds(transaction.time_us), server_id)
+fn header_of(transaction: &FollowedTransaction, options: ProjectionOptions) -> EventHeader {
+    let committed = || seconds(transaction.time_us);
+    EventHeader::new(options.time.unwrap_or_else(committed), options.server_id)
 }
 
 pub(super) fn seconds(time_us: u64) -> u32 {

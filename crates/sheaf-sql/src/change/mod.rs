@@ -19,6 +19,7 @@
 //! | [`pipe_reader`] | reads a named pipe so that KILL is noticed |
 //! | [`row_shape`] | values on their way into rows |
 //! | [`table_writer`] | rows on their way into a table |
+//! | [`made_table`] | tables that are made in the transaction of their rows |
 //! | [`through_view`] | views whose rows are those of one table |
 //! | [`value_names`] | the names in values that are assigned |
 //! | [`values_around`] | values with subqueries that name columns of the row that they are for |
@@ -41,6 +42,7 @@ pub(crate) mod insert;
 pub(crate) mod insert_values;
 pub(crate) mod later_values;
 pub(crate) mod load_data;
+pub(crate) mod made_table;
 pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;
 pub(crate) mod row_rules;

@@ -12,12 +12,11 @@ use sheaf_access::IndexUse;
 use sheaf_storage::{LockMode, LockWait};
 use sheaf_table::table::generated_value;
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, ChangeSet, CreateTable, InsertOutcome, LockRequest, NewTable, Table,
+    BulkLoad, BulkLoadOptions, ChangeSet, CreateTable, InsertOutcome, LockRequest, Table,
     TableError, WriteGuard,
 };
 use sheaf_types::{Value, assignment::Mode};
 
-use crate::binlog::statement::{LoggedStatement, StatementKind};
 use crate::change::change_query::{is_ignorable, position_of};
 use crate::change::generated_columns::GeneratedColumns;
 use crate::change::on_duplicate::DuplicateUpdate;
@@ -32,6 +31,7 @@ use crate::query::sort_memory::SortMemory;
 use crate::session::progress::SessionProgress;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
+use crate::session_parts::transactions::MadeTable;
 use crate::variables::Variables;
 
 /// How long a load waits until no other session uses the empty table. If one does for longer, its transaction may last,
@@ -152,19 +152,13 @@ enum Target {
     },
 }
 
-/// A table that is made for the rows, and what followers are told of it.
-struct MadeTable {
-    table: NewTable,
-    logged: LoggedStatement,
-}
-
 /// Writes rows into one table under its writer lock. Dropped instead of
 /// [closed](Session::close_writer): nothing remains.
 pub(crate) struct TableWriter {
     table: Arc<Table>,
     target: Target,
     /// The table is made at the end. Dropped behind the target: its rows are rolled back before its trees go.
-    made: Option<MadeTable>,
+    pub(super) made: Option<MadeTable>,
     options: WriteOptions,
     update: Option<DuplicateUpdate>,
     /// What is computed of each row before it is written.
@@ -642,52 +636,6 @@ impl Session {
         let (catalog, zone) = (self.engine.catalog(), self.variables.time_zone());
         let load = BulkLoad::of_new_table(catalog, request, zone, sort, progress)?;
         self.bulk_writer(load, memory, options)
-    }
-
-    /// As [`Self::open_new_writer`], where followers learn of the rows: they go in one by one, and the table is made in
-    /// their transaction.
-    pub(crate) fn open_new_writer_logged(
-        &mut self,
-        request: CreateTable,
-        options: WriteOptions,
-    ) -> Result<TableWriter> {
-        let text = self.text_of_request(&request, false)?;
-        let logged = LoggedStatement {
-            kind: StatementKind::TableWithRows,
-            ..self.logged_text_of_definition(&text)
-        };
-        let (catalog, zone) = (self.engine.catalog(), self.variables.time_zone());
-        let (new, guard) = NewTable::prepare(catalog, request, zone)?;
-        let table = Arc::clone(&guard);
-        let tables = self.lock_tables_of_new(guard)?;
-        let writer = self.row_writer(table, tables, options)?;
-        Ok(TableWriter {
-            made: Some(MadeTable { table: new, logged }),
-            ..writer
-        })
-    }
-
-    /// Ends the changes of a statement that makes a table: both come about, or neither does.
-    fn end_changes_of_new(
-        &mut self,
-        mut made: MadeTable,
-        mut statement: StatementTransaction,
-        done: Result<()>,
-    ) -> Result<()> {
-        let entered = done.and_then(|()| {
-            let logged = made.logged.to_bytes();
-            statement.changes().annotate(&logged, true)?;
-            Ok(made.table.enter(statement.changes())?)
-        });
-        let entered = match entered {
-            Ok(entered) => entered,
-            Err(error) => return self.end_changes(statement, Err(error)),
-        };
-        statement.transaction.makes_table = true;
-        self.end_changes(statement, Ok(()))?;
-        self.commit_open()?;
-        entered.has_committed();
-        Ok(())
     }
 
     fn load_options(&self, memory: &SortMemory) -> (BulkLoadOptions, Arc<SessionProgress>) {

@@ -107,6 +107,10 @@ impl Session {
             }
             return self.ok(sink, 0, String::new());
         }
+        if self.transactions.incoming.is_next {
+            self.make_source_table(request)?;
+            return self.ok(sink, 0, String::new());
+        }
         let catalog = self.engine.catalog();
         let made = self.with_definition_lock(|wait| {
             match catalog.create_table_within(request.clone(), wait) {

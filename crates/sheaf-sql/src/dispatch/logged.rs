@@ -25,6 +25,7 @@ use crate::definition::source_numbers::numbers_rows;
 use crate::error::Result;
 use crate::parser::statement::{self as parsed, Statement, TableChange};
 use crate::session::Session;
+use crate::session_parts::transactions::SourceKind;
 use crate::statement::logged_text::drop_text;
 
 impl Session {
@@ -86,10 +87,12 @@ impl Session {
     }
 
     /// Whether a follower would number the rows of a new AUTO_INCREMENT column otherwise: InnoDB begins behind the
-    /// first number of the series, unless it copies the table.
+    /// first number of the series, unless it copies the table. What a source has numbered, followers number as this
+    /// server does.
     fn numbers_rows_otherwise(&self, changes: &[TableChange]) -> bool {
         let is_series = self.variables.auto_increment_series() != AutoIncrementSeries::default();
-        is_series && numbers_rows(changes)
+        let is_of_source = self.transactions.source == Some(SourceKind::Mysql);
+        is_series && !is_of_source && numbers_rows(changes)
     }
 
     fn definition_like_temporary(&self, create: &parsed::CreateTable) -> Result<Option<String>> {

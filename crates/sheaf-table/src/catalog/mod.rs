@@ -397,11 +397,11 @@ impl Catalog {
         }
         let mut transaction = self.storage.begin_transaction();
         let annotation = annotation::take();
-        let position = replication::take_position();
+        let applied = replication::take();
         let tree = self.storage.catalog_tree();
         let mut changed = change(&tree, &mut transaction);
-        if let (Ok(()), Some(position)) = (&changed, &position) {
-            changed = replication::put_position(&tree, &mut transaction, position);
+        if let (Ok(()), Some(applied)) = (&changed, &applied) {
+            changed = replication::put(&tree, &mut transaction, applied);
         }
         if let (Ok(()), Some(annotation)) = (&changed, &annotation) {
             changed = transaction.annotate(annotation, true).map_err(Into::into);
@@ -410,7 +410,7 @@ impl Catalog {
             Ok(()) => Ok(transaction.commit_or_stop()?),
             Err(error) => {
                 annotation::put_back(annotation);
-                replication::put_back(position);
+                replication::put_back(applied);
                 transaction.rollback()?;
                 Err(error)
             }

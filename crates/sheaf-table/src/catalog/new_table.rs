@@ -49,6 +49,11 @@ impl NewTable {
         Ok((new, guard))
     }
 
+    /// The table, as the catalog will have it.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
     /// Enters the table, behind its rows in their transaction. That is to [commit or stop](Transaction::commit_or_stop)
     /// next: no other definition changes until what is returned goes. The table's parents are locked.
     ///
