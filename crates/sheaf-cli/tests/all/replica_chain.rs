@@ -108,6 +108,7 @@ fn a_chain_of_servers_has_the_gtids_of_the_first_and_any_of_them_may_be_followed
             "INSERT INTO shop.t VALUES (1, 'one'), (2, 'two')",
             "CREATE TABLE shop.copied SELECT * FROM shop.t",
             "CREATE TABLE shop.empty SELECT * FROM shop.t WHERE FALSE",
+            "CREATE USER plain IDENTIFIED BY 'secret'",
             "ANALYZE TABLE shop.t",
             "UPDATE shop.t SET v = 'due' WHERE id = 2",
         ],
@@ -149,6 +150,13 @@ fn a_chain_of_servers_has_the_gtids_of_the_first_and_any_of_them_may_be_followed
     assert_eq!(
         query_text(&mut c.connection, "SELECT COUNT(*) FROM shop.own"),
         ["2"]
+    );
+    // The password as a MySQL 9 takes it is passed on.
+    let log = query_text(&mut c.connection, "SHOW BINLOG EVENTS IN 'binlog.000001'");
+    assert!(
+        log.iter().any(|event| event.contains("CREATE USER `plain`")
+            && event.contains("caching_sha2_password")),
+        "{log:?}"
     );
     // Events have the number of the server that made them.
     let events: Vec<mysql::Row> = (c.connection)

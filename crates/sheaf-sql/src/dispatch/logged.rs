@@ -80,6 +80,8 @@ impl Session {
             Statement::AlterTable { changes, .. } if changes.iter().any(is_demand) => {
                 with_demands(text, "DEFAULT")
             }
+            // The source has logged what it keeps of passwords, perhaps for servers of several versions.
+            Statement::Account(_) if self.applies_mysql() => Cow::Borrowed(text),
             Statement::Account(statement) => Cow::Owned(self.logged_account_text(statement, text)?),
             _ => Cow::Borrowed(text),
         };
@@ -91,8 +93,12 @@ impl Session {
     /// server does.
     fn numbers_rows_otherwise(&self, changes: &[TableChange]) -> bool {
         let is_series = self.variables.auto_increment_series() != AutoIncrementSeries::default();
-        let is_of_source = self.transactions.source == Some(SourceKind::Mysql);
-        is_series && !is_of_source && numbers_rows(changes)
+        is_series && !self.applies_mysql() && numbers_rows(changes)
+    }
+
+    /// The statement is one of a source that is a MySQL or a Sheaf.
+    fn applies_mysql(&self) -> bool {
+        self.transactions.source == Some(SourceKind::Mysql)
     }
 
     fn definition_like_temporary(&self, create: &parsed::CreateTable) -> Result<Option<String>> {
