@@ -69,21 +69,21 @@ pub(crate) fn describe_direct(session: &Session, plan: &DirectPlan) -> Result<Op
         session,
         parameters: &parameters,
         of_row: (usize::MAX, Vec::new()),
-        tables: Vec::new(),
         accesses: Vec::new(),
         blocks: 0,
         is_tried: !read.reads_queries(),
     };
-    let Some(tree) = description.plan(read, "PRIMARY")? else {
+    let Some(mut tree) = description.plan(read, "PRIMARY")? else {
         return Ok(None);
     };
-    let mut tables = description.tables;
     if description.blocks == 1 {
-        let rows = tables.iter_mut();
-        rows.for_each(|row| row.select_type = "SIMPLE".to_string());
+        tree.for_each(&mut |node| {
+            let rows = node.tables.iter_mut();
+            rows.for_each(|row| row.select_type = "SIMPLE".to_string());
+        });
     }
     Ok(Some(Described {
-        explanation: Explanation::new(tree, tables, None),
+        explanation: Explanation::new(tree, None),
         accesses: description.accesses,
     }))
 }
@@ -95,7 +95,6 @@ struct Description<'s> {
     parameters: &'s [Value],
     /// See [`ReadIn`].
     of_row: (usize, Vec<OuterColumn>),
-    tables: Vec<ExplainRow>,
     /// See [`Described`].
     accesses: Vec<(NodeId, AccessId)>,
     /// Query blocks numbered so far.
@@ -141,7 +140,7 @@ impl Description<'_> {
 
     fn action(&mut self, action: &Action, block: Block<'_>) -> Result<Option<PlanNode>> {
         match action {
-            Action::Constants(_) => Ok(Some(self.no_tables(block))),
+            Action::Constants(_) => Ok(Some(Self::no_tables(block))),
             Action::Read(read, table) => self.read(read, table, block),
             Action::Join(join) => self.join(join, block),
             Action::OverRows(query) => self.over_rows(query, block),
@@ -158,9 +157,9 @@ impl Description<'_> {
         }
     }
 
-    fn no_tables(&mut self, (id, kind): Block<'_>) -> PlanNode {
+    fn no_tables((id, kind): Block<'_>) -> PlanNode {
         let row = ExplainRow::no_tables(kind).with_id(id);
-        self.of_table(PlanNode::line("Rows fetched before execution", None), row)
+        PlanNode::line("Rows fetched before execution", None).of_table(row)
     }
 
     /// The rows that an UPDATE or a DELETE of one table finds.
@@ -196,22 +195,14 @@ impl Description<'_> {
         }
     }
 
-    /// Numbers the line of a table, and the row of EXPLAIN's table that is about the same.
-    fn of_table(&mut self, mut node: PlanNode, mut row: ExplainRow) -> PlanNode {
-        let id = NodeId::fresh();
-        (node.id, row.node) = (Some(id), Some(id));
-        self.tables.push(row);
-        node
-    }
-
-    /// [`Self::of_table`] of a table that is read by one of these.
+    /// The node of a table that is read by one of these.
     fn read_by<'a>(
         &mut self,
         accesses: impl IntoIterator<Item = &'a Access>,
         node: PlanNode,
         row: ExplainRow,
     ) -> PlanNode {
-        let node = self.of_table(node, row);
+        let node = node.of_table(row);
         if let Some(id) = node.id {
             let accesses = accesses.into_iter().map(|access| (id, access.id));
             self.accesses.extend(accesses);
@@ -296,7 +287,6 @@ impl Description<'_> {
     }
 
     fn one_join(&mut self, join: &Join, block: Block<'_>) -> Result<Option<PlanNode>> {
-        let first_row = self.tables.len();
         let Some(mut node) = self.joined(join, block)? else {
             return Ok(None);
         };
@@ -331,7 +321,7 @@ impl Description<'_> {
             node = PlanNode::line(format!("Sort: {order}"), Some(node));
         }
         let sorts = join.order.as_ref().map(|_| ExtraNote::UsingFilesort);
-        if let Some(row) = self.tables.get_mut(first_row) {
+        if let Some(row) = node.first_table() {
             note.into_iter().chain(sorts).for_each(|note| row.add(note));
         }
         Ok(Some(self.limited((&join.limit, &join.offset), node)))
@@ -340,7 +330,7 @@ impl Description<'_> {
     /// The tables of a join, one in another.
     fn joined(&mut self, join: &Join, block: Block<'_>) -> Result<Option<PlanNode>> {
         if join.tables.is_empty() {
-            return Ok(Some(self.no_tables(block)));
+            return Ok(Some(Self::no_tables(block)));
         }
         let slots = join.tables.iter().map(|joined| joined.gives.len()).sum();
         let mut outer = vec![OuterColumn::default(); slots];
@@ -473,7 +463,7 @@ impl Description<'_> {
                 )
             }
         };
-        let node = self.of_table(PlanNode::line(text, None), row);
+        let node = PlanNode::line(text, None).of_table(row);
         let Some(rows) = self.derived(&lookup.derived, derived)? else {
             return Ok(None);
         };
@@ -523,11 +513,10 @@ impl Description<'_> {
         let Some(query) = query else {
             return Ok(None);
         };
-        let first_row = self.tables.len();
-        let Some(rows) = self.one_join(&query.rows, block)? else {
+        let Some(mut rows) = self.one_join(&query.rows, block)? else {
             return Ok(None);
         };
-        if let Some(row) = self.tables.get_mut(first_row) {
+        if let Some(row) = rows.first_table() {
             query.notes().for_each(|note| row.add(note));
         }
         let mut children = vec![rows];

@@ -133,11 +133,8 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     if explain.is_empty() {
         explain.push(ExplainRow::no_tables("SIMPLE"));
     }
-    context
-        .trace
-        .outcome("final_plan", || crate::explain::plan_summary(&explain));
     let is_small = is_small && is_one_stream(&plan);
-    Ok(PhysicalQuery {
+    let query = PhysicalQuery {
         plan,
         is_small,
         rows,
@@ -146,7 +143,11 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         cost_us,
         most_kept: planner.most_kept,
         notes,
-    })
+    };
+    context
+        .trace
+        .outcome("final_plan", || query.explanation().summary());
+    Ok(query)
 }
 
 pub(crate) struct Planner<'a> {
