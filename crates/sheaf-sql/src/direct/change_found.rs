@@ -21,6 +21,7 @@ use sheaf_table::{ChangeSet, Privileges, Table, TableDefinition};
 use sheaf_types::Value;
 use sqlparser::ast;
 
+use super::attempt::Attempt;
 use super::found_key::FoundKey;
 use super::headers::Spelled;
 use super::values::Values;
@@ -72,12 +73,11 @@ struct Found {
 }
 
 impl ChangeFound {
-    /// The plan of an UPDATE; `None` if its query has no direct plan. `text` is what was parsed, `parameters` how many
-    /// it has.
+    /// The plan of an UPDATE; `None` if its query has no direct plan.
     pub(super) fn of_update(
         session: &Session,
         update: &statement::Update,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<ChangeFound> {
         if update.ignore || !update.hints.is_empty() {
             return None;
@@ -89,7 +89,7 @@ impl ChangeFound {
         let is_single = is_single(&update.tables);
         let keys = targets.iter();
         let keys = keys.map(|target| (Arc::clone(&target.table), target.key));
-        let plan = ChangeFound::of(session, (query, given), keys.collect(), || Work::Update {
+        let plan = ChangeFound::of(session, (query, attempt), keys.collect(), || Work::Update {
             targets,
             is_single,
         })?;
@@ -104,14 +104,14 @@ impl ChangeFound {
     pub(super) fn of_delete(
         session: &Session,
         delete: &statement::Delete,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<ChangeFound> {
         if delete.ignore || !delete.hints.is_empty() || delete.returning.is_some() {
             return None;
         }
         let (tables, query) = session.delete_to_find(delete).ok()?;
         let keys = tables.iter().cloned().zip(0..).collect();
-        let plan = ChangeFound::of(session, (query, given), keys, || Work::Delete(tables))?;
+        let plan = ChangeFound::of(session, (query, attempt), keys, || Work::Delete(tables))?;
         let command = match delete.targets.is_empty() {
             true => Command::Delete,
             false => Command::DeleteMulti,
@@ -121,7 +121,7 @@ impl ChangeFound {
 
     fn of(
         session: &Session,
-        (mut query, given): (Box<ast::Query>, (&str, usize)),
+        (mut query, attempt): (Box<ast::Query>, Attempt<'_>),
         tables: Vec<(Arc<Table>, usize)>,
         work: impl FnOnce() -> Work,
     ) -> Option<ChangeFound> {
@@ -136,7 +136,7 @@ impl ChangeFound {
         let keys = tables.into_iter();
         let keys = keys.map(|(table, place)| FoundKey::of(table, place, &mut select.projection));
         let keys = keys.collect::<Option<Vec<FoundKey>>>()?;
-        let query = session.direct_plan(&Statement::Query(query), given)?;
+        let query = session.plan_attempted(&Statement::Query(query), attempt)?;
         // How a small table is locked that is read from end to end is for the operators to say.
         if matches!(&query.action, Action::Read(read, _) if read.reads_whole) {
             return None;

@@ -10,6 +10,7 @@ use sheaf_table::Table;
 use sheaf_types::Value;
 use sqlparser::ast;
 
+use super::attempt::Attempt;
 use super::headers::Spelled;
 use super::insert::{Duplicates, duplicate_update_of, insert_by};
 use super::values::Values;
@@ -42,12 +43,11 @@ pub(super) struct InsertSelect {
 }
 
 impl InsertSelect {
-    /// The plan of an INSERT; `None` if it is not one of a query with a direct plan. `text` is what was parsed,
-    /// `parameters` how many it has.
+    /// The plan of an INSERT; `None` if it is not one of a query with a direct plan.
     pub(super) fn compile(
         session: &Session,
         insert: &ast::Insert,
-        (text, parameters): (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<InsertSelect> {
         let is_plain = insert.optimizer_hints.is_empty()
             && insert.returning.is_none()
@@ -60,7 +60,7 @@ impl InsertSelect {
         if may_divide(select) {
             return None;
         }
-        let query = session.query_action(source, text, parameters)?;
+        let query = session.query_action(source, attempt)?;
         let mut destination = Destination {
             columns: insert.columns.iter().map(last_part).collect(),
             ..session.plain_destination(insert)?

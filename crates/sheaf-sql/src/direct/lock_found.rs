@@ -26,6 +26,7 @@ use sheaf_table::{Privileges, Table};
 use sheaf_types::Value;
 use sqlparser::ast;
 
+use super::attempt::Attempt;
 use super::found_key::FoundKey;
 use super::headers::Spelled;
 use super::operand::Operand;
@@ -131,12 +132,11 @@ impl ResultSink for Waiting {
 }
 
 impl LockFound {
-    /// The plan of a query with FOR UPDATE or FOR SHARE; `None` if what finds its rows has no direct plan. Of what was
-    /// parsed it is given the text, and how many parameters that has.
+    /// The plan of a query with FOR UPDATE or FOR SHARE; `None` if what finds its rows has no direct plan.
     pub(super) fn compile(
         session: &Session,
         query: &ast::Query,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<LockFound> {
         let plain = plain_query(query)?;
         plain_select_of_groups(plain.select, true)?;
@@ -196,7 +196,7 @@ impl LockFound {
             targets.push(Target { key, mode });
         }
         let of_keys = select.projection.len() - items;
-        let find = session.direct_plan(&Statement::Query(Box::new(find)), given)?;
+        let find = session.plan_attempted(&Statement::Query(Box::new(find)), attempt)?;
         // How a table is locked that is read from end to end, or to a LIMIT, is for the operators to say.
         if !is_plain_plan(&find)
             || !find.action.finds_by_keys()
@@ -214,7 +214,7 @@ impl LockFound {
         let shown = match query {
             None => Shown::Found(width),
             Some(query) => {
-                let query = session.direct_plan(&Statement::Query(Box::new(query)), given)?;
+                let query = session.plan_attempted(&Statement::Query(Box::new(query)), attempt)?;
                 Shown::Query(is_plain_plan(&query).then(|| Box::new(query))?)
             }
         };

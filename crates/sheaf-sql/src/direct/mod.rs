@@ -68,6 +68,7 @@
 //! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 //! | [`into_variables`] | SELECT … INTO of user variables, and SET of one |
 //! | [`reads`] | how plans read the tables that they begin with |
+//! | [`attempt`] | what a statement is compiled with, and what attempts before have left |
 //! | [`limits`] | how large a statement is, at most |
 //! | [`measured`] | what the accesses of a plan do while it runs |
 //! | [`analyze`], [`explain`] | EXPLAIN ANALYZE; the operators' plan that does the same |
@@ -78,6 +79,7 @@ mod access;
 mod aggregate;
 mod analyze;
 mod arithmetic;
+mod attempt;
 mod change;
 mod change_found;
 mod constant_operands;
@@ -160,6 +162,7 @@ use limits::{
 };
 
 pub(crate) use analyze::{MeasuredRun, measure_direct};
+use attempt::{Attempt, KnownQueries};
 use constant_operands::with_constants;
 pub(crate) use description::{Described, describe_direct};
 pub(crate) use explain::would_run_directly;
@@ -415,8 +418,17 @@ impl Session {
     pub(crate) fn direct_plan(
         &self,
         statement: &Statement,
-        (text, parameters): (&str, usize),
+        given: (&str, usize),
     ) -> Option<DirectPlan> {
+        let queries = KnownQueries::default();
+        self.plan_attempted(statement, Attempt::new(given, &queries))
+    }
+
+    /// The same of a statement, or of a query that it is made of.
+    fn plan_attempted(&self, statement: &Statement, attempt: Attempt<'_>) -> Option<DirectPlan> {
+        let Attempt {
+            text, parameters, ..
+        } = attempt;
         let may_be_direct = match statement {
             // A direct plan of nothing but literals would have copies of long ones.
             Statement::Query(query) if text.len() >= LONG_VALUE_BYTES && !has_tables(query) => {
@@ -433,7 +445,6 @@ impl Session {
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
             return None;
         }
-        let _attempts = derived::Attempts::begin(text);
         let without_with = match statement {
             Statement::Query(query) if query.with.is_some() => {
                 Some(Statement::Query(Box::new(derived::without_with(query)?)))
@@ -443,14 +454,13 @@ impl Session {
         let statement = without_with.as_ref().unwrap_or(statement);
         let without_databases = qualified::without_databases(self, statement, text);
         let statement = without_databases.as_ref().unwrap_or(statement);
-        let given = (text, parameters);
         let of_variables = match statement {
             Statement::SelectInto { .. } => {
-                let into = IntoVariables::compile(self, statement, given)?;
+                let into = IntoVariables::compile(self, statement, attempt)?;
                 Some(Action::IntoVariables(Box::new(into)))
             }
             Statement::Set(_) => {
-                let set = SetVariable::compile(self, statement, given)?;
+                let set = SetVariable::compile(self, statement, attempt)?;
                 Some(Action::SetVariable(Box::new(set)))
             }
             _ => None,
@@ -471,13 +481,14 @@ impl Session {
         let statement = rewritten.as_ref().unwrap_or(statement);
         let places = parameters + given.len();
         let mut constants = None;
-        let mut parts = self.parts_of_plan(statement, (text, places));
+        let mut parts = self.parts_of_plan(statement, attempt.with_parameters(places));
         // Keys may be made of constants where a LIMIT alone would end the search.
         let has_keys = |parts: &PartsOfPlan| parts.action.finds_by_keys();
         if !parts.as_ref().is_some_and(has_keys)
             && let Some((statement, found)) =
                 constant_operands::with_places(statement, (parameters, places))
-            && let Some(by_constants) = self.parts_of_plan(&statement, (text, places + found.len()))
+            && let with_constants = attempt.with_parameters(places + found.len())
+            && let Some(by_constants) = self.parts_of_plan(&statement, with_constants)
             && (parts.is_none() || has_keys(&by_constants))
         {
             parts = Some(by_constants);
@@ -489,42 +500,27 @@ impl Session {
                 let action = match read::Read::compile_whole(self, query, text) {
                     Some((read, table)) => Action::Read(Box::new(read), table),
                     None => {
-                        let given = ((query.as_ref(), text), places);
-                        Action::OverRows(Box::new(over_rows::OverRows::compile_whole(self, given)?))
+                        let attempt = attempt.with_parameters(places);
+                        let whole = over_rows::OverRows::compile_whole(self, query, attempt)?;
+                        Action::OverRows(Box::new(whole))
                     }
                 };
                 Some(PartsOfPlan::of(action, statement))
             }
             _ => None,
         });
-        let PartsOfPlan {
-            action,
-            needs,
-            subqueries,
-            list,
-        } = parts?;
-        let parts = PartsOfPlan {
-            action,
-            needs,
-            subqueries,
-            list,
-        };
         Some(DirectPlan {
             given,
             constants,
             window,
-            ..parts.into_plan(parameters)
+            ..parts?.into_plan(parameters)
         })
     }
 
     /// What a statement's plan consists of besides what it is given, which has so many places.
-    fn parts_of_plan(
-        &self,
-        statement: &Statement,
-        (text, places): (&str, usize),
-    ) -> Option<PartsOfPlan> {
+    fn parts_of_plan(&self, statement: &Statement, attempt: Attempt<'_>) -> Option<PartsOfPlan> {
         let with_places = match statement {
-            Statement::Query(query) => subquery::with_places(self, query, (text, places)),
+            Statement::Query(query) => subquery::with_places(self, query, attempt),
             _ => None,
         };
         let (rewritten, subqueries) = match with_places {
@@ -535,10 +531,11 @@ impl Session {
         let mut list = Vec::new();
         let action = match statement {
             Statement::Query(query) => {
-                let places = places + subqueries.len();
+                let attempt = attempt.with_parameters(attempt.parameters + subqueries.len());
                 let by_list = || {
-                    let (query, found) = subquery::with_list(self, query, (text, places))?;
-                    let action = self.query_action(&query, text, places + 1)?;
+                    let (query, found) = subquery::with_list(self, query, attempt)?;
+                    let with_list = attempt.with_parameters(attempt.parameters + 1);
+                    let action = self.query_action(&query, with_list)?;
                     // Lists are keys, and not tested row by row.
                     let is_key = match &action {
                         Action::Read(read, _) => read.access.binds_list(),
@@ -550,10 +547,10 @@ impl Session {
                     };
                     is_key.then_some((action, found))
                 };
-                if let Some(action) = self.plain_action(query, text, places) {
+                if let Some(action) = self.plain_action(query, attempt) {
                     action
                 } else if !query.locks.is_empty() {
-                    let lock = lock_found::LockFound::compile(self, query, (text, places))?;
+                    let lock = lock_found::LockFound::compile(self, query, attempt)?;
                     Action::LockFound(Box::new(lock))
                 } else if has_long_condition(query) {
                     // It would be copied.
@@ -567,7 +564,7 @@ impl Session {
                         }
                         _ => false,
                     };
-                    let asked = || self.rewritten_action(query, text, places);
+                    let asked = || self.rewritten_action(query, attempt);
                     match has_few_rows.then(asked).flatten() {
                         Some(asked) => asked,
                         None => {
@@ -576,34 +573,31 @@ impl Session {
                         }
                     }
                 } else {
-                    let rewritten = self.rewritten_action(query, text, places);
+                    let rewritten = self.rewritten_action(query, attempt);
                     rewritten.or_else(|| {
                         let joined = derived::rows_as_join(query)?;
-                        self.query_action(&joined, text, places)
+                        self.query_action(&joined, attempt)
                     })?
                 }
             }
             Statement::Update(update) => match change::Update::compile(self, update) {
                 Some((update, table)) => Action::Update(Box::new(update), table),
                 None => {
-                    let given = (text, places);
-                    let change = change_found::ChangeFound::of_update(self, update, given)?;
+                    let change = change_found::ChangeFound::of_update(self, update, attempt)?;
                     Action::ChangeFound(Box::new(change))
                 }
             },
             Statement::Delete(delete) => match change::Delete::compile(self, delete) {
                 Some((delete, table)) => Action::Delete(Box::new(delete), table),
                 None => {
-                    let given = (text, places);
-                    let change = change_found::ChangeFound::of_delete(self, delete, given)?;
+                    let change = change_found::ChangeFound::of_delete(self, delete, attempt)?;
                     Action::ChangeFound(Box::new(change))
                 }
             },
             Statement::Insert(insert) => match insert::Insert::compile(self, insert) {
                 Some(insert) => Action::Insert(Box::new(insert)),
                 None => {
-                    let given = (text, places);
-                    let insert = insert_select::InsertSelect::compile(self, insert, given)?;
+                    let insert = insert_select::InsertSelect::compile(self, insert, attempt)?;
                     Action::InsertSelect(Box::new(insert))
                 }
             },
@@ -620,47 +614,41 @@ impl Session {
         })
     }
 
-    /// `parameters`: those of the statement, with what its session gives besides.
-    fn query_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
-        let action = self.plain_action(query, text, parameters);
-        action.or_else(|| self.rewritten_action(query, text, parameters))
+    fn query_action(&self, query: &ast::Query, attempt: Attempt<'_>) -> Option<Action> {
+        let action = self.plain_action(query, attempt);
+        action.or_else(|| self.rewritten_action(query, attempt))
     }
 
     /// With EXISTS in place of IN, ANY and ALL.
-    fn rewritten_action(
-        &self,
-        query: &ast::Query,
-        text: &str,
-        parameters: usize,
-    ) -> Option<Action> {
+    fn rewritten_action(&self, query: &ast::Query, attempt: Attempt<'_>) -> Option<Action> {
         let _rewriting = Rewriting::enter()?;
         let with_exists = quantified::with_exists(self, query)?;
-        self.query_action(&with_exists, text, parameters)
+        self.query_action(&with_exists, attempt)
     }
 
-    fn plain_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
+    fn plain_action(&self, query: &ast::Query, attempt: Attempt<'_>) -> Option<Action> {
         if has_long_condition(query) {
             return None;
         }
         let without_using = using::without_using(query);
         let query = without_using.as_ref().unwrap_or(query);
-        if let Some(constants) = constants::Constants::compile(self, query, text) {
+        if let Some(constants) = constants::Constants::compile(self, query, attempt.text) {
             return Some(Action::Constants(Box::new(constants)));
         }
-        if let Some((read, table)) = read::Read::compile(self, query, text) {
+        if let Some((read, table)) = read::Read::compile(self, query, attempt.text) {
             return Some(Action::Read(Box::new(read), table));
         }
-        if let Some(join) = join::Join::compile(self, query, (text, parameters)) {
+        if let Some(join) = join::Join::compile(self, query, attempt) {
             return Some(Action::Join(Box::new(join)));
         }
-        if let Some(union) = derived::Union::compile(self, query, (text, parameters)) {
+        if let Some(union) = derived::Union::compile(self, query, attempt) {
             return Some(Action::Union(Box::new(union)));
         }
-        if let Some(query) = over_rows::OverRows::compile(self, (query, text), parameters) {
+        if let Some(query) = over_rows::OverRows::compile(self, query, attempt) {
             return Some(Action::OverRows(Box::new(query)));
         }
         let joined = derived::semijoin_as_join(query)?;
-        self.query_action(&joined, text, parameters)
+        self.query_action(&joined, attempt)
     }
 
     /// The parameters of a run, with what the session gives and what constants come to besides; `None` if that is for

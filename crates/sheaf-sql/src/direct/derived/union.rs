@@ -5,6 +5,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::shape::unwrapped;
+use crate::direct::attempt::Attempt;
 use crate::direct::read::end_direct_read;
 use crate::direct::row::Item;
 use crate::direct::row_source::Derived;
@@ -23,13 +24,13 @@ impl Union {
     pub(in crate::direct) fn compile(
         session: &Session,
         query: &ast::Query,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<Union> {
         let unwrapped = unwrapped(query);
         if !matches!(unwrapped.body.as_ref(), ast::SetExpr::SetOperation { .. }) {
             return None;
         }
-        let derived = Derived::compile(session, unwrapped, given)?;
+        let derived = Derived::compile(session, unwrapped, attempt)?;
         let columns = derived.definition.columns.iter().enumerate();
         let items = columns.map(|(column, own)| Item::new(column, &own.ty));
         Some(Union {

@@ -151,7 +151,7 @@ impl Subqueries<'_> {
         };
         if is_taken {
             let mut columns = Taken {
-                first: self.parameters,
+                first: self.attempt.parameters,
                 of_row: &of_row,
                 outer: &mut taken.columns,
             };
