@@ -142,7 +142,8 @@ impl SessionValues for Session {
     }
 
     fn file_reader(&self) -> FileReader {
-        reader_of_server_files(self)
+        let most = self.variables.max_allowed_packet();
+        reader_of_server_files(&self.client, &self.engine, most)
     }
 
     fn row_count(&self) -> i64 {
