@@ -8,11 +8,11 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::DirectPlan;
-use super::attempt::Attempt;
-use super::headers::Spelled;
-use super::insert_select::find_and_lock;
+use super::insert::insert_select::find_and_lock;
+use super::rows::values::Values;
 use super::subquery::may_have_hidden_digits;
-use super::values::Values;
+use super::syntax::attempt::Attempt;
+use super::syntax::headers::Spelled;
 use crate::error::Result;
 use crate::parser::statement::{Assignment, IntoTarget, Statement};
 use crate::query::rows::value_at;

@@ -28,113 +28,47 @@
 //! all of these before each execution, and the definition once more under the table's lock. Sessions share plans, and
 //! each has those that it uses at hand: finding one of these writes nothing that another session reads.
 //!
-//! | file | what it holds |
+//! | folder or file | what it holds |
 //! |---|---|
-//! | [`names`] | the table and its columns |
-//! | [`row_source`], [`derived_rows`] | tables and queries that rows come from; the rows of such queries, in memory |
-//! | [`needs`] | what a session has to be allowed to |
-//! | [`operand`] | constants and parameters, and where they stand among a column's values |
-//! | [`arithmetic`] | operands that are computed of whole numbers |
-//! | [`relation`] | how values stand to each other |
-//! | [`access`] | from WHERE to keys of an index |
-//! | [`entry`] | what entries of an index say without their rows |
-//! | [`row`] | rows under keys, and their values for the client |
-//! | [`stored_value`] | the value of a column, wherever it is |
-//! | [`values`] | the rows of a query that others go on with |
-//! | [`constant_operands`] | operands that are computed of constants by kernels |
-//! | [`counted`] | SQL_CALC_FOUND_ROWS |
-//! | [`given`] | what a run takes from its session: the clock, user variables |
-//! | [`expression`] | what is computed from a row by the kernels of the vectorised path |
-//! | [`order`] | sort keys, and rows sorted by them |
-//! | [`known_plan`] | what a session knows of a plan; `engine/shared_plans.rs` has those that all share |
-//! | [`statement_cache`] | a session's statements that come as text |
-//! | [`aggregate`] | COUNT, SUM, MIN and MAX |
-//! | [`select_list`], [`headers`] | what a query shows, and what its columns are called |
-//! | [`select_shape`], [`selection`] | what a SELECT says about its rows; the WHERE of a statement |
-//! | [`read`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
-//! | [`locking`], [`locking_clause`] | FOR UPDATE and FOR SHARE of one table |
-//! | [`change_found`] | UPDATE and DELETE of what a query finds |
-//! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
-//! | [`found_key`] | clustered keys of what a query finds |
-//! | [`value_lists`] | INSERTs of many rows that come as text |
-//! | [`plain_call`] | a call of a function taken apart |
-//! | [`parts`] | what a plan consists of besides what it is given |
-//! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
-//! | [`row_query`] | the same without operators: filters, lists, groups, orders |
-//! | [`query_instance`] | either of these, for some values of what a run is given |
+//! | [`syntax`] | what the syntax tree of a statement says |
+//! | [`rewrite`] | queries without what others say as well |
+//! | [`operands`] | what columns are compared with |
+//! | [`access`] | from WHERE to keys of an index; what entries say without their rows |
+//! | [`expression`] | what is computed from a row, and from constants, by the kernels of the vectorised path |
+//! | [`rows`] | tables and queries that rows come from, and rows on their way |
+//! | [`shown`] | what a query shows, and its aggregates |
+//! | [`read`] | SELECT of one table, or of constants; SQL_CALC_FOUND_ROWS |
+//! | [`join`] | SELECT of several |
 //! | [`derived`] | queries in a FROM, and UNION |
-//! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
-//! | [`qualified`], [`using`], [`dual`], [`modifiers`] | queries without what others say as well |
-//! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
+//! | [`subquery`] | EXISTS and scalar subqueries of these, lists of keys that subqueries bring; IN, ANY and ALL |
+//! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`into_variables`] | SELECT … INTO of user variables, and SET of one |
-//! | [`reads`] | how plans read the tables that they begin with |
-//! | [`attempt`] | what a statement is compiled with, and what attempts before have left |
-//! | [`limits`] | how large a statement is, at most |
-//! | [`measured`] | what the accesses of a plan do while it runs |
-//! | [`analyze`], [`explain`] | EXPLAIN ANALYZE; the operators' plan that does the same |
-//! | [`description`] | what EXPLAIN shows of plans that read queries |
-//! | [`joined_list`], [`join_walk`], [`joined_result`] | what a join shows, how it runs, and what it has found |
+//! | [`locks`] | FOR UPDATE and FOR SHARE |
+//! | [`change`] | UPDATE and DELETE |
+//! | [`insert`] | INSERT, also of a query and of many rows that come as text |
+//! | [`cache`] | plans that are kept |
+//! | [`parts`] | what a plan consists of besides what it is given |
+//! | [`explain`] | what EXPLAIN says of direct plans |
 
 mod access;
-mod aggregate;
-mod analyze;
-mod arithmetic;
-mod attempt;
+mod cache;
 mod change;
-mod change_found;
-mod constant_operands;
-mod constants;
-mod counted;
 mod derived;
-mod derived_rows;
-mod description;
-mod dual;
-mod entry;
 mod explain;
 mod expression;
-mod found_key;
-mod given;
-mod headers;
 mod insert;
-mod insert_select;
 mod into_variables;
 mod join;
-mod join_walk;
-mod joined_list;
-mod joined_result;
-mod known_plan;
-mod limits;
-mod lock_found;
-mod locking;
-mod locking_clause;
-mod measured;
-mod modifiers;
-mod names;
-mod needs;
-mod operand;
-mod order;
+mod locks;
+mod operands;
 mod over_rows;
 mod parts;
-mod plain_call;
-mod qualified;
-mod quantified;
-mod query_instance;
 mod read;
-mod reads;
-mod relation;
-mod row;
-mod row_query;
-mod row_source;
-mod select_list;
-mod select_shape;
-mod selection;
-mod statement_cache;
-mod stored_value;
+mod rewrite;
+mod rows;
+mod shown;
 mod subquery;
-mod using;
-mod value_lists;
-mod values;
-mod waiting_rows;
+mod syntax;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -154,32 +88,43 @@ use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::status::Command;
 
-use given::Given;
 use into_variables::{IntoVariables, SetVariable};
-use limits::{
+use syntax::given::Given;
+use syntax::limits::{
     LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, Rewriting, has_long_condition, has_many_queries,
     items_of,
 };
 
-pub(crate) use analyze::{MeasuredRun, measure_direct};
-use attempt::{Attempt, KnownQueries};
-use constant_operands::with_constants;
-pub(crate) use description::{Described, describe_direct};
-pub(crate) use explain::would_run_directly;
+pub(crate) use access::measured::{AccessId, Work};
+pub(crate) use cache::known_plan::Known;
+use cache::known_plan::plan_key;
+use cache::statement_cache::MAX_STATEMENT_BYTES;
+pub(crate) use cache::statement_cache::{Cached, StatementCache, run_cached, take_literals};
+use change::change_found;
+pub(crate) use explain::analyze::{MeasuredRun, measure_direct};
+pub(crate) use explain::description::{Described, describe_direct};
+pub(crate) use explain::operators_alike::would_run_directly;
 use expression::Expressions;
+use expression::constant_operands;
+use expression::constant_operands::with_constants;
 pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
-pub(crate) use headers::Spelled;
+use insert::insert_select;
 pub(crate) use insert::run_value_lists;
-pub(crate) use known_plan::Known;
-use known_plan::plan_key;
-pub(crate) use measured::{AccessId, Work};
-use needs::needs_of;
+pub(crate) use insert::value_lists::ValueLists;
+use join::join_walk;
+use locks::{lock_found, locking};
+use operands::operand;
 use parts::PartsOfPlan;
 use read::may_divide;
-use statement_cache::MAX_STATEMENT_BYTES;
-pub(crate) use statement_cache::{Cached, StatementCache, run_cached, take_literals};
+use read::{constants, counted};
+use rewrite::{dual, modifiers, qualified, using};
+use shown::select_list;
 use subquery::Subquery;
-pub(crate) use value_lists::ValueLists;
+use subquery::quantified;
+use syntax::attempt::{Attempt, KnownQueries};
+use syntax::given;
+pub(crate) use syntax::headers::Spelled;
+use syntax::needs::needs_of;
 
 /// `Last_query_cost` of a query that ran directly and was not estimated: what MySQL says of a lookup by key.
 const COST_WITHOUT_ESTIMATE: f64 = 1.0;

@@ -7,7 +7,12 @@
 //! An UPDATE of columns that no index has looks, locks and changes in one visit of the row's leaf, if the row is what
 //! the view shows and no other transaction conflicts ([`sheaf_table::Table::amend`]). A row whose key is known is not
 //! even found before.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`change_found`] | UPDATE and DELETE of what a query finds |
 
+pub(super) mod change_found;
 mod delete;
 mod new_value;
 mod rows;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use super::NESTING;
-use crate::direct::attempt::{Attempt, Place};
-use crate::direct::limits::Rewriting;
-use crate::direct::names::{Names, PlainTable};
-use crate::direct::row_source::{Derived, RowSource};
+use crate::direct::rows::row_source::{Derived, RowSource};
+use crate::direct::syntax::attempt::{Attempt, Place};
+use crate::direct::syntax::limits::Rewriting;
+use crate::direct::syntax::names::{Names, PlainTable};
 use crate::parser::change::name_of;
 use crate::session::Session;
 

@@ -57,18 +57,18 @@ pub(super) use self::shape::{shape_of_select, without_conditions};
 pub(super) use self::union::{Union, run_direct_union};
 pub(super) use self::with_queries::without_with;
 use super::access::list_in_place;
-use super::attempt::Attempt;
-use super::derived_rows::DerivedRows;
-use super::headers::Spelled;
-use super::names::{Names, column_of};
 use super::needs_of;
-use super::operand::{Compared, Operand};
-use super::order::descends;
+use super::operands::operand::{Compared, Operand};
 use super::read::{limit_and_offset, row_count};
-use super::row_source::{Asked, Derived, Part, key_of};
-use super::select_shape::has_many_row_function;
-use super::using::without_using;
-use super::values::Values;
+use super::rewrite::using::without_using;
+use super::rows::derived_rows::DerivedRows;
+use super::rows::order::descends;
+use super::rows::row_source::{Asked, Derived, Part, key_of};
+use super::rows::values::Values;
+use super::syntax::attempt::Attempt;
+use super::syntax::headers::Spelled;
+use super::syntax::names::{Names, column_of};
+use super::syntax::select_shape::has_many_row_function;
 use crate::accounts::TableNeed;
 use crate::catalog_views::information_schema::{
     AskedTables, rows_of_definitions, shape_of_definitions,

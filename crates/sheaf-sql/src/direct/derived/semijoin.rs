@@ -17,7 +17,7 @@ use sheaf_frontend::walk::{ExpressionReader, read_expression};
 use sqlparser::ast;
 
 use super::shape::{is_plain, query_of};
-use crate::direct::select_shape::{computes_nothing, is_constant};
+use crate::direct::syntax::select_shape::{computes_nothing, is_constant};
 
 /// What the name of a query begins with that stands in the FROM for an EXISTS or IN. It is called as MySQL calls it.
 const PREFIX: &str = "<subquery";

@@ -5,10 +5,10 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::shape::unwrapped;
-use crate::direct::attempt::Attempt;
 use crate::direct::read::end_direct_read;
-use crate::direct::row::Item;
-use crate::direct::row_source::Derived;
+use crate::direct::rows::row_source::Derived;
+use crate::direct::shown::row::Item;
+use crate::direct::syntax::attempt::Attempt;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ResultSink};

@@ -7,11 +7,11 @@ use sqlparser::ast;
 use super::MAX_TABLES;
 use super::link::{Link, link_of};
 use crate::direct::access::{Comparison, comparisons, missing};
-use crate::direct::attempt::Attempt;
 use crate::direct::derived::part_of_from;
-use crate::direct::names::{Names, OneOf, column_of};
-use crate::direct::operand::Compared;
-use crate::direct::relation::Relation;
+use crate::direct::operands::operand::Compared;
+use crate::direct::operands::relation::Relation;
+use crate::direct::syntax::attempt::Attempt;
+use crate::direct::syntax::names::{Names, OneOf, column_of};
 use crate::session::Session;
 
 /// What a WHERE says, by table of the FROM.

@@ -30,11 +30,18 @@
 //! Where no key finds the rows of a first table, but an index has them in the order of a LIMIT, the join walks along it
 //! for a while and sees whether it meets rows enough. If keys find them in that order, it walks along these.
 //!
-//! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is
+//! The result waits in memory until it is complete ([`joined_result`]): so the plan can still find that it is
 //! too large for it, and leave it to the vectorised path. How the tables are gone through is told in
-//! [`super::join_walk`].
+//! [`join_walk`].
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`join_walk`] | how a join runs |
+//! | [`joined_result`] | what it has found, until it is complete |
 
 mod conditions;
+pub(super) mod join_walk;
+pub(super) mod joined_result;
 mod link;
 mod list;
 mod order;
@@ -49,13 +56,13 @@ use sheaf_table::Table;
 use sqlparser::ast;
 
 use super::access::Access;
-use super::attempt::Attempt;
 use super::derived::is_in_from;
-use super::derived_rows::Lookup;
-use super::joined_list::{JoinedKey, KeyColumn, Shown};
-use super::operand::Operand;
+use super::operands::operand::Operand;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select};
-use super::row_source::{Derived, RowSource};
+use super::rows::derived_rows::Lookup;
+use super::rows::row_source::{Derived, RowSource};
+use super::shown::joined_list::{JoinedKey, KeyColumn, Shown};
+use super::syntax::attempt::Attempt;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use sheaf_frontend::walk::{ExpressionVisitor, read_outside_queries, walk_expression};
 use sqlparser::ast;
 
-use crate::direct::plain_call::is_aggregate_name;
+use crate::direct::syntax::plain_call::is_aggregate_name;
 use crate::query::values::select_of;
 
 /// A query that computes with the least and greatest values of a whole table's columns, as one without a table that

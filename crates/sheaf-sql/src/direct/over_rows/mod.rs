@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Conjuncts that are neither keys nor tests of a row are the plan's own filter. LIMIT is applied to its result, before
-//! the select list is computed where no operators are needed ([`super::row_query`]). Where the rows of the result are
-//! those that were found, in an order of their own columns, LIMIT leaves as many of them to the plan as are wanted, and
-//! to its subqueries.
+//! the select list is computed where no operators are needed ([`super::expression::row_query`]). Where the rows of the
+//! result are those that were found, in an order of their own columns, LIMIT leaves as many of them to the plan as are
+//! wanted, and to its subqueries.
 
 mod extremes;
 mod rows_in_plan;
@@ -35,24 +35,24 @@ use sheaf_storage::ReadView;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use super::attempt::Attempt;
 use super::derived::{is_in_from, is_link, without_conditions};
 use super::expression::{Collector, Inputs, PlanInputs};
+use super::join::joined_result::Rows;
 use super::join::{Join, Source, ordered_columns};
-use super::joined_list::JoinedKey;
-use super::joined_result::Rows;
-use super::names::{Names, column_of};
-use super::operand::Operand;
-use super::order::MAX_SORTED_BYTES;
+use super::operands::operand::Operand;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select_of_groups};
-use super::select_list::{Headers, shown_whole};
-use super::select_shape::{
+use super::rows::order::MAX_SORTED_BYTES;
+use super::rows::stored_value::value_of;
+use super::shown::joined_list::JoinedKey;
+use super::shown::select_list::{Headers, shown_whole};
+use super::subquery::{Restored, Subqueries, Subquery};
+use super::syntax::attempt::Attempt;
+use super::syntax::names::{Names, column_of};
+use super::syntax::select_shape::{
     PartsOfRow, aliases_of, computes_list, has_aggregate, has_aggregate_of_rows, has_queries,
     has_window_function, is_one_group, is_text, qualify_wildcard, shows_columns_of_queries,
     shows_each_row,
 };
-use super::stored_value::value_of;
-use super::subquery::{Restored, Subqueries, Subquery};
 use crate::accounts::TableNeed;
 use crate::error::Result;
 use crate::query::value_extent::is_string;

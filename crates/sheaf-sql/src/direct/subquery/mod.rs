@@ -17,8 +17,13 @@
 //!   WHERE id IN (SELECT user FROM c WHERE post = ?)    ->    WHERE id IN (what it finds)
 //!   WHERE email = ? OR id = ?                          ->    WHERE id IN (ids WHERE email = ?, ids WHERE id = ?)
 //! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 
 mod correlation;
+pub(super) mod quantified;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -38,13 +43,13 @@ use sqlparser::ast;
 
 use self::correlation::FromRow;
 use super::access::{MAX_LIST, list_in_place};
-use super::attempt::Attempt;
 use super::derived::part_of_from;
 use super::expression::{Evaluator, Expressions};
-use super::headers::Spelled;
-use super::names::{Names, column_of};
-use super::select_shape::{computes_nothing, is_constant};
-use super::values::Values;
+use super::rows::values::Values;
+use super::syntax::attempt::Attempt;
+use super::syntax::headers::Spelled;
+use super::syntax::names::{Names, column_of};
+use super::syntax::select_shape::{computes_nothing, is_constant};
 use super::{Action, DirectPlan, needs_of};
 use crate::change::assigned::last_part;
 use crate::error::{Result, SqlError};
