@@ -19,8 +19,8 @@ use sheaf_table::{ChangeSet, Table, ValueRef};
 use sheaf_types::error::codes;
 use sheaf_types::{Value, assignment::Mode};
 
-use crate::change::change_query::position_of;
-use crate::change::generated_columns::GeneratedColumns;
+use crate::change::find::change_query::position_of;
+use crate::change::rules::generated_columns::GeneratedColumns;
 use crate::error::{Result, SqlError};
 use crate::query::run::MAX_REPLANS;
 use crate::session::Session;

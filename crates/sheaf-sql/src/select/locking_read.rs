@@ -35,7 +35,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::change::change_query::{ChangeQuery, References, add_items, is_dual, key_of};
+use crate::change::find::change_query::{ChangeQuery, References, add_items, is_dual, key_of};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::locking::statement_locks::Others;

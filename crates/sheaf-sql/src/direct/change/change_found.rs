@@ -1,8 +1,8 @@
 //! UPDATE and DELETE of what a direct plan of a query finds: of joins, with subqueries, with assignments that build on
 //! each other.
 //!
-//! The vectorised forms plan the SELECT that finds keys and new values (`change/change_query.rs`). Here that SELECT is
-//! a direct plan. It reads the columns of primary keys, of which the clustered keys are made:
+//! The vectorised forms plan the SELECT that finds keys and new values (`change/find/change_query.rs`). Here that
+//! SELECT is a direct plan. It reads the columns of primary keys, of which the clustered keys are made:
 //!
 //! ```text
 //!   UPDATE p JOIN u ON u.id = p.user SET p.views = p.views + 1 WHERE u.id = ?
@@ -22,12 +22,12 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::accounts::TableNeed;
-use crate::change::change_query::key_of;
 use crate::change::delete::delete_rows;
-use crate::change::first_finds::{Finds, FirstFinds};
+use crate::change::find::change_query::key_of;
+use crate::change::find::first_finds::{Finds, FirstFinds};
+use crate::change::update::update_rows::{Updated, update_rows};
+use crate::change::update::update_target::Target;
 use crate::change::update::{is_single, names_table_twice};
-use crate::change::update_rows::{Updated, update_rows};
-use crate::change::update_target::Target;
 use crate::direct::rows::found_key::FoundKey;
 use crate::direct::rows::values::Values;
 use crate::direct::syntax::attempt::Attempt;

@@ -7,7 +7,7 @@ use sheaf_types::assignment::Mode;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use crate::change::sum::{is_exact_number, sum};
+use crate::change::values::sum::{is_exact_number, sum};
 use crate::direct::expression::Evaluator;
 use crate::direct::operands::operand::Operand;
 use crate::direct::syntax::names::{ColumnNames, Names};

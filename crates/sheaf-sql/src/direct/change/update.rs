@@ -14,8 +14,8 @@ use sqlparser::ast;
 
 use super::new_value::{Assignment, Inputs, NewValue};
 use super::rows::Rows;
-use crate::change::assigned::{assign, is_default};
-use crate::change::row_rules::RowRules;
+use crate::change::rules::row_rules::RowRules;
+use crate::change::values::assigned::{assign, is_default};
 use crate::direct::expression::{Collector, Expressions};
 use crate::direct::syntax::given::Given;
 use crate::direct::syntax::names::{ColumnNames, Names};

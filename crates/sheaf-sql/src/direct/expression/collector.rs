@@ -16,7 +16,7 @@ use sheaf_types::Collation;
 use sqlparser::ast;
 
 use super::{Expressions, Free, INPUT, Input, Inputs, Kind, input_number};
-use crate::change::on_duplicate::{NEW, OLD};
+use crate::change::insert::on_duplicate::{NEW, OLD};
 use crate::direct::syntax::given::Given;
 use crate::direct::syntax::names::{ColumnNames, Names, column_of};
 use crate::direct::syntax::plain_call::is_aggregate_name;

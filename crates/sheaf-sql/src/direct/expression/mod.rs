@@ -56,7 +56,7 @@ use self::input::{
 };
 use super::syntax::given::Given;
 use super::syntax::headers::{ComputedHeaders, ShownColumns, Spelled};
-use crate::change::on_duplicate::KeptExpressions;
+use crate::change::insert::on_duplicate::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::rows::value_at;

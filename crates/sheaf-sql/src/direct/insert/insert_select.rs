@@ -11,12 +11,12 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::accounts::{TableNeed, insert_needs};
-use crate::change::assigned::last_part;
-use crate::change::destination::Destination;
-use crate::change::generated_columns::check_given_columns;
-use crate::change::on_duplicate::take_source_columns;
-use crate::change::row_shape::RowShape;
-use crate::change::table_writer::{TableWriter, target_columns};
+use crate::change::insert::destination::Destination;
+use crate::change::insert::on_duplicate::take_source_columns;
+use crate::change::insert::row_shape::RowShape;
+use crate::change::insert::table_writer::{TableWriter, target_columns};
+use crate::change::rules::generated_columns::check_given_columns;
+use crate::change::values::assigned::last_part;
 use crate::direct::insert::{Duplicates, duplicate_update_of, insert_by};
 use crate::direct::rows::values::Values;
 use crate::direct::syntax::attempt::Attempt;

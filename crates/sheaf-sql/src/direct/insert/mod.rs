@@ -26,15 +26,15 @@ use super::operands::operand::Operand;
 use super::syntax::given::Given;
 use super::{Action, Cached, DirectPlan};
 use crate::accounts::insert_needs;
-use crate::change::assigned::{is_default, last_part};
-use crate::change::destination::Destination;
-use crate::change::on_duplicate::{
+use crate::change::insert::destination::Destination;
+use crate::change::insert::on_duplicate::{
     Addend, Assigned, AssignedSum, DuplicateUpdate, KeptExpressions, NEW, OLD, column_of_row,
     with_named_rows,
 };
-use crate::change::row_shape::RowShape;
-use crate::change::sum::is_exact_number;
-use crate::change::table_writer::{TableWriter, WriteOptions, target_columns};
+use crate::change::insert::row_shape::RowShape;
+use crate::change::insert::table_writer::{TableWriter, WriteOptions, target_columns};
+use crate::change::values::assigned::{is_default, last_part};
+use crate::change::values::sum::is_exact_number;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::ImplicitTransaction;
 use crate::parser::Parsed;

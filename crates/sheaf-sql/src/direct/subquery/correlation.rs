@@ -16,7 +16,7 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_quer
 use sqlparser::ast;
 
 use super::Subqueries;
-use crate::change::assigned::last_part;
+use crate::change::values::assigned::last_part;
 use crate::direct::derived::table_of_from;
 use crate::direct::expression::{Collector, Expressions};
 use crate::direct::operands::arithmetic::Arithmetic;

@@ -51,7 +51,7 @@ use super::syntax::headers::Spelled;
 use super::syntax::names::{Names, column_of};
 use super::syntax::select_shape::{computes_nothing, is_constant};
 use super::{Action, DirectPlan, needs_of};
-use crate::change::assigned::last_part;
+use crate::change::values::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;

@@ -9,7 +9,7 @@ use sqlparser::ast;
 
 use super::names::{Names, column_of};
 use super::plain_call::is_aggregate_name;
-use crate::change::assigned::last_part;
+use crate::change::values::assigned::last_part;
 
 /// Names the only table of a wildcard, which would show the columns of inputs and subqueries, too.
 pub(in crate::direct) fn qualify_wildcard(

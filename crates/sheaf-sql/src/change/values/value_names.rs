@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_queries};
 use sqlparser::ast;
 
-use crate::change::assigned::is_default;
+use super::assigned::is_default;
 
 /// The names in the value of an assignment that may be those of columns, each with that of its table if it has one. To
 /// use the row that was to be inserted is to read the column, too, as in MySQL and MariaDB.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Whatever writes rows computes them here, when all other columns of a row have their values, and before CHECKs and
-//! indexes see it: INSERT, REPLACE, LOAD DATA and bulk loads (`change/table_writer.rs`), UPDATE, ON DUPLICATE KEY
-//! UPDATE, and ALTER TABLE, where it copies rows.
+//! indexes see it: INSERT, REPLACE, LOAD DATA and bulk loads (`change/insert/table_writer.rs`), UPDATE, ON DUPLICATE
+//! KEY UPDATE, and ALTER TABLE, where it copies rows.
 //!
 //! Each column is a list of one expression over the columns that it names (`query/row_evaluator.rs`), planned once per
 //! session and version of the table (`session_parts/table_expressions.rs`). They are computed from left to right, each
@@ -37,9 +37,9 @@ use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::{ColumnProblem, Value};
 use sqlparser::ast;
 
-use crate::change::assigned::{assign, issue};
-use crate::change::computed_defaults::ComputedDefaults;
-use crate::change::table_checks::Failure;
+use super::table_checks::Failure;
+use crate::change::values::assigned::{assign, issue};
+use crate::change::values::computed_defaults::ComputedDefaults;
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::GeneratedDefinition;

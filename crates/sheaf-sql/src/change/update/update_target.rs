@@ -12,9 +12,9 @@ use sheaf_table::{ChangeSet, RowView, Table};
 use sheaf_types::Value;
 use sheaf_types::assignment::{Mode, current_timestamp};
 
-use crate::change::assigned::assign;
-use crate::change::later_values::{LaterEvaluator, without_evaluator};
-use crate::change::row_rules::RowRules;
+use crate::change::row_values::later_values::{LaterEvaluator, without_evaluator};
+use crate::change::rules::row_rules::RowRules;
+use crate::change::values::assigned::assign;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::query::values::shown_in;
@@ -23,7 +23,7 @@ use crate::session::warnings::Warnings;
 
 /// Where a column's new value comes from when rows are written.
 #[derive(Clone, Copy)]
-pub(super) enum Source {
+pub(in crate::change) enum Source {
     Default,
     /// The column itself. What it holds stays, even if `sql_mode` would refuse it now.
     Itself,
@@ -39,30 +39,30 @@ pub(crate) struct Target {
     /// The query's column with the clustered key.
     pub(crate) key: usize,
     /// In the order of the assignments.
-    pub(super) columns: Vec<(usize, Source)>,
+    pub(in crate::change) columns: Vec<(usize, Source)>,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
-    pub(super) stamped: Vec<usize>,
-    pub(super) row_rules: RowRules,
-    pub(super) reference: usize,
+    pub(in crate::change) stamped: Vec<usize>,
+    pub(in crate::change) row_rules: RowRules,
+    pub(in crate::change) reference: usize,
 }
 
 /// How values that do not fit and conflicting rows are treated.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
-    pub(super) mode: Mode,
-    pub(super) ignore: bool,
-    pub(super) now_micros: i64,
+    pub(in crate::change) mode: Mode,
+    pub(in crate::change) ignore: bool,
+    pub(in crate::change) now_micros: i64,
 }
 
 impl Target {
-    pub(super) fn changes(&self, column: usize) -> bool {
+    pub(in crate::change) fn changes(&self, column: usize) -> bool {
         let mut assigned = self.columns.iter().map(|(column, _)| column);
         assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
     }
 
     /// Whether rows can be changed by [`Self::amend`]: no index has the columns that change, each gets one value, and
     /// nothing is computed from the row, which takes longer than a latch is to be held.
-    pub(super) fn is_in_row_only(&self) -> bool {
+    pub(in crate::change) fn is_in_row_only(&self) -> bool {
         let is_later = |(_, source): &(usize, Source)| matches!(source, Source::Later(_));
         let is_again = |(at, (column, _)): (usize, &(usize, Source))| {
             let mut before = self.columns[..at].iter();
@@ -83,7 +83,7 @@ impl Target {
 
     /// Changes a row that is not locked yet, if it is what the view shows and [only the row](Self::is_in_row_only)
     /// changes. False: nothing has happened, and the row is to be locked, read and changed one after the other.
-    pub(super) fn amend(
+    pub(in crate::change) fn amend(
         &self,
         (transaction, locked): (&mut StatementTransaction, &ChangeSet),
         view: &ReadView,
@@ -133,7 +133,7 @@ impl Target {
 
     /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show
     /// so many `decimals`, and from left to right.
-    pub(super) fn new_row(
+    pub(in crate::change) fn new_row(
         &self,
         old: &[Value],
         given: (&[Value], &[Origin], Option<&LaterEvaluator>),

@@ -35,7 +35,7 @@ use sheaf_table::{AccountName, Privileges, QualifiedName, Table};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::change::assigned::last_part;
+use crate::change::values::assigned::last_part;
 use crate::dialect::SheafDialect;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};

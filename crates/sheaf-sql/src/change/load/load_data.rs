@@ -1,9 +1,9 @@
 //! `LOAD DATA [LOCAL] INFILE`.
 //!
 //! Fields go from the reader's buffer straight into column values. Into an empty table they are bulk loaded (see
-//! `change/table_writer.rs`). As in MySQL a file of the server must fit (strict mode). LOCAL is lenient, because the
-//! server cannot stop the client from sending the rest. Its problems are warnings, and duplicates are skipped but for a
-//! bulk load's.
+//! `change/insert/table_writer.rs`). As in MySQL a file of the server must fit (strict mode). LOCAL is lenient, because
+//! the server cannot stop the client from sending the rest. Its problems are warnings, and duplicates are skipped but
+//! for a bulk load's.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -12,11 +12,11 @@ use std::io::Read;
 use sheaf_table::Table;
 use sheaf_types::{Value, assignment::Mode};
 
-use crate::change::assigned::is_default;
-use crate::change::field_reader::{FieldReader, Record};
-use crate::change::pipe_reader::{PipeReader, is_pipe};
-use crate::change::row_shape::RowShape;
-use crate::change::table_writer::{TableWriter, WriteOptions};
+use super::field_reader::{FieldReader, Record};
+use super::pipe_reader::{PipeReader, is_pipe};
+use crate::change::insert::row_shape::RowShape;
+use crate::change::insert::table_writer::{TableWriter, WriteOptions};
+use crate::change::values::assigned::is_default;
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;

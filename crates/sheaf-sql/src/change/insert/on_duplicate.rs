@@ -36,10 +36,10 @@ use sheaf_types::{
 };
 use sqlparser::ast;
 
-use crate::change::assigned::{assign, is_default, issue, last_part};
-use crate::change::generated_columns::value_not_allowed;
-use crate::change::sum::sum;
-use crate::change::values_before::write_defaults;
+use crate::change::row_values::values_before::write_defaults;
+use crate::change::rules::generated_columns::value_not_allowed;
+use crate::change::values::assigned::{assign, is_default, issue, last_part};
+use crate::change::values::sum::sum;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};

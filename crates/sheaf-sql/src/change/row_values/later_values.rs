@@ -20,7 +20,7 @@ use sheaf_table::{Column, Table};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use crate::change::change_query::References;
+use crate::change::find::change_query::References;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::made_columns::column_type_of;

@@ -20,8 +20,8 @@ use sheaf_table::{Column, Table};
 use sheaf_types::{ColumnType, Value, assignment::zero_value, column_text};
 use sqlparser::ast;
 
-use crate::change::assigned::{as_stored, is_default};
-use crate::change::later_values::is_of_rows;
+use super::later_values::is_of_rows;
+use crate::change::values::assigned::{as_stored, is_default};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::RowKind;

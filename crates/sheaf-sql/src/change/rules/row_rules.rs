@@ -6,8 +6,8 @@ use sheaf_table::{Table, TableDefinition};
 use sheaf_types::Value;
 use sheaf_types::assignment::Mode;
 
-use crate::change::generated_columns::GeneratedColumns;
-use crate::change::table_checks::{TableChecks, are_kept, refusal_of};
+use super::generated_columns::GeneratedColumns;
+use super::table_checks::{TableChecks, are_kept, refusal_of};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::warnings::Warnings;

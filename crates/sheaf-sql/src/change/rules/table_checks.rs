@@ -22,7 +22,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast;
 
-use crate::change::through_view::{ChangedView, check_failed};
+use crate::change::find::through_view::{ChangedView, check_failed};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{CheckDefinition, Statement};

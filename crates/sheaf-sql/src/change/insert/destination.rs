@@ -7,7 +7,7 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use super::table_writer::{WriteOptions, target_columns};
-use super::through_view::ChangedView;
+use crate::change::find::through_view::ChangedView;
 use crate::error::{Result, SqlError};
 
 /// Where rows go and what is done about those that do not fit.
@@ -27,7 +27,7 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// What came of an INSERT. Error 1423 for 1364 of a column that the view does not have.
-    pub(super) fn done<T>(&self, inserted: Result<T>) -> Result<T> {
+    pub(in crate::change) fn done<T>(&self, inserted: Result<T>) -> Result<T> {
         match (inserted, &self.view) {
             (Err(error), Some(view)) if error.code == codes::NO_DEFAULT_FOR_FIELD.number() => {
                 Err(SqlError::new(

@@ -15,7 +15,7 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_quer
 use sheaf_table::Table;
 use sqlparser::ast;
 
-use crate::change::values_before::{
+use super::values_before::{
     MAX_SUBSTITUTIONS, ValuesBefore, built_too_often, column_of, is_plain, write_defaults,
 };
 use crate::error::{Result, SqlError};

@@ -10,6 +10,12 @@
 //! [`TableWriter`] converts the values of each row, fills in defaults, tests CHECKs and writes the row. RETURNING keeps
 //! the rows as they were written, and shows them when the statement is through.
 
+pub(crate) mod destination;
+pub(crate) mod insert_values;
+pub(crate) mod on_duplicate;
+pub(crate) mod row_shape;
+pub(crate) mod table_writer;
+
 use std::sync::Arc;
 
 use sheaf_exec::operator::kept_rows::keeps_rows;
@@ -20,17 +26,12 @@ use sheaf_types::temporal::split_datetime;
 use sheaf_types::{ColumnType, assignment::Mode};
 use sqlparser::ast;
 
-use crate::change::assigned::last_part;
-use crate::change::change_query::returned_items;
-use crate::change::destination::Destination;
-use crate::change::generated_columns::check_given_columns;
-use crate::change::insert_values::{values_to_insert, write_values};
-use crate::change::on_duplicate::{source_column, take_source_columns};
-use crate::change::row_shape::RowShape;
-use crate::change::table_writer::{OnDuplicate, OpenedTarget, TableWriter, WriteOptions, Written};
-use crate::change::through_view::{
+use crate::change::find::change_query::returned_items;
+use crate::change::find::through_view::{
     ChangedView, changed_views, check_change_of_view, no_deletes, not_insertable,
 };
+use crate::change::rules::generated_columns::check_given_columns;
+use crate::change::values::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::{self, TableName};
@@ -44,7 +45,12 @@ use crate::query::run::{PlannedQuery, Runner};
 use crate::query::values::{has_subquery, hybrid_number, shown_in};
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
+use destination::Destination;
+use insert_values::{values_to_insert, write_values};
+use on_duplicate::{source_column, take_source_columns};
+use row_shape::RowShape;
 use sheaf_frontend::query::BoundQuery;
+use table_writer::{OnDuplicate, OpenedTarget, TableWriter, WriteOptions, Written};
 
 /// Rows that RETURNING sends at once, and bytes of them beyond which it takes no further row.
 const RETURNING_ROWS: usize = 1024;

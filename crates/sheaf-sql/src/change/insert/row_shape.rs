@@ -13,10 +13,10 @@ use sheaf_types::{
     assignment::{Mode, assign_text, current_timestamp, zero_value},
 };
 
-use crate::change::assigned::issue;
-use crate::change::computed_defaults::ComputedDefaults;
-use crate::change::generated_columns::value_not_allowed;
-use crate::change::table_writer::WriteOptions;
+use super::table_writer::WriteOptions;
+use crate::change::rules::generated_columns::value_not_allowed;
+use crate::change::values::assigned::issue;
+use crate::change::values::computed_defaults::ComputedDefaults;
 use crate::error::{Result, SqlError};
 use crate::session::warnings::Warnings;
 

@@ -28,8 +28,8 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::change::assigned::last_part;
-use crate::change::through_view::{ChangedView, changed_views, check_change_of_view, no_deletes};
+use super::through_view::{ChangedView, changed_views, check_change_of_view, no_deletes};
+use crate::change::values::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;

@@ -17,11 +17,11 @@ use sheaf_table::{
 };
 use sheaf_types::{Value, assignment::Mode};
 
-use crate::change::change_query::{is_ignorable, position_of};
-use crate::change::generated_columns::GeneratedColumns;
-use crate::change::on_duplicate::DuplicateUpdate;
-use crate::change::table_checks::{TableChecks, are_kept, refusal_of};
-use crate::change::waiting_rows::WaitingRows;
+use super::on_duplicate::DuplicateUpdate;
+use crate::change::find::change_query::{is_ignorable, position_of};
+use crate::change::rules::generated_columns::GeneratedColumns;
+use crate::change::rules::table_checks::{TableChecks, are_kept, refusal_of};
+use crate::change::rules::waiting_rows::WaitingRows;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::{StatementTransaction, Transactions};
 use crate::parser::statement;

@@ -13,11 +13,11 @@ use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{ChangeSet, RowToChange, Table};
 use sheaf_types::Value;
 
-use crate::change::change_query::{is_ignorable, key_of, position_of};
-use crate::change::first_finds::Finds;
-use crate::change::later_values::LaterEvaluator;
-use crate::change::update_target::{Rules, Target};
-use crate::change::waiting_rows::WaitingRows;
+use super::update_target::{Rules, Target};
+use crate::change::find::change_query::{is_ignorable, key_of, position_of};
+use crate::change::find::first_finds::Finds;
+use crate::change::row_values::later_values::LaterEvaluator;
+use crate::change::rules::waiting_rows::WaitingRows;
 use crate::error::Result;
 use crate::isolation::transaction::StatementTransaction;
 use crate::query::row_spool::SpooledRows;
@@ -27,14 +27,14 @@ use crate::session::warnings::Warnings;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Updated {
-    pub(super) matched: u64,
-    pub(super) changed: u64,
+    pub(in crate::change) matched: u64,
+    pub(in crate::change) changed: u64,
     /// Rows that the query found.
     pub(crate) found: usize,
 }
 
 impl Updated {
-    pub(super) fn add(&mut self, other: Updated) {
+    pub(in crate::change) fn add(&mut self, other: Updated) {
         self.matched += other.matched;
         self.changed += other.changed;
         self.found += other.found;

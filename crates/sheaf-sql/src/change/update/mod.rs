@@ -11,6 +11,9 @@
 //!
 //! A row that a join finds more than once is changed once, with the values found first.
 
+pub(crate) mod update_rows;
+pub(crate) mod update_target;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -22,18 +25,16 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_quer
 use sheaf_table::{ChangeSet, Privileges, Table};
 use sqlparser::ast;
 
-use crate::change::assigned::{as_stored, is_default};
-use crate::change::change_query::{ChangeQuery, Reference, References, key_of};
-use crate::change::first_finds::{Finds, FirstFinds};
-use crate::change::generated_columns::value_not_allowed;
-use crate::change::later_values::{
+use crate::change::find::change_query::{ChangeQuery, Reference, References, key_of};
+use crate::change::find::first_finds::{Finds, FirstFinds};
+use crate::change::row_values::later_values::{
     LaterValues, column_of, is_of_rows, later_evaluator, names_one_of, without_evaluator,
 };
-use crate::change::row_rules::{RowRules, row_rules};
-use crate::change::update_rows::{Updated, update_rows};
-use crate::change::update_target::{Rules, Source, Target};
-use crate::change::value_names::names_outside_queries;
-use crate::change::values_before::write_defaults;
+use crate::change::row_values::values_before::write_defaults;
+use crate::change::rules::generated_columns::value_not_allowed;
+use crate::change::rules::row_rules::{RowRules, row_rules};
+use crate::change::values::assigned::{as_stored, is_default};
+use crate::change::values::value_names::names_outside_queries;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::locking::statement_locks::Others;
@@ -45,6 +46,8 @@ use crate::query::run::PlannedQuery;
 use crate::query::values::hybrid_number;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use update_rows::{Updated, update_rows};
+use update_target::{Rules, Source, Target};
 
 /// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
 const MAX_SUBSTITUTIONS: usize = 1_000;
