@@ -12,6 +12,7 @@
 
 pub(crate) mod destination;
 pub(crate) mod insert_values;
+pub(crate) mod made_table;
 pub(crate) mod on_duplicate;
 pub(crate) mod row_shape;
 pub(crate) mod table_writer;

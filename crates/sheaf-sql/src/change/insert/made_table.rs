@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sheaf_table::{CreateTable, NewTable, WriteGuard};
 
 use crate::binlog::statement::{LoggedStatement, StatementKind};
-use crate::change::table_writer::{TableWriter, WriteOptions};
+use crate::change::insert::table_writer::{TableWriter, WriteOptions};
 use crate::error::Result;
 use crate::isolation::transaction::StatementTransaction;
 use crate::session::Session;
