@@ -423,16 +423,12 @@ impl TreeLoad {
         })
     }
 
-    /// Writes trees, several at a time. The result names them by position among the secondary indexes (`None`: rows).
+    /// Writes trees, several at a time.
     ///
     /// Of several errors it gives that of the first task. Rows with equal primary keys have equal entries in indexes as
     /// well, and only the task of the rows, which comes first, can say which key is there twice. A task that has begun
     /// goes on when another one fails, so the first error does not depend on which thread was faster.
-    fn run(
-        &mut self,
-        tasks: Vec<Task>,
-        progress: &dyn Progress,
-    ) -> Result<Vec<(Option<usize>, TreeId)>> {
+    fn run(&mut self, tasks: Vec<Task>, progress: &dyn Progress) -> Result<Vec<Written>> {
         let entries = tasks.iter().map(Task::entries).sum();
         let name = &self.table.definition.name;
         progress.begin(&format!("indexing {name}"), Some(entries));
@@ -441,7 +437,7 @@ impl TreeLoad {
         let merge_bytes = self.options.memory_bytes / threads / 2;
         let queue = Mutex::new(tasks.into_iter().enumerate());
         let (table, storage) = (&self.table, &self.storage);
-        let work = || -> std::result::Result<Vec<(Option<usize>, TreeId)>, (usize, TableError)> {
+        let work = || -> std::result::Result<Vec<Written>, (usize, TableError)> {
             let mut done = Vec::new();
             let result = loop {
                 let Some((number, task)) = queue.lock().next() else {
@@ -514,6 +510,9 @@ fn or_duplicate(
     }
 }
 
+/// A tree that is written, and the position of its index among the secondary ones; `None` is the rows.
+type Written = (Option<usize>, TreeId);
+
 /// A tree to write.
 enum Task {
     Rows {
@@ -540,7 +539,7 @@ impl Task {
         storage: &Arc<Storage>,
         merge_bytes: usize,
         progress: &dyn Progress,
-    ) -> Result<(Option<usize>, TreeId)> {
+    ) -> Result<Written> {
         match self {
             Task::Index {
                 position,
