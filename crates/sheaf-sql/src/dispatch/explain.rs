@@ -54,7 +54,7 @@ enum Operators {
 /// What EXPLAIN ANALYZE has to measure.
 enum Analyzed {
     /// A direct plan, which was measured.
-    Directly(Explanation),
+    Directly(Box<Explanation>),
     /// Operators. The statement would run directly, and lock the rows that it finds.
     InsteadOfLocks,
     Operators,
@@ -185,7 +185,7 @@ impl Session {
         Ok(match &mut explanation.tree {
             Some(whole) => {
                 whole.measured = Some(run.whole);
-                Analyzed::Directly(explanation)
+                Analyzed::Directly(Box::new(explanation))
             }
             None => Analyzed::Operators,
         })
@@ -263,7 +263,7 @@ impl Session {
             ));
         }
         let explanation = match self.direct_run(Parsed::new(&statement, text))? {
-            Analyzed::Directly(explanation) => explanation,
+            Analyzed::Directly(explanation) => *explanation,
             analyzed @ (Analyzed::InsteadOfLocks | Analyzed::Operators) => {
                 let Statement::Query(query) = statement else {
                     return Err(SqlError::not_supported_yet("EXPLAIN of this statement"));

@@ -361,7 +361,7 @@ mod tests {
     fn match_types_tell_where_lines_end() {
         let cancel = sheaf_access::CancelFlag::new();
         let turns = Turns::new(&cancel);
-        let MODES = |types: &str| Modes {
+        let modes = |types: &str| Modes {
             insensitive: false,
             lines: types.contains('m'),
             dot_all: types.contains('n'),
@@ -389,7 +389,7 @@ mod tests {
         ];
         for (types, pattern, text, expected) in cases {
             for pattern in [pattern.to_string(), format!("(?!y){pattern}")] {
-                let compiled = Pattern::new(&pattern, MODES(types), &turns).unwrap();
+                let compiled = Pattern::new(&pattern, modes(types), &turns).unwrap();
                 let (mut found, mut at) = (Vec::new(), 0);
                 while let Some(next) = compiled.find(text, at, &turns) {
                     at = next.end;
