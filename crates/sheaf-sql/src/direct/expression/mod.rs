@@ -18,7 +18,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`row_query`] | filters, lists, groups and orders of rows, without operators |
-//! | [`query_instance`] | such a query for some values of what a run is given |
+//! | [`mod@query_instance`] | such a query for some values of what a run is given |
 //! | [`constant_operands`] | operands that are computed of constants |
 
 mod collector;
