@@ -80,9 +80,11 @@ impl Session {
             Statement::AlterTable { changes, .. } if changes.iter().any(is_demand) => {
                 with_demands(text, "DEFAULT")
             }
-            // The source has logged what it keeps of passwords, perhaps for servers of several versions.
-            Statement::Account(_) if self.applies_mysql() => Cow::Borrowed(text),
-            Statement::Account(statement) => Cow::Owned(self.logged_account_text(statement, text)?),
+            Statement::Account(statement) => match &self.transactions.source_text {
+                // The source has logged what it keeps of passwords, perhaps for servers of several versions.
+                Some(text) if self.applies_mysql() => Cow::Borrowed(text.as_str()),
+                _ => Cow::Owned(self.logged_account_text(statement, text)?),
+            },
             _ => Cow::Borrowed(text),
         };
         Ok(Some(self.logged_text(kind, &text)))

@@ -624,7 +624,9 @@ impl Applier {
             }
         }
         session.run_own(&set)?;
+        session.transactions.source_text = Some(text.to_string());
         let ran = session.execute(text, &mut IgnoredResult);
+        session.transactions.source_text = None;
         session.run_own("SET time_zone = '+00:00', timestamp = DEFAULT")?;
         match ran {
             Err(error) if query.error == 0 || query.error != error.code => {

@@ -138,6 +138,8 @@ pub(crate) struct Transactions {
     pub(crate) unfinished_commit: Option<UnfinishedCommit>,
     /// What is changed are the changes of a replica's source, which `read_only` lets through.
     pub(crate) source: Option<SourceKind>,
+    /// The words of the source's statement that runs, with those in comments that are for other servers.
+    pub(crate) source_text: Option<String>,
     /// Behind the open transaction: its rows are rolled back before its trees go.
     pub(crate) incoming: IncomingTable,
 }
