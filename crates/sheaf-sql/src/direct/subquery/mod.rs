@@ -167,7 +167,9 @@ impl<'a> Subqueries<'a> {
         }
         drop(inner);
         let computed = taken.computed(&mut query, self.names, before)?;
-        let parameters = with_columns.parameters + computed.as_ref().map_or(0, Expressions::len);
+        // The conditions may have taken columns, too.
+        let columns = taken.columns.len();
+        let parameters = before + columns + computed.as_ref().map_or(0, Expressions::len);
         let attempt = self.attempt.with_parameters(parameters);
         let action = self.session.query_action(&query, attempt)?;
         // Whatever runs for each row reads few rows each time.
