@@ -47,6 +47,7 @@ use sheaf_exec::SheafTableSource;
 use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
+use explain::hidden_names::HiddenNames;
 use explain::notes::NodeNotes;
 use explain::tree::Shown;
 
@@ -55,8 +56,8 @@ pub use access::disjoint::disjoint;
 pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
 pub use explain::explanation::Explanation;
-pub use explain::plan_node::PlanNode;
 pub use explain::reads::Reads;
+pub use explain::tree::PlanNode;
 pub use explain::{ExplainRow, ExtraNote, access_words};
 pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
@@ -141,7 +142,8 @@ impl PhysicalQuery {
 
     /// What EXPLAIN shows of it.
     pub fn explanation(&self) -> Explanation {
-        self.shown(Shown::Plan)
+        let tree = self.tree(Shown::Plan);
+        Explanation::new(tree, self.explain.clone(), Some(self.cost_us))
     }
 
     /// Has each operator measured when the plan runs.
@@ -151,18 +153,18 @@ impl PhysicalQuery {
     }
 
     /// EXPLAIN ANALYZE of a plan that was measured while it ran.
-    pub fn explain_run(&self) -> Explanation {
-        self.shown(Shown::Run)
+    pub fn explain_run(&self) -> PlanNode {
+        self.tree(Shown::Run)
     }
 
-    /// EXPLAIN of a plan that is running, with what its operators have done so far.
-    pub fn explain_progress(&self) -> Explanation {
-        self.shown(Shown::Progress)
+    /// EXPLAIN FORMAT=TREE of a plan that is running, with what its operators have done so far.
+    pub fn explain_progress(&self) -> PlanNode {
+        self.tree(Shown::Progress)
     }
 
-    fn shown(&self, shown: Shown) -> Explanation {
+    fn tree(&self, shown: Shown) -> PlanNode {
         let mut tree = explain::tree::plan_tree(&self.plan, &self.notes, shown);
-        tree.add_tables(&self.explain);
-        Explanation::new(tree, Some(self.cost_us))
+        HiddenNames::of(&self.explain).show_in_tree(&mut tree);
+        tree
     }
 }

@@ -18,7 +18,7 @@
 
 mod control;
 mod format_description;
-pub(crate) mod gtid_log;
+mod gtid_log;
 mod query;
 pub mod rows;
 

@@ -26,7 +26,7 @@ use datafusion_common::Result;
 
 use super::result_array::{byte_strings, ints, texts};
 use super::types::field;
-use super::{Call, EvaluationError, Function, Length};
+use super::{Call, EvaluationError, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
@@ -40,7 +40,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     )
     .never_null()
     .volatile()
-    .length(Length::Fixed(36))
+    .of_length(36)
     .in_defaults(),
     // Its argument is the server's number.
     Function::new(
@@ -91,7 +91,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
     )
     .makes_bytes()
-    .length(Length::Fixed(16)),
+    .of_length(16),
     Function::new(
         "bin_to_uuid",
         (1, 2),
@@ -112,7 +112,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             wrong.check(call, made)
         },
     )
-    .length(Length::Fixed(36)),
+    .of_length(36),
 ];
 
 /// Bytes that stand between the hyphens of a text.

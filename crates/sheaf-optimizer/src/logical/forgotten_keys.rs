@@ -29,10 +29,9 @@ pub(crate) fn keys_mislead(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Join(_) => joins = true,
             _ => {
                 let is_subquery = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
-                node.apply_expressions(|expr| {
+                for expr in node.expressions() {
                     joins |= expr.exists(is_subquery)?;
-                    Ok(TreeNodeRecursion::Continue)
-                })?;
+                }
             }
         }
         Ok(match groups && joins {

@@ -10,7 +10,6 @@ use sheaf_types::error::codes;
 use sheaf_types::temporal::datetime_of_text;
 
 use crate::binlog::{BinlogDump, DumpStart, Replica, WrongReplica};
-use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::BinaryLogChange;
@@ -108,8 +107,8 @@ fn said_by_follower(user_variables: &UserVariables, names: [&str; 2]) -> Option<
 }
 
 /// SHOW REPLICAS.
-pub(super) fn replica_rows(client: &Client, engine: &Engine) -> Result<Rows> {
-    check_follows(client)?;
+pub(super) fn replica_rows(session: &Session) -> Result<Rows> {
+    check_follows(&session.client)?;
     let mut rows = Rows::new([
         ("Server_Id", NUMBER),
         ("Host", NAME),
@@ -117,8 +116,8 @@ pub(super) fn replica_rows(client: &Client, engine: &Engine) -> Result<Rows> {
         ("Source_Id", NUMBER),
         ("Replica_UUID", Cells::Text(36)),
     ]);
-    let own_id = engine.globals().binlog_settings().server_id;
-    for replica in engine.replicas.list() {
+    let own_id = session.engine.globals().binlog_settings().server_id;
+    for replica in session.engine.replicas.list() {
         rows.push(vec![
             u64::from(replica.server_id).into(),
             replica.host.into(),
@@ -130,14 +129,14 @@ pub(super) fn replica_rows(client: &Client, engine: &Engine) -> Result<Rows> {
     Ok(rows)
 }
 
-pub(super) fn binary_log_rows(client: &Client, engine: &Engine) -> Result<Rows> {
-    check_sees_binary_log(client)?;
+pub(super) fn binary_log_rows(session: &Session) -> Result<Rows> {
+    check_sees_binary_log(&session.client)?;
     let mut rows = Rows::new([
         ("Log_name", NAME),
         ("File_size", NUMBER),
         ("Encrypted", Cells::Text(3)),
     ]);
-    if let Some(binlog) = engine.binlog() {
+    if let Some(binlog) = session.engine.binlog() {
         for (name, length) in binlog.list()? {
             rows.push(vec![name.into(), length.into(), "No".into()]);
         }
@@ -145,8 +144,8 @@ pub(super) fn binary_log_rows(client: &Client, engine: &Engine) -> Result<Rows> 
     Ok(rows)
 }
 
-pub(super) fn binary_log_status_rows(client: &Client, engine: &Engine) -> Result<Rows> {
-    check_sees_binary_log(client)?;
+pub(super) fn binary_log_status_rows(session: &Session) -> Result<Rows> {
+    check_sees_binary_log(&session.client)?;
     let mut rows = Rows::new([
         ("File", NAME),
         ("Position", NUMBER),
@@ -154,7 +153,7 @@ pub(super) fn binary_log_status_rows(client: &Client, engine: &Engine) -> Result
         ("Binlog_Ignore_DB", NAME),
         ("Executed_Gtid_Set", LONG_TEXT),
     ]);
-    if let Some(binlog) = engine.binlog() {
+    if let Some(binlog) = session.engine.binlog() {
         let (name, position, executed) = binlog.status()?;
         rows.push(vec![
             name.into(),
@@ -168,13 +167,12 @@ pub(super) fn binary_log_status_rows(client: &Client, engine: &Engine) -> Result
 }
 
 pub(super) fn binlog_event_rows(
-    client: &Client,
-    engine: &Engine,
+    session: &Session,
     file: Option<&str>,
     from: Option<u64>,
     limit: Option<(u64, u64)>,
 ) -> Result<Rows> {
-    check_follows(client)?;
+    check_follows(&session.client)?;
     let mut rows = Rows::new([
         ("Log_name", NAME),
         ("Pos", NUMBER),
@@ -183,7 +181,7 @@ pub(super) fn binlog_event_rows(
         ("End_log_pos", NUMBER),
         ("Info", LONG_TEXT),
     ]);
-    if let Some(binlog) = engine.binlog() {
+    if let Some(binlog) = session.engine.binlog() {
         let (name, events) = binlog.events(file, from, limit.unwrap_or((0, u64::MAX)))?;
         for event in events {
             rows.push(vec![

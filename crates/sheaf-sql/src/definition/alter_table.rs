@@ -243,9 +243,8 @@ impl Session {
         })
     }
 
-    /// ORDER BY writes rows in another order only where no primary key orders them, nor a unique key that InnoDB takes
-    /// for it: with one it is a warning. Errors 1054 for a column that the table does not have, and 1235 without such a
-    /// key.
+    /// ORDER BY writes rows in another order only where no primary key orders them: with one it is a warning. Errors
+    /// 1054 for a column that the table does not have, and 1235 without a primary key.
     fn check_row_order(&mut self, changes: &[TableChange], next: &TableDefinition) -> Result<()> {
         for change in changes {
             let TableChange::OrderRows(columns) = change else {
@@ -257,7 +256,7 @@ impl Session {
             {
                 return Err(SqlError::bad_field(unknown, "order clause"));
             }
-            if next.has_hidden_row_id() && next.row_order().secondary.is_none() {
+            if next.has_hidden_row_id() {
                 return Err(SqlError::not_supported_yet(
                     "ALTER TABLE ... ORDER BY without a primary key",
                 ));

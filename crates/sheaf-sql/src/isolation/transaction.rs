@@ -359,7 +359,6 @@ impl Session {
             isolation,
             read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
             only_temporary: true,
-            makes_table: false,
         }
     }
 
@@ -431,7 +430,6 @@ impl Session {
             transaction,
             tables,
             only_temporary,
-            makes_table,
             ..
         } = open;
         let ticket = match transaction.savepoint() {
@@ -449,11 +447,6 @@ impl Session {
         };
         let pending = transaction.commit_later()?;
         if let Some(pending) = pending {
-            if makes_table {
-                pending.finish_or_stop()?;
-                self.handle.counters.handler_commit.add(1);
-                return Ok(());
-            }
             let unfinished = UnfinishedCommit {
                 pending,
                 tables,

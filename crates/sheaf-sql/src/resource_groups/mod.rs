@@ -26,7 +26,6 @@ use sheaf_types::error::codes;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
-use crate::rights::Client;
 use crate::session::Session;
 use crate::session::handle::SessionHandle;
 use crate::session::workers::ActiveGroup;
@@ -186,7 +185,7 @@ fn hinted_group(session: &Session, name: &str) -> Result<Option<Arc<ActiveGroup>
 }
 
 /// `information_schema.RESOURCE_GROUPS`, of which one sees what one may use.
-pub(crate) fn resource_groups(client: &Client, engine: &Engine) -> Rows {
+pub(crate) fn resource_groups(session: &Session) -> Rows {
     let mut rows = Rows::new([
         ("RESOURCE_GROUP_NAME", TEXT),
         ("RESOURCE_GROUP_TYPE", TEXT),
@@ -195,13 +194,13 @@ pub(crate) fn resource_groups(client: &Client, engine: &Engine) -> Rows {
         ("THREAD_PRIORITY", Cells::Signed),
     ]);
     let may_see = |kind| match kind {
-        ResourceGroupKind::User => client.check_one_of(TO_USE).is_ok(),
+        ResourceGroupKind::User => session.client.check_one_of(TO_USE).is_ok(),
         ResourceGroupKind::System => {
             let to_administer = Privileges::RESOURCE_GROUP_ADMIN;
-            client.check_one_of(to_administer).is_ok()
+            session.client.check_one_of(to_administer).is_ok()
         }
     };
-    let stored = engine.catalog().resource_groups();
+    let stored = session.engine.catalog().resource_groups();
     let defaults = default_groups();
     for group in defaults.iter().chain(stored.values().map(AsRef::as_ref)) {
         if !may_see(group.kind) {

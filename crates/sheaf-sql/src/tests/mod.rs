@@ -2,7 +2,6 @@
 
 mod advisor;
 mod advisor_quality;
-mod checked_entries;
 mod compatibility;
 mod constants;
 mod definitions;

@@ -287,8 +287,9 @@ impl Transaction {
     /// # Errors
     /// As [`PendingCommit::finish`], but all of them are final.
     pub fn commit_or_stop(self) -> Result<()> {
+        let store = Arc::clone(&self.store);
         match self.commit_later()? {
-            Some(pending) => pending.finish_or_stop(),
+            Some(pending) => pending.finish().inspect_err(|error| store.stop(error)),
             None => Ok(()),
         }
     }
@@ -654,15 +655,6 @@ impl PendingCommit {
         }
         self.transaction.forget_changes();
         result
-    }
-
-    /// As [`finish`](Self::finish), where [no commit is to become durable later](Transaction::commit_or_stop).
-    ///
-    /// # Errors
-    /// As [`finish`](Self::finish), but all of them are final.
-    pub fn finish_or_stop(self) -> Result<()> {
-        let store = Arc::clone(&self.transaction.store);
-        self.finish().inspect_err(|error| store.stop(error))
     }
 }
 

@@ -231,6 +231,9 @@ impl IndexTree<'_> {
             texts.push(column_text(&self.definition.columns[column].ty, &value));
             at += length;
         }
-        TableError::duplicate_key(self.definition.key_name(self.index), &texts)
+        TableError::DuplicateKey {
+            key: self.definition.key_name(self.index),
+            entry: texts.join("-"),
+        }
     }
 }

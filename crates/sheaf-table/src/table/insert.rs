@@ -221,7 +221,9 @@ impl Table {
                 None => text,
             }
         });
-        let parts: Vec<String> = parts.collect();
-        TableError::duplicate_key(self.definition.key_name(index), &parts)
+        TableError::DuplicateKey {
+            key: self.definition.key_name(index),
+            entry: parts.collect::<Vec<_>>().join("-"),
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! What sessions do: PROCESSLIST and OPTIMIZER_TRACE.
 
 use super::{LONG_TEXT, NUMBER, TEXT};
-use crate::engine::Engine;
 use crate::query::rows::Rows;
-use crate::rights::Client;
-use crate::session_parts::traces::OptimizerTraces;
+use crate::session::Session;
 
-pub(super) fn processlist(client: &Client, engine: &Engine) -> Rows {
+pub(super) fn processlist(session: &Session) -> Rows {
     let mut rows = Rows::new([
         ("ID", NUMBER),
         ("USER", TEXT),
@@ -17,15 +15,15 @@ pub(super) fn processlist(client: &Client, engine: &Engine) -> Rows {
         ("STATE", TEXT),
         ("INFO", LONG_TEXT),
     ]);
-    push_sessions(client, engine, usize::MAX, &mut rows);
+    push_sessions(session, usize::MAX, &mut rows);
     rows
 }
 
 /// The sessions that this one may see, with so many characters of their statements.
-pub(crate) fn push_sessions(client: &Client, engine: &Engine, longest: usize, rows: &mut Rows) {
-    for other in engine.sessions() {
+pub(crate) fn push_sessions(session: &Session, longest: usize, rows: &mut Rows) {
+    for other in session.engine.sessions() {
         let activity = other.activity();
-        if !client.sees_sessions_of(&activity.user) {
+        if !session.client.sees_sessions_of(&activity.user) {
             continue;
         }
         let statement = activity.statement;
@@ -43,14 +41,14 @@ pub(crate) fn push_sessions(client: &Client, engine: &Engine, longest: usize, ro
     }
 }
 
-pub(super) fn optimizer_trace(traces: &OptimizerTraces) -> Rows {
+pub(super) fn optimizer_trace(session: &Session) -> Rows {
     let mut rows = Rows::new([
         ("QUERY", LONG_TEXT),
         ("TRACE", LONG_TEXT),
         ("MISSING_BYTES_BEYOND_MAX_MEM_SIZE", NUMBER),
         ("INSUFFICIENT_PRIVILEGES", NUMBER),
     ]);
-    for traced in traces.shown() {
+    for traced in session.traces.shown() {
         rows.push(vec![
             traced.query.clone().into(),
             traced.trace.clone().into(),

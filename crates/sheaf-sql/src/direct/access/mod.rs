@@ -19,15 +19,11 @@
 //! | [`choose`] | the uses of indexes for these, and the best of them |
 //! | [`bind`] | keys and tests, now that operands are known |
 //! | [`description`] | what EXPLAIN says of an access |
-//! | [`entry`] | what entries of an index say without their rows |
-//! | [`measured`] | what the accesses of a plan do while it runs |
 
 mod bind;
 mod choose;
 mod conditions;
 mod description;
-pub(super) mod entry;
-pub(super) mod measured;
 
 use std::sync::Arc;
 
@@ -35,10 +31,10 @@ use sheaf_access::IndexRef;
 use sheaf_table::{KeyLayout, Table};
 use sqlparser::ast;
 
+use super::entry::EntryUse;
 use super::expression::{Collector, Expressions};
-use super::syntax::names::Names;
-use entry::EntryUse;
-use measured::AccessId;
+use super::measured::AccessId;
+use super::names::Names;
 
 pub(super) use bind::{BoundAccess, Keys, Test, add_filter, bind_access};
 use conditions::Kind;

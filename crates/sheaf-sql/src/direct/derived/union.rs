@@ -6,9 +6,8 @@ use sqlparser::ast;
 
 use super::shape::unwrapped;
 use crate::direct::read::end_direct_read;
-use crate::direct::rows::row_source::Derived;
-use crate::direct::shown::row::Item;
-use crate::direct::syntax::attempt::Attempt;
+use crate::direct::row::Item;
+use crate::direct::row_source::Derived;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ResultSink};
@@ -24,13 +23,13 @@ impl Union {
     pub(in crate::direct) fn compile(
         session: &Session,
         query: &ast::Query,
-        attempt: Attempt<'_>,
+        given: (&str, usize),
     ) -> Option<Union> {
         let unwrapped = unwrapped(query);
         if !matches!(unwrapped.body.as_ref(), ast::SetExpr::SetOperation { .. }) {
             return None;
         }
-        let derived = Derived::compile(session, unwrapped, attempt)?;
+        let derived = Derived::compile(session, unwrapped, given)?;
         let columns = derived.definition.columns.iter().enumerate();
         let items = columns.map(|(column, own)| Item::new(column, &own.ty));
         Some(Union {
