@@ -115,6 +115,14 @@ pub fn check_room_for(bytes: usize) -> Result<()> {
     }
 }
 
+/// As [`check_room_for`], for another syntax tree like that of the statement.
+pub fn check_room_for_tree() -> Result<()> {
+    match sheaf_memory::has_room_for_tree() {
+        true => check_statement(),
+        false => Err(AccessError::Cancelled),
+    }
+}
+
 /// As [`check_room_for`], for a value that may be long. It costs nothing where it is not.
 pub fn check_room_for_value(bytes: usize) -> Result<()> {
     match bytes < LONG_VALUE_BYTES {

@@ -272,32 +272,14 @@ impl ScanSpec {
 }
 
 impl ScanSpec {
-    /// Whether the rows come along one index, so that a place in it says how far the read has come. Each field is
-    /// named, as in [`searches`](Self::searches).
+    /// Whether the rows come along one index, so that a place in it says how far the read has come.
     pub fn is_along_one_index(&self) -> bool {
-        let Self {
-            merge,
-            table: _,
-            index: _,
-            ranges: _,
-            fetch: _,
-            key_filter: _,
-            first_of: _,
-            index_condition: _,
-            row_condition: _,
-            limit: _,
-            view: _,
-            direction: _,
-            projection: _,
-            batch: _,
-            read_ahead_pages: _,
-        } = self;
-        merge.is_none()
+        self.searched().merge.is_none()
     }
 
-    /// What the read searches. Locks keep just this as it is (`locking/statement_locks.rs` of sheaf-sql). Each field
-    /// is named: an access method that adds one does not compile before it is decided here what it searches.
-    pub fn searches(&self) -> Vec<Search> {
+    /// Each field is named: an access method that adds one does not compile before it is decided here what it searches,
+    /// and whether along one index.
+    fn searched(&self) -> Searched<'_> {
         let Self {
             table,
             index,
@@ -317,6 +299,24 @@ impl ScanSpec {
             batch: _,
             read_ahead_pages: _,
         } = self;
+        Searched {
+            table,
+            index: *index,
+            ranges,
+            merge: merge.as_deref(),
+            fetches: *fetch != Fetch::Covering,
+        }
+    }
+
+    /// What the read searches. Locks keep just this as it is (`locking/statement_locks.rs` of sheaf-sql).
+    pub fn searches(&self) -> Vec<Search> {
+        let Searched {
+            table,
+            index,
+            ranges,
+            merge,
+            fetches,
+        } = self.searched();
         let search = |index: IndexRef, ranges: &[KeyRange], fetches: bool| {
             let index = index.secondary();
             Search {
@@ -327,7 +327,7 @@ impl ScanSpec {
             }
         };
         let Some(merge) = merge else {
-            return vec![search(*index, ranges, *fetch != Fetch::Covering)];
+            return vec![search(index, ranges, fetches)];
         };
         // What would come into an intersection would come into each of its indexes.
         let searched = match merge.kind {
@@ -364,6 +364,16 @@ impl ScanSpec {
             self.index != IndexRef::Clustered && matches!(self.fetch, Fetch::MultiRange { .. });
         self.merge.is_none() && self.first_of.is_none() && !sorts
     }
+}
+
+/// What of a specification says which entries are searched.
+struct Searched<'s> {
+    table: &'s Arc<Table>,
+    index: IndexRef,
+    ranges: &'s [KeyRange],
+    merge: Option<&'s MergeSpec>,
+    /// Rows are read for the entries of a secondary index.
+    fetches: bool,
 }
 
 impl fmt::Debug for ScanSpec {

@@ -226,7 +226,7 @@ impl Translation<'_> {
         }
     }
 
-    fn expr(&self, scalar: &Scalar, values: &HashMap<ColumnId, Expr>) -> Expr {
+    fn expr(&self, scalar: &Scalar, values: &HashMap<ColumnId, Expr>) -> Result<Expr> {
         scalar.to_plan_expr(&|id, _: &FieldRef| {
             values.get(&id).cloned().unwrap_or_else(|| self.column(id))
         })
@@ -291,7 +291,7 @@ impl Translation<'_> {
                     }
                     plan => plan,
                 };
-                let condition = self.expr(&filter.condition, &values);
+                let condition = self.expr(&filter.condition, &values)?;
                 let plan = match filter.condition.is_of_variables() {
                     true => RowByRow::plan(plan, Step::OneRow),
                     false => plan,
@@ -316,10 +316,11 @@ impl Translation<'_> {
                     && let Some(name) = self.tables.get(&derived.reference)
                 {
                     let items = items.map(|item| {
-                        let value = self.expr(&item.value, &values);
-                        value.unalias().alias(self.name(item.column).name)
+                        let value = self.expr(&item.value, &values)?;
+                        Ok(value.unalias().alias(self.name(item.column).name))
                     });
-                    let projection = Projection::try_new(items.collect(), Arc::new(plan))?;
+                    let items = items.collect::<Result<_>>()?;
+                    let projection = Projection::try_new(items, Arc::new(plan))?;
                     let rows = Arc::new(with_all(LogicalPlan::Projection(projection)));
                     let rows = SubqueryAlias::try_new(rows, name.clone())?;
                     return Ok(LogicalPlan::SubqueryAlias(rows).into());
@@ -328,7 +329,7 @@ impl Translation<'_> {
                 let mut lazy = HashMap::new();
                 let mut shown = Vec::with_capacity(project.items.len());
                 for item in items {
-                    let value = self.expr(&item.value, &values);
+                    let value = self.expr(&item.value, &values)?;
                     match is_lazy(item) {
                         true => {
                             lazy.insert(item.column, value);
@@ -351,9 +352,9 @@ impl Translation<'_> {
                 let plan = self.materialized(&window.input)?;
                 let functions = window.functions.iter();
                 let column = |id: ColumnId, _: &FieldRef| self.column(id);
-                let exprs: Vec<Expr> = functions
+                let exprs = functions
                     .map(|(_, function)| function.to_expr(&column))
-                    .collect();
+                    .collect::<Result<Vec<Expr>>>()?;
                 let names: Vec<String> = exprs
                     .iter()
                     .map(|expr| expr.schema_name().to_string())
@@ -374,7 +375,7 @@ impl Translation<'_> {
                 let plan = self.materialized(&sort.input)?;
                 let schema = Arc::clone(plan.schema());
                 let keys = sort.keys.iter().map(|key| {
-                    let value = self.expr(&key.value, &HashMap::new());
+                    let value = self.expr(&key.value, &HashMap::new())?;
                     Ok(SortExpr {
                         expr: key_of(value, &schema)?,
                         asc: !key.descends,
@@ -433,7 +434,7 @@ impl Translation<'_> {
         if takes_value || condition.is_volatile() || scan.fetch.is_some() {
             return Ok(Err(scan));
         }
-        let filter = self.expr(&cheap_first(condition), values);
+        let filter = self.expr(&cheap_first(condition), values)?;
         let taken = scan.source.supports_filters_pushdown(&[&filter])?;
         if taken != [TableProviderFilterPushDown::Exact] {
             return Ok(Err(scan));
@@ -455,12 +456,12 @@ impl Translation<'_> {
         if values.rows.is_empty() {
             return Ok(self.nothing(&values.columns)?.into());
         }
-        let row = |row: &Vec<Scalar>| -> Vec<Expr> {
+        let row = |row: &Vec<Scalar>| -> Result<Vec<Expr>> {
             row.iter()
                 .map(|value| self.expr(value, &HashMap::new()))
                 .collect()
         };
-        let rows = values.rows.iter().map(row).collect();
+        let rows = values.rows.iter().map(row).collect::<Result<_>>()?;
         let plan = LogicalPlanBuilder::values(rows)?.build()?;
         let columns = plan.schema().columns().into_iter().zip(&values.columns);
         let columns = columns.map(|(column, id)| self.named(Expr::Column(column), *id));
@@ -513,13 +514,13 @@ impl Translation<'_> {
         };
         let (on, filter, is_null_aware) = match null_aware {
             Some((left, right)) => {
-                let pair = (self.expr(left, &values), self.expr(right, &values));
+                let pair = (self.expr(left, &values)?, self.expr(right, &values)?);
                 (vec![pair], None, true)
             }
             None => {
                 let filter = join.condition.as_ref();
                 let filter = filter.map(|condition| self.expr(condition, &values));
-                (Vec::new(), filter, false)
+                (Vec::new(), filter.transpose()?, false)
             }
         };
         let plan = LogicalPlan::Join(Join::try_new(
@@ -690,7 +691,7 @@ impl Translation<'_> {
             add(any_value.call(vec![self.column(*id)]), *id);
         }
         for (id, aggregate) in &group.aggregates {
-            add(aggregate.to_expr(&column), *id);
+            add(aggregate.to_expr(&column)?, *id);
         }
         let mut columns: Vec<Expr> = keys.iter().cloned().chain(outputs).collect();
         let keys = match group.rollup {
@@ -711,7 +712,7 @@ impl Translation<'_> {
 
     fn expand(&self, expand: &relation::Expand) -> Result<Translated> {
         let plan = self.materialized(&expand.input)?;
-        let document = self.expr(&expand.document, &HashMap::new());
+        let document = self.expr(&expand.document, &HashMap::new())?;
         let names = expand.columns.iter().map(|id| self.name(*id)).collect();
         let table = (Arc::clone(&expand.table), names);
         let kept = expand.kept.iter().map(|id| self.name(*id)).collect();

@@ -26,6 +26,8 @@ pub struct Recovered {
     pub gtids: GtidSet,
     /// The last transaction of this file.
     pub last: Option<Gtid>,
+    /// How many transactions of this file are whole.
+    pub transactions: u64,
     /// The file ends with ROTATE or STOP, and nothing is missing.
     pub is_closed: bool,
 }
@@ -43,6 +45,7 @@ pub fn recover(file: impl Read) -> io::Result<Option<Recovered>> {
         end: reader.position(),
         gtids,
         last: None,
+        transactions: 0,
         is_closed: false,
     };
     loop {
@@ -63,6 +66,7 @@ pub fn recover(file: impl Read) -> io::Result<Option<Recovered>> {
                 }
                 found.gtids.add(gtid);
                 found.last = Some(gtid);
+                found.transactions += 1;
                 found.end = end;
             }
             Some(EventType::Rotate | EventType::Stop) => {

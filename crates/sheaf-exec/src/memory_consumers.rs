@@ -3,6 +3,8 @@
 //! The error that an operator of DataFusion fails with begins with the name of its consumer and goes on with a list of
 //! all consumers. Neither says anything to the author of the statement.
 
+use sheaf_memory::planning::PLANNING;
+
 /// Names of consumers, and what they do in words of SQL.
 const IN_SQL: &[(&str, &str)] = &[
     ("ExternalSorter", "a sort"),
@@ -31,6 +33,7 @@ const IN_SQL: &[(&str, &str)] = &[
     ("JsonTable", "JSON_TABLE"),
     ("CommonTable", "a WITH that is named several times"),
     ("SharedExec", "a subquery that is read in several places"),
+    (PLANNING, "planning"),
 ];
 
 /// Aggregate functions that keep what they find. Operators are named with their functions behind them.
@@ -90,6 +93,7 @@ mod tests {
                 "$group_concat has long texts of many groups",
                 Some("GROUP_CONCAT"),
             ),
+            (PLANNING, Some("planning")),
             ("something else", None),
         ] {
             assert_eq!(out_of_memory_in(text), expected, "{text}");

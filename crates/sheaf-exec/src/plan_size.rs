@@ -6,8 +6,9 @@
 //! walks over them, and the count stops at the limit. The query of a common table expression that is computed once
 //! counts once.
 
+use arrow::datatypes::FieldRef;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion_common::{DataFusionError, Result};
+use datafusion_common::{DataFusionError, Result, TableReference};
 use datafusion_expr::{Expr, LogicalPlan};
 use sheaf_access::cancel;
 
@@ -20,12 +21,50 @@ pub const MAX_PLAN_NODES: usize = 50_000;
 /// What a node with a list of expressions takes for each of them, all at once: names, types and what depends on what.
 const ITEM_BYTES: usize = 1 << 10;
 
+/// What a node of an expression over batches takes at least: a box with counts, a type, a place among its operands.
+const EXPRESSION_NODE_BYTES: usize = 128;
+
+/// What a column takes in each schema that it is in.
+const COLUMN_BYTES: usize = size_of::<Option<TableReference>>() + size_of::<FieldRef>();
+
 /// Makes room for a node with a list of so many expressions.
 ///
 /// # Errors
 /// There is none, or the statement shall stop for another reason.
 pub fn check_room_for_list(items: usize) -> Result<()> {
     let checked = cancel::check_room_for(items.saturating_mul(ITEM_BYTES));
+    checked.map_err(|error| DataFusionError::External(Box::new(error)))
+}
+
+/// Makes room for the expression over batches that is made of this one, all of it without a look at the memory.
+///
+/// # Errors
+/// As of [`check_room_for_list`].
+pub fn check_room_for_expression(expr: &Expr) -> Result<()> {
+    let mut nodes = 0usize;
+    expr.apply(|_| {
+        nodes += 1;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    check_room_if_much(nodes.saturating_mul(EXPRESSION_NODE_BYTES))
+}
+
+/// Makes room for the schemas of a plan, which a rule that walks over it by itself makes once more. In a chain of joins
+/// each has the columns of all before it.
+///
+/// # Errors
+/// As of [`check_room_for_list`].
+pub fn check_room_for_schemas(plan: &LogicalPlan) -> Result<()> {
+    let mut columns = 0usize;
+    plan.apply(|node| {
+        columns += node.schema().fields().len();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    check_room_if_much(columns.saturating_mul(COLUMN_BYTES))
+}
+
+fn check_room_if_much(bytes: usize) -> Result<()> {
+    let checked = cancel::check_room_for_value(bytes);
     checked.map_err(|error| DataFusionError::External(Box::new(error)))
 }
 
@@ -62,7 +101,31 @@ pub fn expression_nodes(plan: &LogicalPlan, limit: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion_expr::{LogicalPlanBuilder, lit};
+    use datafusion_expr::{LogicalPlanBuilder, col, lit};
+    use sheaf_access::cancel::CancelFlag;
+
+    #[test]
+    fn room_is_asked_for_what_is_large() {
+        let listed = |count: i64| col("a").in_list((0..count).map(lit).collect(), false);
+        let columns = (0..2000i64).map(|n| lit(n).alias(format!("c{n}")));
+        let mut wide = LogicalPlanBuilder::empty(true).project(columns).unwrap();
+        for _ in 0..20 {
+            wide = wide.limit(0, Some(1)).unwrap();
+        }
+        let wide = wide.build().unwrap();
+        let narrow = LogicalPlanBuilder::empty(true).project([lit(1i64).alias("x")]);
+        let narrow = narrow.unwrap().build().unwrap();
+        let flag = CancelFlag::new();
+        flag.cancel();
+        flag.during(|| {
+            assert!(check_room_for_expression(&listed(20_000)).is_err());
+            assert!(check_room_for_expression(&listed(100)).is_ok());
+            assert!(check_room_for_schemas(&wide).is_err());
+            assert!(check_room_for_schemas(&narrow).is_ok());
+        });
+        assert!(check_room_for_expression(&listed(20_000)).is_ok());
+        assert!(check_room_for_schemas(&wide).is_ok());
+    }
 
     #[test]
     fn a_plan_that_is_shared_counts_each_time() {

@@ -1,14 +1,12 @@
-//! What FOR UPDATE and FOR SHARE are about: the tables of the FROM that they stand behind. What a query in that FROM
-//! reads, or a common table expression, is not locked unless it says so itself.
-
-use std::ops::ControlFlow;
+//! What FOR UPDATE and FOR SHARE are about: the tables of the FROM that they stand behind, of a UNION those of the last
+//! SELECT. What a query in that FROM reads, or a common table expression, is not locked unless it says so itself.
 
 use sqlparser::ast::{
-    Expr, LockClause, NonBlock, ObjectName, Query, SetExpr, TableFactor, TableWithJoins,
+    LockClause, NonBlock, ObjectName, Query, SetExpr, TableFactor, TableWithJoins,
 };
 
 use crate::error::{Result, SqlError};
-use crate::walk::{ExpressionVisitor, walk_query};
+use crate::walk::{ExpressionReader, read_query};
 
 /// Whether a query's own locking clauses are about any table.
 pub fn locks_tables(query: &Query) -> bool {
@@ -74,7 +72,7 @@ pub fn skips_locked(query: &Query) -> bool {
 /// Whether a query has a locking clause somewhere.
 pub fn has_locking_clause(query: &Query) -> bool {
     let mut found = Clauses::default();
-    walk_query(&mut query.clone(), &mut found);
+    read_query(query, &mut found);
     found.0
 }
 
@@ -91,7 +89,7 @@ pub struct LockingQuery {
 /// The queries that lock: this one, and those in its FROM, in expressions, and in its common table expressions.
 pub fn locking_queries(query: &Query) -> Vec<LockingQuery> {
     let mut found = LockingQueries::default();
-    walk_query(&mut query.clone(), &mut found);
+    read_query(query, &mut found);
     found.locking
 }
 
@@ -175,20 +173,20 @@ impl LockingQueries {
             .is_some_and(|name| around.any(|query| query.has_common_table(&name.value)))
     }
 
-    /// Adds the tables of a query's SELECTs. Those in parentheses are queries of their own.
+    /// Adds the tables of a query's SELECT, and of several in a UNION those of the last one, in parentheses or not.
     fn add_tables_of(&self, body: &SetExpr, named: &mut Named) {
         match body {
             SetExpr::Select(select) => self.add_tables(&select.from, named),
-            SetExpr::SetOperation { left, right, .. } => {
-                self.add_tables_of(left, named);
-                self.add_tables_of(right, named);
+            SetExpr::SetOperation { right, .. } => self.add_tables_of(right, named),
+            SetExpr::Query(query) if query.with.is_none() => {
+                self.add_tables_of(&query.body, named);
             }
             _ => {}
         }
     }
 }
 
-impl ExpressionVisitor for LockingQueries {
+impl ExpressionReader for LockingQueries {
     fn enter_query(&mut self, query: &Query) {
         let is_whole = self.open.is_empty();
         self.open.push(OpenQuery::of(query));
@@ -226,10 +224,6 @@ impl ExpressionVisitor for LockingQueries {
             around.walked += 1;
         }
     }
-
-    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
 }
 
 fn any_factor(tables: &[TableWithJoins], test: &dyn Fn(&TableFactor) -> bool) -> bool {
@@ -249,12 +243,8 @@ fn any_factor(tables: &[TableWithJoins], test: &dyn Fn(&TableFactor) -> bool) ->
 #[derive(Default)]
 struct Clauses(bool);
 
-impl ExpressionVisitor for Clauses {
+impl ExpressionReader for Clauses {
     fn enter_query(&mut self, query: &Query) {
         self.0 |= !query.locks.is_empty();
-    }
-
-    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
-        ControlFlow::Continue(())
     }
 }

@@ -12,7 +12,7 @@ use crate::parser::check_text::column_names;
 use crate::session_functions::SessionFunction;
 use crate::syntax::object_text;
 use crate::user_lock::is_lock_function;
-use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
+use crate::walk::{ExpressionReader, read_expression, read_query};
 
 /// What the value of a call depends on, besides its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,14 +59,14 @@ const BOUND_BY_STATEMENT: &[&str] = &["aes_decrypt", "aes_encrypt", "values"];
 /// row.
 pub fn varies_by_row(query: &Query) -> bool {
     let mut calls = CallsOfEachRow(false);
-    walk_query(&mut query.clone(), &mut calls);
+    read_query(query, &mut calls);
     calls.0
 }
 
 struct CallsOfEachRow(bool);
 
-impl ExpressionVisitor for CallsOfEachRow {
-    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+impl ExpressionReader for CallsOfEachRow {
+    fn leave_expression(&mut self, expression: &Expr) -> ControlFlow<()> {
         let Expr::Function(function) = expression else {
             return ControlFlow::Continue(());
         };
@@ -106,14 +106,14 @@ pub fn varies(expression: &Expr) -> bool {
 /// that gives another one each time, or tells of the client or of the server.
 pub fn differs_elsewhere(expression: &Expr) -> bool {
     let mut calls = CallsThatDiffer(false);
-    walk_expression(&mut expression.clone(), &mut calls);
+    read_expression(expression, &mut calls);
     calls.0
 }
 
 struct CallsThatDiffer(bool);
 
-impl ExpressionVisitor for CallsThatDiffer {
-    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+impl ExpressionReader for CallsThatDiffer {
+    fn leave_expression(&mut self, expression: &Expr) -> ControlFlow<()> {
         let Expr::Function(function) = expression else {
             return ControlFlow::Continue(());
         };
@@ -203,17 +203,17 @@ struct Parts {
 impl Parts {
     fn of(expression: &Expr) -> Parts {
         let mut parts = Parts::default();
-        walk_expression(&mut expression.clone(), &mut parts);
+        read_expression(expression, &mut parts);
         parts
     }
 }
 
-impl ExpressionVisitor for Parts {
+impl ExpressionReader for Parts {
     fn enter_query(&mut self, _query: &Query) {
         self.has_query = true;
     }
 
-    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, expression: &Expr) -> ControlFlow<()> {
         let is_variable = |name: &Ident| name.quote_style.is_none() && name.value.starts_with('@');
         match expression {
             Expr::Function(function) => {

@@ -48,17 +48,25 @@ pub trait ExpressionReader {
     fn enter_query(&mut self, _query: &Query) {}
     /// After them.
     fn leave_query(&mut self) {}
+    /// A table in a FROM.
+    fn enter_table(&mut self, _table: &TableFactor) {}
     /// Before the expression's operands.
     fn enter_expression(&mut self, _expression: &Expr) {}
     /// After them. Breaking ends the walk.
-    fn leave_expression(&mut self, expression: &Expr) -> ControlFlow<()>;
+    fn leave_expression(&mut self, _expression: &Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 /// As [`walk_expression`], without a copy of an expression that stays as it is: one with thousands of arguments takes
 /// megabytes.
 pub fn read_expression(expression: &Expr, reader: &mut dyn ExpressionReader) {
-    let word = Word::None;
-    let _ = expression.visit(&mut ReadingWalk { reader, word });
+    let _ = expression.visit(&mut ReadingWalk::new(reader));
+}
+
+/// As [`read_expression`], for a whole query.
+pub fn read_query(query: &Query, reader: &mut dyn ExpressionReader) {
+    let _ = query.visit(&mut ReadingWalk::new(reader));
 }
 
 /// Calls `visit` for an expression and all below it, operands first, but for what stands in subqueries: there a name
@@ -68,6 +76,34 @@ pub fn walk_outside_queries(
     visit: &mut dyn FnMut(&mut Expr) -> ControlFlow<()>,
 ) {
     walk_expression(expression, &mut OutsideQueries { visit, queries: 0 });
+}
+
+/// As [`walk_outside_queries`], without a copy of what stays as it is.
+pub fn read_outside_queries(expression: &Expr, visit: &mut dyn FnMut(&Expr) -> ControlFlow<()>) {
+    read_expression(expression, &mut ReadOutsideQueries { visit, queries: 0 });
+}
+
+struct ReadOutsideQueries<'a> {
+    visit: &'a mut dyn FnMut(&Expr) -> ControlFlow<()>,
+    /// Open subqueries.
+    queries: usize,
+}
+
+impl ExpressionReader for ReadOutsideQueries<'_> {
+    fn enter_query(&mut self, _query: &Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match self.queries {
+            0 => (self.visit)(expression),
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }
 
 struct OutsideQueries<'a> {
@@ -221,6 +257,13 @@ struct ReadingWalk<'a> {
     word: Word,
 }
 
+impl<'a> ReadingWalk<'a> {
+    fn new(reader: &'a mut dyn ExpressionReader) -> ReadingWalk<'a> {
+        let word = Word::None;
+        ReadingWalk { reader, word }
+    }
+}
+
 impl Visitor for ReadingWalk<'_> {
     type Break = ();
 
@@ -231,6 +274,11 @@ impl Visitor for ReadingWalk<'_> {
 
     fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
         self.reader.leave_query();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        self.reader.enter_table(table);
         ControlFlow::Continue(())
     }
 

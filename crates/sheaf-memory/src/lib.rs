@@ -51,8 +51,9 @@ pub use group::most_unwritten;
 pub use making_room::making_room;
 pub use shared_value::SharedValue;
 pub use statement::{
-    LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_fold,
-    may_go_on, of_this_statement, safe_point, shall_stop, waits_for_lock, will_allocate,
+    LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_tree,
+    has_room_for_value, may_fold, may_go_on, of_this_statement, safe_point, shall_stop,
+    waits_for_lock, will_allocate,
 };
 pub use stop_flag::{Sleeper, StopFlag};
 pub use thread_memory::{release_if_pressed, release_thread_memory};

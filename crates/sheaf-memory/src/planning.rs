@@ -55,6 +55,8 @@ const STEP_BYTES: usize = 256 << 10;
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 /// And at most this often, in the end, whether the process has room for it: that look may cost much.
 const ROOM_SLICE: Duration = Duration::from_secs(1);
+/// Names, beside operators, what statements take before they run.
+pub const PLANNING: &str = "Planning";
 /// Sizes are added to each other: what a statement asks for is no more than this.
 const MAX_BYTES: usize = (i64::MAX / 2) as usize;
 /// A statement that others may wait for waits in the queue no longer than this while nobody gives memory back.
@@ -315,6 +317,11 @@ impl Drop for EndPhase {
         if let Some(share) = SHARE.take() {
             let used = (held_by_thread() - phase.base).max(0) as usize;
             share.used_bytes.store(used, Ordering::Relaxed);
+            let memory = &share.memory;
+            memory.tree_is_made(used);
+            if memory.is_stopped() && memory.largest_consumer().is_none() {
+                memory.set_largest_consumer(PLANNING);
+            }
         }
     }
 }

@@ -47,7 +47,6 @@ use sheaf_exec::SheafTableSource;
 use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
-use explain::hidden_names::HiddenNames;
 use explain::notes::NodeNotes;
 use explain::tree::Shown;
 
@@ -56,8 +55,8 @@ pub use access::disjoint::disjoint;
 pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
 pub use explain::explanation::Explanation;
+pub use explain::plan_node::PlanNode;
 pub use explain::reads::Reads;
-pub use explain::tree::PlanNode;
 pub use explain::{ExplainRow, ExtraNote, access_words};
 pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
@@ -142,8 +141,7 @@ impl PhysicalQuery {
 
     /// What EXPLAIN shows of it.
     pub fn explanation(&self) -> Explanation {
-        let tree = self.tree(Shown::Plan);
-        Explanation::new(tree, self.explain.clone(), Some(self.cost_us))
+        self.shown(Shown::Plan)
     }
 
     /// Has each operator measured when the plan runs.
@@ -153,18 +151,18 @@ impl PhysicalQuery {
     }
 
     /// EXPLAIN ANALYZE of a plan that was measured while it ran.
-    pub fn explain_run(&self) -> PlanNode {
-        self.tree(Shown::Run)
+    pub fn explain_run(&self) -> Explanation {
+        self.shown(Shown::Run)
     }
 
-    /// EXPLAIN FORMAT=TREE of a plan that is running, with what its operators have done so far.
-    pub fn explain_progress(&self) -> PlanNode {
-        self.tree(Shown::Progress)
+    /// EXPLAIN of a plan that is running, with what its operators have done so far.
+    pub fn explain_progress(&self) -> Explanation {
+        self.shown(Shown::Progress)
     }
 
-    fn tree(&self, shown: Shown) -> PlanNode {
+    fn shown(&self, shown: Shown) -> Explanation {
         let mut tree = explain::tree::plan_tree(&self.plan, &self.notes, shown);
-        HiddenNames::of(&self.explain).show_in_tree(&mut tree);
-        tree
+        tree.add_tables(&self.explain);
+        Explanation::new(tree, Some(self.cost_us))
     }
 }

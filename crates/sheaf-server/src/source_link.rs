@@ -11,13 +11,16 @@
 //! over TLS and over a Unix socket as it is. Else it is encrypted with the source's public key, where
 //! GET_SOURCE_PUBLIC_KEY says that the key may come over the network.
 //!
-//! All waits are short and repeated, so that a link that is told to stop does.
+//! All waits are short and repeated, so that a link that is told to stop does. Looking up a name and connecting cannot
+//! be interrupted, so a thread of its own does it, which the link may leave behind.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::panic::catch_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use mysql_common::constants::CapabilityFlags;
@@ -33,6 +36,8 @@ use crate::source_tls;
 /// A read ends after this time, to look whether the link shall stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Attempts to connect that have not ended, at most: those that were left behind end by themselves.
+const MAX_ATTEMPTS: usize = 16;
 /// Packets before events come: greetings, names, errors.
 const MAX_TALK_BYTES: usize = 1 << 20;
 const CHALLENGE_BYTES: usize = 20;
@@ -140,16 +145,16 @@ impl SourceLink for Link {
 impl Link {
     fn connect(request: &LinkRequest) -> Done<Link> {
         let is_unix_socket = request.host.starts_with('/');
+        let (host, port) = (request.host.clone(), request.port);
         let stream: Box<dyn Stream> = match is_unix_socket {
             true => {
-                let stream = UnixStream::connect(&request.host)
-                    .map_err(|error| cannot_connect(request, &error))?;
+                let stream = connect_apart(request, move || UnixStream::connect(host))?;
                 stream.set_read_timeout(Some(LOOK_INTERVAL))?;
+                stream.set_write_timeout(Some(CONNECT_TIMEOUT))?;
                 Box::new(stream)
             }
             false => {
-                let stream =
-                    connect_tcp(request).map_err(|error| cannot_connect(request, &error))?;
+                let stream = connect_apart(request, move || connect_tcp(&host, port))?;
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(LOOK_INTERVAL))?;
                 stream.set_write_timeout(Some(CONNECT_TIMEOUT))?;
@@ -470,9 +475,63 @@ impl Link {
     }
 }
 
-fn connect_tcp(request: &LinkRequest) -> io::Result<TcpStream> {
+/// Attempts to connect that have not ended.
+static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them.
+struct Attempt;
+
+impl Attempt {
+    /// `None`: there are too many.
+    fn begin() -> Option<Attempt> {
+        let before = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+        let attempt = Attempt;
+        (before < MAX_ATTEMPTS).then_some(attempt)
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        ATTEMPTS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Connects on another thread, and leaves it behind if the link is told to stop.
+fn connect_apart<S: Send + 'static>(
+    request: &LinkRequest,
+    connect: impl FnOnce() -> io::Result<S> + Send + 'static,
+) -> Done<S> {
+    let failed = |reason: &str| cannot_connect(request, &io::Error::other(reason));
+    let attempt = Attempt::begin();
+    let attempt = attempt.ok_or_else(|| failed("earlier attempts have not ended"))?;
+    let (sender, receiver) = mpsc::channel();
+    std::thread::Builder::new()
+        .name("replica_connect".into())
+        .spawn(move || {
+            let _attempt = attempt;
+            // Nobody may wait for it any more.
+            let _ = sender.send(connect());
+        })
+        .map_err(|error| cannot_connect(request, &error))?;
+    let began = Instant::now();
+    loop {
+        if (request.stops)() {
+            return Err(Trouble::Stopped);
+        }
+        match receiver.recv_timeout(LOOK_INTERVAL) {
+            Ok(connected) => return connected.map_err(|error| cannot_connect(request, &error)),
+            Err(RecvTimeoutError::Disconnected) => return Err(failed("the attempt has panicked")),
+            Err(RecvTimeoutError::Timeout) if began.elapsed() >= request.timeout => {
+                return Err(cannot_connect(request, &io::ErrorKind::TimedOut.into()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in (request.host.as_str(), request.port).to_socket_addrs()? {
+    for address in (host, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
@@ -597,7 +656,38 @@ fn proof_of(password: &str, challenge: &[u8], method: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use sheaf_sql::binlog::GtidSet;
+
     use super::*;
+
+    #[test]
+    fn a_link_that_is_told_to_stop_does_not_wait_for_its_connection() {
+        let request = LinkRequest {
+            host: "nowhere.invalid".into(),
+            port: 1,
+            user: String::new(),
+            password: String::new(),
+            get_public_key: false,
+            tls: None,
+            start: LinkStart::Gtids(GtidSet::new()),
+            server_id: 1,
+            server_uuid: String::new(),
+            heartbeat: Duration::ZERO,
+            timeout: Duration::MAX,
+            max_event_bytes: 1,
+            stops: Arc::new(|| true),
+        };
+        let (end, ended) = mpsc::channel::<()>();
+        let never = move || {
+            let _ = ended.recv();
+            Ok(())
+        };
+        assert!(matches!(
+            connect_apart(&request, never),
+            Err(Trouble::Stopped)
+        ));
+        drop(end);
+    }
 
     #[test]
     fn a_greeting_has_a_challenge_and_a_method() {

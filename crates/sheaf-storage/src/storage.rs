@@ -703,15 +703,19 @@ impl Storage {
         Ok(end)
     }
 
-    /// Makes the commits so far durable if [`SyncLog::Interval`] is chosen; nothing otherwise. A background thread does
-    /// this twice a second, if there are background threads: one of its own, because a checkpoint takes its time, and
-    /// may fail.
+    /// Makes the commits so far durable if [`SyncLog::Interval`] is chosen, or where followers of changes wait for
+    /// them; nothing otherwise. A background thread does this twice a second, if there are background threads: one of
+    /// its own, because a checkpoint takes its time, and may fail.
     ///
     /// # Errors
     /// `DiskFull`, until there is room again. Anything else is final: changes are refused from then on.
     pub fn flush_log_step(&self) -> Result<()> {
         match self.store.sync_log() {
             SyncLog::Interval => self.store.flush_log(self.store.log.end()),
+            // Nothing is delivered before it is durable.
+            SyncLog::Off if self.options.follow_changes => {
+                self.store.flush_log(self.store.log.end())
+            }
             SyncLog::On | SyncLog::Off => Ok(()),
         }
     }

@@ -82,10 +82,16 @@ fn with_much_to_write(seed: u64) -> (Arc<SimulatedDisk>, TreeId) {
 
 #[test]
 fn a_step_makes_commits_durable_if_that_is_chosen() {
-    for (sync_log, is_durable) in [(SyncLog::Interval, true), (SyncLog::Off, false)] {
+    for (sync_log, follow_changes, is_durable) in [
+        (SyncLog::Interval, false, true),
+        (SyncLog::Off, false, false),
+        // Followers would wait for a checkpoint.
+        (SyncLog::Off, true, true),
+    ] {
         let disk = disk(1);
         let options = StorageOptions {
             sync_log,
+            follow_changes,
             ..interval()
         };
         let storage = Storage::open_on(disk.clone(), options).unwrap();

@@ -13,6 +13,9 @@ use sheaf_types::error::{ColumnIssue, UnknownType};
 /// Result of the table floor.
 pub type Result<T, E = TableError> = std::result::Result<T, E>;
 
+/// The most bytes of a duplicate entry that its error shows, as MySQL's does.
+const MAX_SHOWN_ENTRY_BYTES: usize = 64;
+
 /// Anything that can go wrong on the table floor.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
@@ -24,7 +27,7 @@ pub enum TableError {
     DuplicateKey {
         /// `table.index`
         key: String,
-        /// The values of the index parts joined by `-`.
+        /// The values of the index parts joined by `-`, as much of them as is shown.
         entry: String,
     },
     /// `constraint`: the child and the constraint, as MySQL prints them.
@@ -308,6 +311,13 @@ pub enum TableError {
 }
 
 impl TableError {
+    /// Error 1062 of these values of a key's parts. It shows the beginning of long ones, in whole characters.
+    pub(crate) fn duplicate_key(key: String, parts: &[String]) -> TableError {
+        let mut entry = parts.join("-");
+        entry.truncate(entry.floor_char_boundary(MAX_SHOWN_ENTRY_BYTES));
+        TableError::DuplicateKey { key, entry }
+    }
+
     /// The number and SQLSTATE that MySQL sends for this error.
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -35,9 +35,10 @@ pub use catalog::cpu_set::CpuSet;
 pub use catalog::definition_check::{
     MAX_DECLARED_KEY_BYTES, check_database_name, check_table_name,
 };
+pub use catalog::new_table::{EnteredTable, NewTable};
 pub use catalog::privilege;
 pub use catalog::privilege::{PrivilegeLevel, Privileges};
-pub use catalog::replication::{KeptReplication, moved_to, put_replication_position};
+pub use catalog::replication::{AppliedChange, KeptReplication, applied, put_replication_position};
 pub use catalog::resource_group;
 pub use catalog::resource_group::{ResourceGroup, ResourceGroupKind, ResourceGroups};
 pub use catalog::statistics::AutoAnalyze;

@@ -77,7 +77,8 @@ fn text_is_stored_as_mysql_stores_it() {
         ("varchar(2)", "ab ", "ab"),
         ("binary(3)", "a", "a\0\0"),
         ("date", "24-2-29", "2024-02-29"),
-        ("date", "2024-02-29 23:59:59.9", "2024-02-29"),
+        ("date", "2024-02-29 23:59:59.4", "2024-02-29"),
+        ("date", "2024-02-29 23:59:59.9", "2024-03-01"),
         ("datetime", "2024-02-29 23:59:59.5", "2024-03-01 00:00:00"),
         (
             "datetime(1)",
@@ -85,6 +86,8 @@ fn text_is_stored_as_mysql_stores_it() {
             "2024-02-29 23:59:59.600000",
         ),
         ("time", "-1:02:03", "-01:02:03"),
+        ("time", "", "00:00:00"),
+        ("time", "  ", "00:00:00"),
         ("year", "24", "2024"),
         ("year", "0", "2000"),
         ("enum('a','b')", "B", "2"),
@@ -102,6 +105,18 @@ fn text_is_stored_as_mysql_stores_it() {
 #[test]
 fn strict_mode_refuses_with_mysqls_errors() {
     for (ty, given, code, message) in [
+        (
+            "datetime",
+            "9999-12-31 23:59:59.5",
+            1441,
+            "Datetime function: datetime field overflow",
+        ),
+        (
+            "date",
+            "9999-12-31 23:59:59.9999999",
+            1441,
+            "Datetime function: datetime field overflow",
+        ),
         (
             "int",
             "abc",
@@ -247,7 +262,8 @@ fn other_values_are_converted_too() {
         ("bit(8)", wide(49, 1), "5"),
         ("varchar(10)", Value::Int(-5), "-5"),
         ("date", Value::Int(20240229), "2024-02-29"),
-        ("date", Value::DateTime(-1), "1969-12-31"),
+        ("date", Value::DateTime(-1), "1970-01-01"),
+        ("date", Value::DateTime(-600_000), "1969-12-31"),
         ("datetime", Value::Date(1), "1970-01-02 00:00:00"),
         ("bigint", Value::Date(0), "19700101"),
         ("time", Value::Int(101112), "10:11:12"),

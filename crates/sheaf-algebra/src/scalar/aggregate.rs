@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::Result;
 use datafusion_expr::AggregateUDF;
 use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::{Expr, SortExpr};
@@ -69,22 +70,27 @@ impl Aggregate {
         self.function.name() == "count"
     }
 
-    pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
-        Expr::AggregateFunction(AggregateFunction::new_udf(
+    /// The call in a plan, with columns as `column` writes them.
+    ///
+    /// # Errors
+    /// The statement shall stop.
+    pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Result<Expr> {
+        let order_by = self.order_by.iter().map(|(key, descends)| {
+            Ok(SortExpr {
+                expr: key.to_plan_expr(column)?,
+                asc: !descends,
+                nulls_first: !descends,
+            })
+        });
+        let order_by = order_by.collect::<Result<_>>()?;
+        Ok(Expr::AggregateFunction(AggregateFunction::new_udf(
             Arc::clone(&self.function),
-            as_taken(&self.arguments, &self.taken_types, column),
+            as_taken(&self.arguments, &self.taken_types, column)?,
             self.distinct,
             None,
-            self.order_by
-                .iter()
-                .map(|(key, descends)| SortExpr {
-                    expr: key.to_plan_expr(column),
-                    asc: !descends,
-                    nulls_first: !descends,
-                })
-                .collect(),
+            order_by,
             None,
-        ))
+        )))
     }
 
     /// The same over rows in this order.

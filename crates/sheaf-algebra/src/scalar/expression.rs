@@ -10,7 +10,9 @@ use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{Case, Cast, InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF, cast};
+use sheaf_access::cancel;
 use sheaf_exec::long_literal::{is_long, plan_literal};
+use sheaf_exec::operator::scan_exec::access_error;
 
 use super::{Comparison, Scalar, ScalarKind, Truth};
 use crate::column::ColumnId;
@@ -37,26 +39,36 @@ struct Leaves<'a> {
 
 impl Scalar {
     /// The expression, with columns as `column` writes them.
-    pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
+    ///
+    /// # Errors
+    /// The statement shall stop: a condition of thousands of parts takes megabytes.
+    pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Result<Expr> {
         let names_long = false;
         self.written(&Leaves { column, names_long })
     }
 
     /// The same for a plan, where [long literals](sheaf_exec::long_literal) have short names.
-    pub fn to_plan_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
+    ///
+    /// # Errors
+    /// As of [`Self::to_expr`].
+    pub fn to_plan_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Result<Expr> {
         let names_long = true;
         self.written(&Leaves { column, names_long })
     }
 
-    fn written(&self, leaves: &Leaves<'_>) -> Expr {
-        let boxed = |operand: &Scalar| Box::new(operand.written(leaves));
-        let all = |operands: &[Scalar]| -> Vec<Expr> {
+    fn written(&self, leaves: &Leaves<'_>) -> Result<Expr> {
+        if !matches!(self.kind, ScalarKind::Column(_) | ScalarKind::Literal(_)) {
+            cancel::check_statement().map_err(access_error)?;
+        }
+        let boxed =
+            |operand: &Scalar| -> Result<Box<Expr>> { Ok(Box::new(operand.written(leaves)?)) };
+        let all = |operands: &[Scalar]| -> Result<Vec<Expr>> {
             operands
                 .iter()
                 .map(|operand| operand.written(leaves))
                 .collect()
         };
-        match &self.kind {
+        Ok(match &self.kind {
             ScalarKind::Column(id) => (leaves.column)(*id, &self.field),
             ScalarKind::Literal(value) => match leaves.names_long {
                 true => plan_literal(value, metadata_of(&self.field)),
@@ -73,33 +85,32 @@ impl Scalar {
                             ScalarKind::Literal(_) => argument.to_expr(leaves.column),
                             _ => argument.written(leaves),
                         })
-                        .collect(),
-                    false => all(arguments),
+                        .collect::<Result<_>>()?,
+                    false => all(arguments)?,
                 };
                 Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), arguments))
             }
             ScalarKind::Cast(operand) => Expr::Cast(Cast::new_from_field(
-                boxed(operand),
+                boxed(operand)?,
                 Arc::clone(&self.field),
             )),
             ScalarKind::Comparison {
                 operator,
                 left,
                 right,
-            } => Expr::BinaryExpr(BinaryExpr::new(
-                boxed(left),
-                operator_of(*operator),
-                boxed(right),
-            )),
-            ScalarKind::And(conditions) => chain(all(conditions), Operator::And),
-            ScalarKind::Or(conditions) => chain(all(conditions), Operator::Or),
-            ScalarKind::Not(operand) => Expr::Not(boxed(operand)),
+            } => {
+                let (left, right) = (boxed(left)?, boxed(right)?);
+                Expr::BinaryExpr(BinaryExpr::new(left, operator_of(*operator), right))
+            }
+            ScalarKind::And(conditions) => chain(all(conditions)?, Operator::And),
+            ScalarKind::Or(conditions) => chain(all(conditions)?, Operator::Or),
+            ScalarKind::Not(operand) => Expr::Not(boxed(operand)?),
             ScalarKind::Test {
                 operand,
                 is,
                 negated,
             } => {
-                let operand = boxed(operand);
+                let operand = boxed(operand)?;
                 match (is, negated) {
                     (Truth::Null, false) => Expr::IsNull(operand),
                     (Truth::Null, true) => Expr::IsNotNull(operand),
@@ -115,20 +126,18 @@ impl Scalar {
                 operand,
                 list,
                 negated,
-            } => Expr::InList(InList::new(boxed(operand), all(list), *negated)),
+            } => Expr::InList(InList::new(boxed(operand)?, all(list)?, *negated)),
             ScalarKind::Case {
                 branches,
                 otherwise,
             } => {
                 let branches = branches.iter();
-                let branches = branches.map(|(when, then)| (boxed(when), boxed(then)));
-                Expr::Case(Case::new(
-                    None,
-                    branches.collect(),
-                    otherwise.as_deref().map(boxed),
-                ))
+                let branches = branches.map(|(when, then)| Ok((boxed(when)?, boxed(then)?)));
+                let branches = branches.collect::<Result<_>>()?;
+                let otherwise = otherwise.as_deref().map(boxed).transpose()?;
+                Expr::Case(Case::new(None, branches, otherwise))
             }
-        }
+        })
     }
 
     /// What the typing rule has made. `leaf` knows what stands for columns and operands.
@@ -266,18 +275,18 @@ pub(super) fn as_taken(
     arguments: &[Scalar],
     types: &[DataType],
     column: &dyn Fn(ColumnId, &FieldRef) -> Expr,
-) -> Vec<Expr> {
+) -> Result<Vec<Expr>> {
     let arguments = arguments.iter().zip(types).enumerate();
     arguments
         .map(|(at, (argument, taken))| {
             let expr = match (at, &argument.kind) {
-                (1.., ScalarKind::Literal(_)) => argument.to_expr(column),
-                _ => argument.to_plan_expr(column),
+                (1.., ScalarKind::Literal(_)) => argument.to_expr(column)?,
+                _ => argument.to_plan_expr(column)?,
             };
-            match argument.field().data_type() == taken {
+            Ok(match argument.field().data_type() == taken {
                 true => expr,
                 false => cast(expr, taken.clone()),
-            }
+            })
         })
         .collect()
 }
@@ -339,4 +348,29 @@ fn comparison_of(operator: Operator) -> Option<Comparison> {
         Operator::IsNotDistinctFrom => Comparison::NullSafeEqual,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sheaf_access::cancel::CancelFlag;
+
+    use super::*;
+
+    #[test]
+    fn an_expression_is_not_written_for_a_statement_that_shall_stop() {
+        let field = Arc::new(Field::new("a", DataType::Int64, true));
+        let a = Scalar::column(ColumnId(0), field);
+        let tested = a.clone().test(Truth::Null, false);
+        let column = |_: ColumnId, field: &FieldRef| datafusion_expr::col(field.name());
+        let flag = CancelFlag::new();
+        flag.cancel();
+        flag.during(|| {
+            assert!(tested.to_plan_expr(&column).is_err());
+            assert!(tested.to_expr(&column).is_err());
+            // What it is made of takes nothing.
+            assert!(a.to_expr(&column).is_ok());
+        });
+        let written = tested.to_plan_expr(&column).unwrap();
+        assert_eq!(written, datafusion_expr::col("a").is_null());
+    }
 }

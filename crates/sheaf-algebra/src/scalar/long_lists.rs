@@ -11,15 +11,20 @@
 
 use arrow::array::ArrayRef;
 use datafusion_common::{Result, ScalarValue};
+use sheaf_access::cancel;
 use sheaf_exec::functions::in_values::{
     MAX_OPERANDS, MIN_PACKED, function_of, is_packable, values_of,
 };
+use sheaf_exec::operator::scan_exec::access_error;
 
 use super::{Comparison, Scalar, ScalarKind, condition};
 use crate::column_set::ColumnSet;
 
 /// Combinations of operands that are looked for among the terms of one disjunction.
 const MAX_COMBINATIONS: usize = 8;
+
+/// A list is made of its values by way of arrays, of rows that are ordered, and of arrays in this order.
+const COPIES: usize = 3;
 
 /// Terms about the same operands.
 struct Combination {
@@ -85,6 +90,7 @@ fn in_lists(terms: Vec<Scalar>, operator: Comparison) -> Result<Vec<Scalar>> {
     }
     let mut combinations: Vec<Combination> = Vec::new();
     for (at, term) in terms.iter().enumerate() {
+        cancel::check_statement().map_err(access_error)?;
         let parts = match operator {
             Comparison::Equal => term.conjuncts(),
             _ => std::slice::from_ref(term),
@@ -133,6 +139,9 @@ fn in_lists(terms: Vec<Scalar>, operator: Comparison) -> Result<Vec<Scalar>> {
         for at in terms {
             stays[at] = false;
         }
+        let bytes: usize = columns.iter().flatten().map(ScalarValue::size).sum();
+        let room = cancel::check_room_for_value(bytes.saturating_mul(COPIES));
+        room.map_err(access_error)?;
         let columns = columns.into_iter().map(ScalarValue::iter_to_array);
         let list = list(operands, &columns.collect::<Result<Vec<_>>>()?)?;
         lists.push(match operator {

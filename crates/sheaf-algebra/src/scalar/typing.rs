@@ -50,6 +50,9 @@ use super::window::WindowOrder;
 use super::{Aggregate, Comparison, Scalar, ScalarKind, WindowFunction};
 use crate::column::ColumnId;
 
+/// What an argument takes while its call is put to the rule: as an expression, in a copy, and in what the rule makes.
+const ARGUMENT_BYTES: usize = 3 * size_of::<Expr>();
+
 /// Makes nodes for a part of a statement.
 #[derive(Clone, Copy)]
 pub struct Typing<'a> {
@@ -136,8 +139,10 @@ impl Typing<'_> {
         arguments: Vec<Scalar>,
         constants: Vec<ScalarValue>,
     ) -> Result<Scalar> {
+        let count = arguments.len() + constants.len();
+        cancel::check_room_for_value(count * ARGUMENT_BYTES).map_err(access_error)?;
         let operands = Operands::default();
-        let mut arguments = operands.exprs(arguments);
+        let mut arguments = operands.exprs(arguments)?;
         arguments.reserve(constants.len());
         let empty = DFSchema::empty();
         for constant in constants {
@@ -237,7 +242,7 @@ impl Typing<'_> {
             });
         }
         let operands = Operands::default();
-        let (left, right) = (operands.whole(&left), operands.whole(&right));
+        let (left, right) = (operands.whole(&left)?, operands.whole(&right)?);
         let connective = BinaryExpr::new(Box::new(left), operator, Box::new(right));
         self.node(Expr::BinaryExpr(connective), &operands)
     }
@@ -245,7 +250,7 @@ impl Typing<'_> {
     /// A value as a column of `to`, metadata and all: of a set operation, for example.
     pub fn column_of(&self, value: Scalar, to: &Field) -> Result<Scalar> {
         let operands = Operands::default();
-        let value = operands.expr(value);
+        let value = operands.expr(value)?;
         let schema = operands.schema()?;
         let converted = as_column_of(value, to, &schema, Some(self.texts))?;
         operands.scalar(converted)
@@ -271,7 +276,7 @@ impl Typing<'_> {
             }
         };
         let operands = Operands::default();
-        let value = operands.expr(value);
+        let value = operands.expr(value)?;
         let schema = operands.schema()?;
         operands.scalar(as_column_of(value, to, &schema, None)?)
     }
@@ -286,9 +291,9 @@ impl Typing<'_> {
         let operands = Operands::default();
         let parts = parts
             .into_iter()
-            .map(|(part, has_subquery)| (operands.whole(&part), has_subquery));
+            .map(|(part, has_subquery)| Ok((operands.whole(&part)?, has_subquery)));
         let rows = WatchedRows::Table(indexed);
-        operands.scalar(watched_condition(parts.collect(), rows)?)
+        operands.scalar(watched_condition(parts.collect::<Result<_>>()?, rows)?)
     }
 
     /// The same of a condition over a join by `conditions`, without subqueries.
@@ -298,16 +303,18 @@ impl Typing<'_> {
         conditions: &[Scalar],
     ) -> Result<Scalar> {
         let operands = Operands::default();
-        let parts = parts.iter().map(|part| (operands.whole(part), false));
+        let parts = parts.iter();
+        let parts = parts.map(|part| Ok((operands.whole(part)?, false)));
+        let parts = parts.collect::<Result<_>>()?;
         let conditions = conditions.iter().map(|condition| operands.whole(condition));
-        let (parts, rows) = (parts.collect(), WatchedRows::Join(conditions.collect()));
+        let rows = WatchedRows::Join(conditions.collect::<Result<_>>()?);
         operands.scalar(watched_condition(parts, rows)?)
     }
 
     /// A condition over a table, where texts that are no numbers are errors.
     pub fn refused_texts(&self, condition: Scalar) -> Result<Scalar> {
         let operands = Operands::default();
-        let condition = operands.whole(&condition);
+        let condition = operands.whole(&condition)?;
         let schema = operands.schema()?;
         operands.scalar(refused_texts(condition, &schema, self.texts)?)
     }
@@ -315,7 +322,7 @@ impl Typing<'_> {
     /// What a value sorts by: the sort key of a text, for example.
     pub fn sort_key(&self, value: Scalar) -> Result<Scalar> {
         let operands = Operands::default();
-        let value = operands.expr(value);
+        let value = operands.expr(value)?;
         let schema = operands.schema()?;
         operands.scalar(key_of(value, &schema)?)
     }
@@ -326,14 +333,14 @@ impl Typing<'_> {
             return self.sort_key(value);
         };
         let operands = Operands::default();
-        let value = operands.expr(value);
+        let value = operands.expr(value)?;
         operands.scalar(collation_key(value, collation))
     }
 
     /// What a value is grouped by: rows are equal where this is.
     pub fn group_key(&self, value: Scalar) -> Result<Scalar> {
         let operands = Operands::default();
-        let value = operands.expr(value);
+        let value = operands.expr(value)?;
         let schema = operands.schema()?;
         let key = group_key(&value, &schema)?;
         operands.scalar(key.unwrap_or(value))
@@ -341,7 +348,7 @@ impl Typing<'_> {
 
     pub fn aggregate(&self, call: AggregateCall) -> Result<Aggregate> {
         let operands = Operands::default();
-        let arguments = operands.exprs(call.arguments);
+        let arguments = operands.exprs(call.arguments)?;
         let function = AggregateFunction::new_udf(
             call.function,
             arguments,
@@ -361,6 +368,9 @@ impl Typing<'_> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = typed else {
             return internal_err!("the typing rule has made {typed} of an aggregate");
         };
+        for argument in &params.args {
+            operands.count_uses(argument)?;
+        }
         let arguments = operands.parts(params.args)?;
         Ok(Aggregate {
             taken_types: taken_types(&arguments, func.as_ref())?,
@@ -374,17 +384,19 @@ impl Typing<'_> {
 
     pub fn window(&self, call: WindowCall) -> Result<WindowFunction> {
         let operands = Operands::default();
-        let order_by = call.order_by.into_iter().map(|(value, descends)| SortExpr {
-            expr: operands.expr(value),
-            asc: !descends,
-            nulls_first: !descends,
+        let order_by = call.order_by.into_iter().map(|(value, descends)| {
+            Ok(SortExpr {
+                expr: operands.expr(value)?,
+                asc: !descends,
+                nulls_first: !descends,
+            })
         });
         let function = WindowExpr {
             fun: call.function,
             params: WindowFunctionParams {
-                order_by: order_by.collect(),
-                args: operands.exprs(call.arguments),
-                partition_by: operands.exprs(call.partition_by),
+                order_by: order_by.collect::<Result<_>>()?,
+                args: operands.exprs(call.arguments)?,
+                partition_by: operands.exprs(call.partition_by)?,
                 window_frame: call.frame,
                 filter: None,
                 null_treatment: call.null_treatment,
@@ -495,7 +507,7 @@ struct Operands {
 }
 
 impl Operands {
-    fn exprs(&self, scalars: Vec<Scalar>) -> Vec<Expr> {
+    fn exprs(&self, scalars: Vec<Scalar>) -> Result<Vec<Expr>> {
         let whole = scalars.iter().any(Scalar::notes);
         let scalars = scalars.into_iter();
         scalars
@@ -507,19 +519,19 @@ impl Operands {
     }
 
     /// What the rule sees of an operand.
-    fn expr(&self, scalar: Scalar) -> Expr {
-        match scalar.kind {
+    fn expr(&self, scalar: Scalar) -> Result<Expr> {
+        Ok(match scalar.kind {
             // It may be long, and nothing else has it.
             ScalarKind::Literal(value) => written_literal(value, &scalar.field),
-            ScalarKind::Column(_) => self.whole(&scalar),
-            _ if scalar.notes => self.whole(&scalar),
+            ScalarKind::Column(_) => self.whole(&scalar)?,
+            _ if scalar.notes => self.whole(&scalar)?,
             _ => {
                 let mut hidden = self.hidden.borrow_mut();
                 let stand_in = stand_in(hidden.len(), Arc::clone(&scalar.field), scalar.size());
                 hidden.push(Some(scalar));
                 stand_in
             }
-        }
+        })
     }
 
     fn has_hidden(&self) -> bool {
@@ -532,7 +544,9 @@ impl Operands {
         let with_whole = expr.transform_down(|expr| {
             let number = stand_in_number(&expr).filter(|number| numbers.contains(number));
             Ok(match number.and_then(|number| hidden[number].as_ref()) {
-                Some(scalar) => Transformed::new(self.whole(scalar), true, TreeNodeRecursion::Jump),
+                Some(scalar) => {
+                    Transformed::new(self.whole(scalar)?, true, TreeNodeRecursion::Jump)
+                }
                 None => Transformed::no(expr),
             })
         })?;
@@ -540,7 +554,7 @@ impl Operands {
     }
 
     /// An operand as it is.
-    fn whole(&self, scalar: &Scalar) -> Expr {
+    fn whole(&self, scalar: &Scalar) -> Result<Expr> {
         scalar.to_expr(&|id, field| {
             let mut columns = self.columns.borrow_mut();
             if !columns.iter().any(|(known, _)| *known == id) {
@@ -643,7 +657,9 @@ mod tests {
 
     /// The size of what DataFusion gets, bodies of functions apart.
     fn nodes(scalar: &Scalar) -> usize {
-        let expr = scalar.to_expr(&|id, _| Expr::Column(PlanColumn::from_name(id.to_string())));
+        let named =
+            |id: ColumnId, _: &FieldRef| Expr::Column(PlanColumn::from_name(id.to_string()));
+        let expr = scalar.to_expr(&named).unwrap();
         assert!(stand_ins_in_bodies(&expr).is_empty());
         let mut nodes = 0;
         expr.apply(|expr| {
@@ -766,7 +782,7 @@ mod tests {
         });
         let aggregate = aggregate.unwrap();
         assert_eq!(aggregate.arguments(), [column(0, "a")]);
-        let expr = aggregate.to_expr(&name).to_string();
+        let expr = aggregate.to_expr(&name).unwrap().to_string();
         assert_eq!(expr, "$sum(CAST(#0 AS Decimal128(20, 0)))");
 
         let frame = |units, distance| {
@@ -786,7 +802,7 @@ mod tests {
                 null_treatment: None,
                 distinct: false,
             });
-            function.unwrap().to_expr(&name).to_string()
+            function.unwrap().to_expr(&name).unwrap().to_string()
         };
         let one = ScalarValue::UInt64(Some(1));
         let rows = window(column(1, "b"), frame(WindowFrameUnits::Rows, one));

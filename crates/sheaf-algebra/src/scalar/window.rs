@@ -1,6 +1,7 @@
 //! Functions over windows: one value for each row, computed from rows around it.
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::Result;
 use datafusion_expr::expr::WindowFunction as WindowExpr;
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion_expr::{Expr, SortExpr, WindowFrame, WindowFunctionDefinition};
@@ -105,29 +106,35 @@ impl WindowFunction {
         }
     }
 
-    pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
-        let all = |operands: &[Scalar]| -> Vec<Expr> {
+    /// The call in a plan, with columns as `column` writes them.
+    ///
+    /// # Errors
+    /// The statement shall stop.
+    pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Result<Expr> {
+        let all = |operands: &[Scalar]| -> Result<Vec<Expr>> {
             operands
                 .iter()
                 .map(|operand| operand.to_plan_expr(column))
                 .collect()
         };
-        let order_by = self.order_by.iter().map(|order| SortExpr {
-            expr: order.value.to_plan_expr(column),
-            asc: order.ascending,
-            nulls_first: order.nulls_first,
+        let order_by = self.order_by.iter().map(|order| {
+            Ok(SortExpr {
+                expr: order.value.to_plan_expr(column)?,
+                asc: order.ascending,
+                nulls_first: order.nulls_first,
+            })
         });
-        Expr::WindowFunction(Box::new(WindowExpr {
+        Ok(Expr::WindowFunction(Box::new(WindowExpr {
             fun: self.function.clone(),
             params: WindowFunctionParams {
-                args: as_taken(&self.arguments, &self.taken_types, column),
-                partition_by: all(&self.partition_by),
-                order_by: order_by.collect(),
+                args: as_taken(&self.arguments, &self.taken_types, column)?,
+                partition_by: all(&self.partition_by)?,
+                order_by: order_by.collect::<Result<_>>()?,
                 window_frame: self.frame.clone(),
                 filter: None,
                 null_treatment: self.null_treatment,
                 distinct: self.distinct,
             },
-        }))
+        })))
     }
 }

@@ -5,13 +5,13 @@ use crate::bytes::{packed_bytes, put_little, put_packed, read_packed};
 use crate::gtid::{Gtid, Uuid};
 
 /// There are numbers of the order of commits.
-const LOGICAL_CLOCK: u8 = 2;
+pub(crate) const LOGICAL_CLOCK: u8 = 2;
 /// Statements are logged as such, too: DDL.
 const MAY_HAVE_STATEMENTS: u8 = 1;
 /// Bytes of a time, and the bit that says that another one follows.
-const TIME_BYTES: usize = 7;
-const ANOTHER_TIME: u64 = 1 << 55;
-const ANOTHER_VERSION: u32 = 1 << 31;
+pub(crate) const TIME_BYTES: usize = 7;
+pub(crate) const ANOTHER_TIME: u64 = 1 << 55;
+pub(crate) const ANOTHER_VERSION: u32 = 1 << 31;
 /// Bytes of the body in front of the length of the transaction, with one time.
 const FIXED_BYTES: usize = 1 + 16 + 8 + 1 + 8 + 8 + TIME_BYTES;
 const VERSION_BYTES: usize = 4;

@@ -18,7 +18,7 @@
 
 mod control;
 mod format_description;
-mod gtid_log;
+pub(crate) mod gtid_log;
 mod query;
 pub mod rows;
 

@@ -1,6 +1,7 @@
 //! An event by its type, and the statement of QUERY.
 
 use super::cursor::Cursor;
+use crate::event::gtid_log::{ANOTHER_TIME, ANOTHER_VERSION, LOGICAL_CLOCK, TIME_BYTES};
 use crate::event::{CHECKSUM_BYTES, FLAGS_PLACE, HEADER_BYTES, flags, is_sound};
 use crate::gtid::{Gtid, Uuid};
 
@@ -58,6 +59,8 @@ const MARIADB_STANDALONE: u8 = 1;
 /// INTVAR: what the value is.
 const LAST_INSERT_ID: u8 = 1;
 const INSERT_ID: u8 = 2;
+/// Bytes of a GTID and what is in front of it in its event.
+const GTID_BYTES: usize = 1 + 16 + 8;
 
 /// An event of another server, with its checksum behind it or without.
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +191,31 @@ impl<'e> SourceEvent<'e> {
     /// It was made up for this replica, and is in no file.
     pub fn is_artificial(&self) -> bool {
         self.has_flag(flags::ARTIFICIAL)
+    }
+
+    /// Of an event that begins a transaction: when its first server committed it, in microseconds since 1970, and that
+    /// server's version. `None`: it does not say so.
+    pub fn first_commit(&self) -> Option<(u64, u32)> {
+        if !matches!(self.code(), code::GTID_LOG | code::ANONYMOUS_GTID_LOG) {
+            return None;
+        }
+        let mut cursor = Cursor(self.body.get(GTID_BYTES..)?);
+        if cursor.byte()? != LOGICAL_CLOCK {
+            return None;
+        }
+        let _clock = (cursor.u64()?, cursor.u64()?);
+        let own = cursor.little(TIME_BYTES)?;
+        let time = match own & ANOTHER_TIME {
+            0 => own,
+            _ => cursor.little(TIME_BYTES)?,
+        };
+        let _length = cursor.packed()?;
+        let own = cursor.u32()?;
+        let version = match own & ANOTHER_VERSION {
+            0 => own,
+            _ => cursor.u32()?,
+        };
+        Some((time, version))
     }
 
     /// What it says. `None`: the bytes do not hold.
@@ -464,6 +492,15 @@ mod tests {
             read(&written),
             Some(format!("{:?}", Received::Gtid(Some(gtid))))
         );
+        let commit = |gtid: GtidLog| {
+            let written = alone(&header(), &gtid, 0);
+            let event = SourceEvent::new(&written, true).unwrap();
+            event.first_commit()
+        };
+        let own = GtidLog::new(gtid).committed(1 << 50, 80_099);
+        assert_eq!(commit(own.clone()), Some((1 << 50, 80_099)));
+        let passed_on = own.originally_committed(1 << 49, 90_704);
+        assert_eq!(commit(passed_on), Some((1 << 49, 90_704)));
         let written = alone(&header(), &Rotate::to("binlog.000002"), 0);
         assert!(read(&written).unwrap().contains("binlog.000002"));
         let written = alone(&header(), &Xid(3), 0);

@@ -137,24 +137,10 @@ impl<'e> RowsReader<'e> {
         if self.images.is_empty() {
             return Ok(None);
         }
-        let before = match &self.before {
-            Some(columns) => Some(read_image(
-                &mut self.images,
-                self.table,
-                &self.targets,
-                columns,
-            )?),
-            None => None,
-        };
-        let after = match &self.after {
-            Some(columns) => Some(read_image(
-                &mut self.images,
-                self.table,
-                &self.targets,
-                columns,
-            )?),
-            None => None,
-        };
+        let (images, table, targets) = (&mut self.images, self.table, &self.targets);
+        let mut read = |columns: &Vec<bool>| read_image(images, table, targets, columns);
+        let before = self.before.as_ref().map(&mut read).transpose()?;
+        let after = self.after.as_ref().map(&mut read).transpose()?;
         Ok(Some((before, after)))
     }
 }

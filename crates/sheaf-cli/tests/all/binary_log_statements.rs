@@ -141,7 +141,7 @@ fn definitions_are_such_that_followers_can_make_them() {
 }
 
 #[test]
-fn a_table_with_its_rows_is_a_definition_and_rows() {
+fn a_table_with_its_rows_is_one_transaction() {
     let (_directory, server, port, mut connection) = serve_with_log();
     let own = &mut connection;
     run(
@@ -156,17 +156,15 @@ fn a_table_with_its_rows_is_a_definition_and_rows() {
     );
     let made = added(own, &["CREATE TABLE c (PRIMARY KEY (a)) SELECT * FROM s"]);
     assert_eq!(made.len(), 4, "{made:?}");
+    assert_eq!(made[0], "Query BEGIN");
     assert!(
-        made[0].starts_with("Query use `shop`; CREATE TABLE `shop`.`c` (\n  `a` int NOT NULL"),
+        made[1].starts_with("Query use `shop`; CREATE TABLE `shop`.`c` (\n  `a` int NOT NULL")
+            && made[1].ends_with(" /*!80021 START TRANSACTION */"),
         "{made:?}"
     );
     assert_eq!(
-        made[1..],
-        [
-            "Query BEGIN",
-            "Table_map (shop.c)",
-            "Write_rows flags: STMT_END_F"
-        ]
+        made[2..],
+        ["Table_map (shop.c)", "Write_rows flags: STMT_END_F"]
     );
     assert_eq!(query_text(own, "SELECT * FROM c"), ["1\tone", "2\ttwo"]);
     // Nobody keeps it from others.
@@ -178,8 +176,9 @@ fn a_table_with_its_rows_is_a_definition_and_rows() {
         own,
         &["CREATE OR REPLACE TABLE c SELECT 1 AS one FROM s WHERE FALSE"],
     );
-    assert_eq!(empty.len(), 2, "{empty:?}");
+    assert_eq!(empty.len(), 3, "{empty:?}");
     assert!(empty[0].contains("DROP TABLE `shop`.`c`"), "{empty:?}");
+    assert_eq!(empty[1], "Query BEGIN");
     let before = events(own).len();
     assert_eq!(
         code(
@@ -188,15 +187,21 @@ fn a_table_with_its_rows_is_a_definition_and_rows() {
         ),
         1062
     );
-    let all = events(own);
-    let failed = &all[before..];
-    assert!(
-        failed
-            .last()
-            .is_some_and(|last| last.contains("DROP TABLE `shop`.`twice`")),
-        "{failed:?}"
-    );
+    assert_eq!(events(own).len(), before);
     assert_eq!(code(own, "SELECT * FROM twice"), 1146);
+    // The rows need their parents, and values that were given out stay so.
+    run(
+        own,
+        &[
+            "CREATE TABLE k (id INT AUTO_INCREMENT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES s (a)) SELECT a FROM s",
+            "DELETE FROM k WHERE id = 2",
+            "INSERT INTO k (a) VALUES (1)",
+        ],
+    );
+    assert_eq!(query_text(own, "SELECT * FROM k"), ["1\t1", "3\t1"]);
+    let orphan = "CREATE TABLE o (a INT, FOREIGN KEY (a) REFERENCES s (a)) SELECT 7 AS a";
+    assert_eq!(code(own, orphan), 1452);
+    assert_eq!(code(own, "SELECT * FROM o"), 1146);
     stop(server);
 }
 

@@ -131,6 +131,29 @@ fn skip_locked_and_nowait_are_about_the_tables_that_they_name() {
     assert_eq!(code_of(&mut two, union), 3572);
 }
 
+/// A clause behind a UNION is about the tables of its last SELECT.
+#[test]
+fn for_update_behind_a_union_is_about_the_last_select() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "unions");
+    run(&mut one, "create table u (id int primary key)");
+    run(&mut one, "insert into u values (1)");
+    for union in [
+        "select id from t union all select id from u for update",
+        "(select id from t) union all (select id from u) for update",
+        "(select id from t) union all (select id from u) order by id for update",
+    ] {
+        run(&mut one, "begin");
+        run(&mut one, union);
+        run(&mut two, "begin");
+        run(&mut two, "select * from t for share nowait");
+        let last = "select * from u for share nowait";
+        assert_eq!(code_of(&mut two, last), 3572, "{union}");
+        run(&mut two, "rollback");
+        run(&mut one, "rollback");
+    }
+}
+
 /// Sessions that take jobs off a queue: each job is done once.
 #[test]
 fn a_queue_gives_each_job_to_one_worker() {

@@ -46,6 +46,7 @@ mod plan_equivalence;
 mod protocol;
 mod raw_client;
 mod replica;
+mod replica_chain;
 mod resource_groups;
 mod results;
 mod rewrite_rules;

@@ -736,6 +736,29 @@ fn a_source_is_followed_over_tls_if_its_certificate_is_trusted() {
 }
 
 #[test]
+fn a_source_that_never_answers_keeps_nobody_waiting() {
+    let mut pair = Pair::new();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    pair.source_port = silent.local_addr().expect("an address").port();
+    pair.follow("");
+    let (_accepted, _) = silent.accept().expect("the replica connects");
+    let replica = &mut pair.replica;
+    assert_eq!(field(replica, "Replica_IO_Running"), "Connecting");
+    run(replica, &["STOP REPLICA"]);
+    assert_eq!(field(replica, "Replica_IO_Running"), "No");
+    run(
+        replica,
+        &[
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'nowhere.invalid'",
+            "START REPLICA",
+        ],
+    );
+    wait_until("the error", || field(replica, "Last_IO_Errno") == "2003");
+    assert_eq!(field(replica, "Replica_IO_Running"), "Connecting");
+    run(replica, &["STOP REPLICA"]);
+}
+
+#[test]
 fn what_an_event_says_of_its_session_holds_for_it_alone() {
     let mut pair = Pair::new();
     run(

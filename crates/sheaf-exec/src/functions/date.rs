@@ -24,7 +24,7 @@ use super::argument::Argument;
 use super::cast::{fraction_digits, result_fsp};
 use super::date_names::{DateNames, date_names_or_english};
 use super::types::{SqlType, field};
-use super::{Call, EvaluationError, Function, Operands};
+use super::{Call, EvaluationError, Function, Length, Operands};
 
 pub(super) const MONTHS: [&str; 12] = [
     "January",
@@ -90,97 +90,97 @@ pub(super) static FUNCTIONS: &[Function] = &[
         of_any_date(call, 0, |date| i64::from(date.0))
     })
     .parts_of_date()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt()
     .key_operand(),
     Function::new("quarter", (1, 1), bigint, |call| {
         of_any_date(call, 0, |date| i64::from(date.1.div_ceil(3)))
     })
     .parts_of_date()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("month", (1, 1), bigint, |call| {
         of_any_date(call, 0, |date| i64::from(date.1))
     })
     .parts_of_date()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt()
     .key_operand(),
     Function::new("day", (1, 1), bigint, |call| {
         of_any_date(call, 0, |date| i64::from(date.2))
     })
     .parts_of_date()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt()
     .key_operand(),
     Function::new("dayofweek", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from((weekday(days) + 1) % 7 + 1))
     })
     .dates(0, 1)
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("weekday", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from(weekday(days)))
     })
     .dates(0, 1)
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("dayofyear", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from(day_of_year(days)))
     })
     .dates(0, 1)
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("week", (1, 2), bigint, |call| {
         week_number(call, |(_, week)| week)
     })
     .whole_numbers(1, 2)
     .dates(0, 1)
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("weekofyear", (1, 1), bigint, |call| {
         of_date(call, |days| week_of(days, 3).1)
     })
     .dates(0, 1)
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("yearweek", (1, 2), bigint, |call| {
         week_number(call, |(year, week)| year * 100 + week)
     })
     .whole_numbers(1, 2)
     .dates(0, 1)
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("hour", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).0)
     })
     .time()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("minute", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).1)
     })
     .time()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("second", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).2)
     })
     .time()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("microsecond", (1, 1), bigint, |call| {
         of_time(call, |micros| split_time(micros).3)
     })
     .time()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("monthname", (1, 2), |_| Ok(field::text()), name_of_month)
         .parts_of_date()
-        .of_length(9),
+        .length(Length::Fixed(9)),
     Function::new("dayname", (1, 2), |_| Ok(field::text()), name_of_day)
         .dates(0, 1)
-        .of_length(9),
+        .length(Length::Fixed(9)),
     Function::new("last_day", (1, 1), |_| Ok(field::date()), last_day)
         .parts_of_date()
         .null_in_doubt()
@@ -192,11 +192,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
         })
     })
     .dates(0, 2)
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     Function::new("to_days", (1, 1), bigint, |call| of_date(call, day_number))
         .dates(0, 1)
-        .an_int()
+        .length(Length::Int)
         .null_in_doubt()
         .key_operand(),
     Function::new("to_seconds", (1, 1), bigint, |call| {
@@ -286,7 +286,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         of_time(call, |micros| micros / SECOND)
     })
     .time()
-    .an_int()
+    .length(Length::Int)
     .null_in_doubt(),
     // A text that these have made.
     Function::new(

@@ -363,43 +363,7 @@ impl Function {
         }
     }
 
-    pub(super) const fn an_int(self) -> Function {
-        self.with_length(Length::Int)
-    }
-
-    pub(super) const fn of_length(self, length: u32) -> Function {
-        self.with_length(Length::Fixed(length))
-    }
-
-    pub(super) const fn long_as(self, operand: usize) -> Function {
-        self.with_length(Length::OfOperand(operand))
-    }
-
-    pub(super) const fn long_as_any_from(self, operand: usize) -> Function {
-        self.with_length(Length::OfLongest(operand))
-    }
-
-    pub(super) const fn long_as_all(self) -> Function {
-        self.with_length(Length::OfAll)
-    }
-
-    pub(super) const fn cut_to(self, operand: usize) -> Function {
-        self.with_length(Length::CutTo(operand))
-    }
-
-    pub(super) const fn filled_to(self, operand: usize) -> Function {
-        self.with_length(Length::FilledTo(operand))
-    }
-
-    pub(super) const fn repeated(self, operand: usize) -> Function {
-        self.with_length(Length::Repeated(operand))
-    }
-
-    pub(super) const fn a_part(self) -> Function {
-        self.with_length(Length::Part)
-    }
-
-    const fn with_length(self, length: Length) -> Function {
+    pub(super) const fn length(self, length: Length) -> Function {
         Function { length, ..self }
     }
 

@@ -10,14 +10,14 @@ use sheaf_types::text::hexadecimal::push_small_digits;
 use super::limits::Turns;
 use super::result_array::{ints, texts};
 use super::types::field;
-use super::{Call, Function};
+use super::{Call, Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("md5", (1, 1), |_| Ok(field::text()), digest::<Md5>)
-        .of_length(32)
+        .length(Length::Fixed(32))
         .key_operand(),
     Function::strict("sha1", (1, 1), |_| Ok(field::text()), digest::<Sha1>)
-        .of_length(40)
+        .length(Length::Fixed(40))
         .key_operand(),
     // Bytes, and the length of the digest in bits; NULL for a length that does not exist.
     Function::new("sha2", (2, 2), |_| Ok(field::text()), sha2).key_operand(),

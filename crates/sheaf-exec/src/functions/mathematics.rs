@@ -10,7 +10,7 @@ use sheaf_types::number::{Int256, divide_rounding, power_of_ten, rescale};
 
 use super::random_numbers::{first_numbers, numbers_of_seed};
 use super::types::{MAX_DECIMALS, SqlType, common_float_decimals, field};
-use super::{Call, EACH_ROW, EvaluationError, Function, Operands, units, wide_decimal};
+use super::{Call, EACH_ROW, EvaluationError, Function, Length, Operands, units, wide_decimal};
 
 fn double(_: &Operands<'_>) -> Result<Field> {
     Ok(field::double())
@@ -23,7 +23,7 @@ pub(crate) fn takes_numbers(name: &str) -> bool {
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("abs", (1, 1), same_number, abs)
-        .long_as(0)
+        .length(Length::OfOperand(0))
         .key_operand(),
     Function::strict("ceil", (1, 1), whole_number, |call| {
         whole(call, f64::ceil, i128::div_euclid, true)

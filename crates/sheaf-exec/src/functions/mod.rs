@@ -76,6 +76,7 @@ use datafusion_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use sheaf_access::cancel;
 
 use call_name::name_of_call;
 
@@ -197,7 +198,12 @@ impl ScalarUDFImpl for MysqlFunction {
         )
     }
 
+    /// Asked for each call whenever an expression is typed, named or planned, so a statement can be stopped here inside
+    /// of rules that are not ours.
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        if cancel::is_statement_cancelled() {
+            return Err(stopped());
+        }
         let operands = Operands {
             fields: args.arg_fields,
             literals: args.scalar_arguments,

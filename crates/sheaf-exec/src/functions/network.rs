@@ -16,7 +16,7 @@ use datafusion_common::Result;
 
 use super::result_array::{byte_strings, ints, texts};
 use super::types::field;
-use super::{Call, Function, SqlType};
+use super::{Call, Function, Length, SqlType};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
@@ -43,7 +43,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             })
         },
     )
-    .of_length(31),
+    .length(Length::Fixed(31)),
     Function::new(
         "inet6_aton",
         (1, 1),
@@ -61,7 +61,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
     )
     .makes_bytes()
-    .of_length(16),
+    .length(Length::Fixed(16)),
     Function::new(
         "inet6_ntoa",
         (1, 1),
@@ -79,7 +79,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             })
         },
     )
-    .of_length(39),
+    .length(Length::Fixed(39)),
     Function::strict(
         "is_ipv4",
         (1, 1),

@@ -26,7 +26,7 @@ use datafusion_common::Result;
 
 use super::result_array::{byte_strings, ints, texts};
 use super::types::field;
-use super::{Call, EvaluationError, Function};
+use super::{Call, EvaluationError, Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
@@ -40,7 +40,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     )
     .never_null()
     .volatile()
-    .of_length(36)
+    .length(Length::Fixed(36))
     .in_defaults(),
     // Its argument is the server's number.
     Function::new(
@@ -91,7 +91,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
     )
     .makes_bytes()
-    .of_length(16),
+    .length(Length::Fixed(16)),
     Function::new(
         "bin_to_uuid",
         (1, 2),
@@ -112,7 +112,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             wrong.check(call, made)
         },
     )
-    .of_length(36),
+    .length(Length::Fixed(36)),
 ];
 
 /// Bytes that stand between the hyphens of a text.

@@ -77,6 +77,10 @@ fn coerced<T>(coerced: Coerced<T>, to: &'static str, column: &str) -> Result<T, 
 
 /// The date or time that a text begins with.
 fn moment(ty: &ColumnType, text: &str) -> Option<Value> {
+    // A column of a table takes it for a TIME of 0.
+    if text.trim().is_empty() {
+        return None;
+    }
     match assign(ty, &Value::Text(text.to_string()), Mode::LENIENT).ok()? {
         (value, None | Some(ColumnProblem::Rounded)) => Some(value),
         // Something follows, or nothing is there.

@@ -16,6 +16,7 @@ use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
+use sheaf_access::cancel;
 use sheaf_types::temporal::read_datetime;
 use sheaf_types::text::encoding::TextEncoding;
 
@@ -32,6 +33,7 @@ use crate::functions::types::{
     BYTES_LITERAL_KEY, CHOSEN_KEY, COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY,
     bit_length, collation_of, field, float_decimals, zerofill,
 };
+use crate::operator::scan_exec::access_error;
 
 /// Converts a value to the field of a choice that it is a branch of.
 pub(super) fn convert_to_field(
@@ -268,6 +270,7 @@ pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Re
     let values: Vec<usize> = case_values(args.len()).collect();
     let to = common_field(&fields_of(values.iter().map(|at| &args[*at]), schema)?)?;
     for at in values {
+        cancel::check_statement().map_err(access_error)?;
         let value = std::mem::take(&mut args[at]);
         args[at] = convert_to_field(value, &to, schema, Some(rule.texts))?;
     }

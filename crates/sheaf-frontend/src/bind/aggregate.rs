@@ -23,7 +23,7 @@ use super::session::group_concat_limit;
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::error::SqlError;
 use crate::syntax::{aggregate_name, is_position, number_digits};
-use crate::walk::walk_outside_queries;
+use crate::walk::read_outside_queries;
 
 impl Binder<'_> {
     /// An aggregate of the block's groups, or of those of a query around.
@@ -255,9 +255,21 @@ impl Binder<'_> {
         ])
     }
 
-    fn aggregate_of(&mut self, name: &str, operands: Vec<Scalar>, distinct: bool) -> Bound<Scalar> {
-        let column =
-            |this: &mut Self, name: &str| this.aggregate_column(name, operands.clone(), distinct);
+    /// The operands may be megabytes: they are copied only where two columns have them.
+    fn aggregate_of(
+        &mut self,
+        name: &str,
+        mut operands: Vec<Scalar>,
+        distinct: bool,
+    ) -> Bound<Scalar> {
+        let column = |this: &mut Self, part: &str| {
+            let operands = match part {
+                // AVG counts, too, what it adds up.
+                "$sum" if name == "avg" => operands.clone(),
+                _ => std::mem::take(&mut operands),
+            };
+            this.aggregate_column(part, operands, distinct)
+        };
         self.with_parts(name, column)
     }
 
@@ -358,7 +370,7 @@ impl Binder<'_> {
 /// Whether an aggregate is part of an expression, outside of its subqueries.
 fn has_aggregate(expression: &Expr) -> bool {
     let mut is_found = false;
-    walk_outside_queries(&mut expression.clone(), &mut |expression| {
+    read_outside_queries(expression, &mut |expression| {
         if let Expr::Function(function) = expression
             && function.over.is_none()
         {

@@ -19,7 +19,7 @@ use sqlparser::ast::{
 
 use super::{Binder, Bound, has_word};
 use crate::syntax::{comparison_of, object_text};
-use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
+use crate::walk::{ExpressionReader, read_expression, read_query};
 
 impl Binder<'_> {
     /// The condition of a WHERE over these rows.
@@ -270,7 +270,7 @@ fn is_of_one_side(rows: &Relation, columns: &ColumnSet) -> bool {
 /// Whether the statement, but for subqueries in expressions, has a limit.
 pub(super) fn has_limit(query: &Query) -> bool {
     let mut limits = Limits::default();
-    walk_query(&mut query.clone(), &mut limits);
+    read_query(query, &mut limits);
     limits.found
 }
 
@@ -336,7 +336,7 @@ struct Found {
 impl Found {
     fn of(expr: &Expr) -> Found {
         let mut found = Found::default();
-        walk_expression(&mut expr.clone(), &mut found);
+        read_expression(expr, &mut found);
         found
     }
 
@@ -349,12 +349,12 @@ impl Found {
     }
 }
 
-impl ExpressionVisitor for Found {
+impl ExpressionReader for Found {
     fn enter_query(&mut self, _query: &Query) {
         self.subquery = true;
     }
 
-    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, expression: &Expr) -> ControlFlow<()> {
         self.column |= match expression {
             Expr::Identifier(name) => !name.value.starts_with('@'),
             Expr::CompoundIdentifier(parts) => !parts[0].value.starts_with('@'),
@@ -371,7 +371,7 @@ struct Limits {
     found: bool,
 }
 
-impl ExpressionVisitor for Limits {
+impl ExpressionReader for Limits {
     fn enter_query(&mut self, query: &Query) {
         self.found |= self.open_expressions == 0 && query.limit_clause.is_some();
     }
@@ -380,7 +380,7 @@ impl ExpressionVisitor for Limits {
         self.open_expressions += 1;
     }
 
-    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, _expression: &Expr) -> ControlFlow<()> {
         self.open_expressions -= 1;
         ControlFlow::Continue(())
     }

@@ -18,7 +18,7 @@
 //! it is bound anew wherever it is named, too.
 
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -26,13 +26,13 @@ use datafusion_expr::TableSource;
 use sheaf_algebra::Relation;
 use sheaf_algebra::relation::Operator;
 use sheaf_exec::{CommonTableSource, WorkTableSource};
-use sqlparser::ast::{Expr, Query, TableAlias, TableFactor};
+use sqlparser::ast::{Query, TableAlias, TableFactor};
 
 use super::from::{listed_names, scope_of_query};
 use super::scope::{Scope, TableName};
 use super::{Binder, Bound, BoundPart, Output};
 use crate::error::SqlError;
-use crate::walk::{ExpressionVisitor, walk_query};
+use crate::walk::{ExpressionReader, read_query};
 
 /// The most operators that all copies of a query may have that becomes part of those that name it.
 const MAX_COPIED_OPERATORS: usize = 100;
@@ -291,36 +291,70 @@ fn stands_alone(relation: &Relation) -> bool {
 /// How often each common table expression of a query is named behind its definition, as far as the text tells.
 fn times_named(query: &Query) -> Vec<usize> {
     let mut names = Named::default();
-    let mut body = Query {
-        with: None,
-        ..query.clone()
-    };
-    walk_query(&mut body, &mut names);
+    read_query(query, &mut names);
+    names.leave = true;
     let tables = query.with.as_ref().map_or(&[][..], |with| &with.cte_tables);
-    let mut all = Vec::with_capacity(tables.len());
-    for table in tables.iter().rev() {
-        let name = &table.alias.name.value;
-        all.push(names.0.get(name).copied().unwrap_or(0));
-        walk_query(&mut table.query.as_ref().clone(), &mut names);
-    }
-    all.reverse();
-    all
+    let behind = tables.iter().map(|table| {
+        // What stands in it and before it does not count.
+        read_query(&table.query, &mut names);
+        let times = names.times.get(&table.alias.name.value);
+        times.copied().unwrap_or(0)
+    });
+    behind.collect()
 }
 
+/// How often tables are named.
 #[derive(Default)]
-struct Named(HashMap<String, usize>);
+struct Named {
+    times: HashMap<String, usize>,
+    /// What is read now was counted before, and is not to be.
+    leave: bool,
+}
 
-impl ExpressionVisitor for Named {
+impl ExpressionReader for Named {
     fn enter_table(&mut self, table: &TableFactor) {
         if let TableFactor::Table { name, .. } = table
             && let [part] = name.0.as_slice()
             && let Some(name) = part.as_ident()
         {
-            *self.0.entry(name.value.clone()).or_default() += 1;
+            let times = self.times.entry(name.value.clone()).or_default();
+            *times = match self.leave {
+                true => times.saturating_sub(1),
+                false => *times + 1,
+            };
         }
     }
+}
 
-    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
-        ControlFlow::Continue(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SheafDialect;
+    use crate::parser::parse_statement;
+    use crate::parser::statement::Statement;
+
+    #[test]
+    fn a_table_is_named_behind_its_definition() {
+        for (text, times) in [
+            ("WITH a AS (SELECT 1) SELECT 1", vec![0]),
+            (
+                "WITH a AS (SELECT 1), b AS (SELECT * FROM a JOIN a x), c AS (SELECT * FROM b) SELECT * FROM a, c",
+                vec![3, 1, 1],
+            ),
+            (
+                "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n FROM a) SELECT (SELECT MAX(n) FROM a)",
+                vec![1],
+            ),
+            (
+                "WITH a AS (WITH b AS (SELECT 1) SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM b",
+                vec![1, 1],
+            ),
+        ] {
+            let Ok(Statement::Query(query)) = parse_statement(text, &SheafDialect::default())
+            else {
+                panic!("{text}");
+            };
+            assert_eq!(times_named(&query), times, "{text}");
+        }
     }
 }

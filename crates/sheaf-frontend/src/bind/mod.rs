@@ -211,7 +211,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let plain = tables.clone();
     let hint_warnings = hints.resolve(&mut tables);
     let is_same = |(one, other): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
-    let made_by = made_by(&relation, &outputs, &computed_once);
+    let made_by = made_by(&relation, &outputs, &computed_once)?;
     let has_hints = !tables.iter().zip(&plain).all(is_same);
     let typing = Typing {
         texts: &texts,
@@ -291,17 +291,28 @@ fn made_by(
     relation: &Relation,
     outputs: &[Output],
     computed_once: &[(Arc<dyn TableSource>, Relation)],
-) -> Vec<(Option<u32>, Relation)> {
+) -> Bound<Vec<(Option<u32>, Relation)>> {
     let is_of_table = |output: &Output| !output.header.org_table.is_empty();
     if outputs.iter().all(is_of_table) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
+    let copied = computed_once.iter().map(|(_, relation)| relation);
+    let nodes: usize = copied.chain([relation]).map(expression_nodes).sum();
+    cancel::check_room_for_value(nodes.saturating_mul(size_of::<Scalar>()))?;
     let common_tables = computed_once.iter().filter_map(|(source, relation)| {
         let number = CommonTableSource::of(source)?.number;
         Some((Some(number), relation.clone()))
     });
     let whole = std::iter::once((None, relation.clone()));
-    whole.chain(common_tables).collect()
+    Ok(whole.chain(common_tables).collect())
+}
+
+/// The nodes of all expressions of a relation.
+fn expression_nodes(relation: &Relation) -> usize {
+    let mut nodes = 0usize;
+    relation.for_each_scalar(&mut |scalar| nodes = nodes.saturating_add(scalar.size().nodes));
+    let inputs = relation.inputs().into_iter().map(expression_nodes);
+    nodes.saturating_add(inputs.sum())
 }
 
 /// Whether a text has this word in it, in small letters or not.

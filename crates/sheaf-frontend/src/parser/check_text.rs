@@ -17,22 +17,21 @@ use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
-use crate::walk::{ExpressionVisitor, walk_expression};
+use crate::walk::{ExpressionReader, read_expression};
 
 /// The names of columns in an expression, each once, as they are written first.
 pub fn column_names(expression: &ast::Expr) -> Vec<String> {
     let mut names = Names(Vec::new());
-    let mut expression = expression.clone();
-    walk_expression(&mut expression, &mut names);
+    read_expression(expression, &mut names);
     names.0
 }
 
 struct Names(Vec<String>);
 
-impl ExpressionVisitor for Names {
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+impl ExpressionReader for Names {
+    fn leave_expression(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
         let name = match expression {
-            ast::Expr::Identifier(name) => Some(&*name),
+            ast::Expr::Identifier(name) => Some(name),
             ast::Expr::CompoundIdentifier(parts) => parts.last(),
             _ => None,
         };
@@ -52,8 +51,8 @@ impl ExpressionVisitor for Names {
 /// The places of the names of columns. Words alone do not tell: a column may be called `day` or `and`.
 struct Places(Vec<Span>);
 
-impl ExpressionVisitor for Places {
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+impl ExpressionReader for Places {
+    fn leave_expression(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
         match expression {
             ast::Expr::Identifier(name) => self.0.push(name.span),
             ast::Expr::CompoundIdentifier(parts) => {
@@ -68,8 +67,7 @@ impl ExpressionVisitor for Places {
 /// What is kept of the expression that these tokens are.
 pub(super) fn kept_text(tokens: &[TokenWithSpan], expression: &ast::Expr) -> String {
     let mut columns = Places(Vec::new());
-    let mut expression = expression.clone();
-    walk_expression(&mut expression, &mut columns);
+    read_expression(expression, &mut columns);
     let tokens = without_parentheses(tokens);
     let mut text = String::new();
     let mut at = 0;

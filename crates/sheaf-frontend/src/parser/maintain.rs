@@ -4,7 +4,7 @@ use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sqlparser::tokenizer::Token;
 
 use super::lock::within;
-use super::statement::{MaintenanceVerb, Statement, TableName};
+use super::statement::{MaintenanceVerb, Statement, TableName, Thoroughness};
 use super::{ParseResult, StatementParser};
 
 impl StatementParser<'_> {
@@ -14,7 +14,7 @@ impl StatementParser<'_> {
         };
         let verb = match verb {
             "ANALYZE" => MaintenanceVerb::Analyze,
-            "CHECK" => MaintenanceVerb::Check,
+            "CHECK" => return self.check_tables(),
             "OPTIMIZE" => MaintenanceVerb::Optimize,
             _ => MaintenanceVerb::Repair,
         };
@@ -32,21 +32,39 @@ impl StatementParser<'_> {
         {
             return self.histograms(names, change == "UPDATE HISTOGRAM");
         }
-        // CHECK TABLE's and REPAIR TABLE's thoroughness.
-        if matches!(verb, MaintenanceVerb::Check | MaintenanceVerb::Repair) {
+        // How a table's files would be repaired. No table needs it.
+        if verb == MaintenanceVerb::Repair {
             while self
-                .accept_one_of(&[
-                    "FOR UPGRADE",
-                    "QUICK",
-                    "FAST",
-                    "MEDIUM",
-                    "EXTENDED",
-                    "CHANGED",
-                    "USE_FRM",
-                ])
+                .accept_one_of(&["QUICK", "EXTENDED", "USE_FRM"])
                 .is_some()
             {}
         }
+        Ok(Statement::Maintain { verb, names })
+    }
+
+    /// The rest of CHECK TABLE.
+    fn check_tables(&mut self) -> ParseResult<Statement> {
+        if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
+            return self.unexpected("TABLE");
+        }
+        let names = self.table_names()?;
+        let mut thoroughness = None;
+        while let Some(word) = self.accept_one_of(&[
+            "FOR UPGRADE",
+            "QUICK",
+            "FAST",
+            "MEDIUM",
+            "EXTENDED",
+            "CHANGED",
+        ]) {
+            thoroughness = thoroughness.max(Some(match word {
+                "FOR UPGRADE" => Thoroughness::ForUpgrade,
+                "EXTENDED" => Thoroughness::Extended,
+                "QUICK" => Thoroughness::Quick,
+                _ => Thoroughness::Medium,
+            }));
+        }
+        let verb = MaintenanceVerb::Check(thoroughness.unwrap_or(Thoroughness::Medium));
         Ok(Statement::Maintain { verb, names })
     }
 

@@ -369,3 +369,19 @@ fn any_number_may_wait_and_each_has_its_turn() {
     });
     assert_eq!((all.taken_bytes(), all.waiting()), (0, 0));
 }
+
+#[test]
+fn a_statement_that_is_stopped_while_it_is_planned_says_so() {
+    let all = PlanningMemory::new(LIMIT);
+    let (share, _) = statement(&all);
+    share.memory.begin();
+    share.during(|| ());
+    assert_eq!(share.memory.largest_consumer(), None);
+    share.during(|| share.memory.stop_for_memory());
+    assert_eq!(share.memory.largest_consumer().as_deref(), Some(PLANNING));
+    // An operator that has said what it takes is nearer to the cause.
+    share.memory.begin();
+    share.memory.set_largest_consumer("sort");
+    share.during(|| share.memory.stop_for_memory());
+    assert_eq!(share.memory.largest_consumer().as_deref(), Some("sort"));
+}

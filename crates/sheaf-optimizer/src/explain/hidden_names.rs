@@ -8,7 +8,7 @@
 //! shown.
 
 use crate::explain::ExplainRow;
-use crate::explain::tree::PlanNode;
+use crate::explain::plan_node::PlanNode;
 use crate::json::Json;
 
 /// MySQL's word for what is no column, in EXPLAIN's column ref.
@@ -19,7 +19,7 @@ pub(crate) struct HiddenNames(Vec<(String, String)>);
 
 impl HiddenNames {
     /// Those of the tables that EXPLAIN shows.
-    pub(crate) fn of(tables: &[ExplainRow]) -> HiddenNames {
+    pub(crate) fn of(tables: Vec<&ExplainRow>) -> HiddenNames {
         let mut names = Vec::new();
         let mut without_table: Vec<(String, String)> = Vec::new();
         for row in tables {
@@ -54,20 +54,21 @@ impl HiddenNames {
         HiddenNames(names)
     }
 
-    /// Puts the expressions into the texts of a tree.
+    /// Puts the expressions into the lines and rows of a tree.
     pub(crate) fn show_in_tree(&self, tree: &mut PlanNode) {
         if self.0.is_empty() {
             return;
         }
-        self.show_in(&mut tree.text);
-        tree.children
-            .iter_mut()
-            .for_each(|child| self.show_in_tree(child));
+        tree.for_each(&mut |node| {
+            self.show_in(&mut node.text);
+            let rows = node.tables.iter_mut();
+            rows.for_each(|row| self.show_in_row(row));
+        });
     }
 
     /// What a table is looked up by.
-    pub(crate) fn show_in_row(&self, row: &mut ExplainRow) {
-        let Some(sources) = row.ref_.as_ref().filter(|_| !self.0.is_empty()) else {
+    fn show_in_row(&self, row: &mut ExplainRow) {
+        let Some(sources) = &row.ref_ else {
             return;
         };
         let is_hidden = |source: &str| {

@@ -16,9 +16,11 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`explanation`] | what all formats print |
+//! | [`explanation`] | a plan as all formats print it |
+//! | [`plan_node`] | its tree: nodes with their lines, and their rows of the table |
+//! | [`tree`] | the nodes of a plan of operators |
+//! | [`tree_text`] | FORMAT=TREE and EXPLAIN ANALYZE: the nodes, one a line |
 //! | [`nested_json`] | FORMAT=JSON: the rows of the table as MySQL 8 nests them |
-//! | [`tree`] | FORMAT=TREE: the operators of a plan, one a line |
 //! | [`notes`] | what the planner knew and estimated of each node |
 //! | [`sql_text`] | expressions of a typed plan as SQL |
 //! | [`physical_order`] | the order of a sort that no statement has written |
@@ -31,10 +33,12 @@ pub(crate) mod hidden_names;
 pub(crate) mod nested_json;
 pub(crate) mod notes;
 mod physical_order;
+pub(crate) mod plan_node;
 pub(crate) mod reads;
 pub(crate) mod sql_text;
 pub(crate) mod table_detail;
 pub(crate) mod tree;
+mod tree_text;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,13 +46,15 @@ use std::sync::Arc;
 use sheaf_exec::operator::node_id::NodeId;
 
 use crate::explain::table_detail::TableDetail;
-use crate::json::{Json, Object};
 
 /// One row of EXPLAIN's table. `None` is shown as NULL.
 #[derive(Debug, Clone, Default)]
 pub struct ExplainRow {
-    /// The node that reads the table: lines of the tree have its number, too.
+    /// The node that reads the table.
     pub node: Option<NodeId>,
+    /// Among the rows of a plan of operators: a hash join reads first what it keeps in memory, whatever the order of
+    /// its lines.
+    place: usize,
     /// Number of the SELECT; `None` for the row of a UNION's result.
     pub id: Option<u64>,
     pub select_type: String,
@@ -347,20 +353,6 @@ impl ExplainRow {
         };
         self.filtered = Some((share * 100.0).round() / 100.0);
     }
-}
-
-/// The plan in the optimizer trace: what EXPLAIN's table says of each table.
-pub(crate) fn plan_summary(rows: &[ExplainRow]) -> Json {
-    let tables = rows.iter().map(|row| {
-        Object::new()
-            .with_some("select#", row.id)
-            .with_some("table", row.table.as_deref())
-            .with_some("access_type", row.type_.as_deref())
-            .with_some("key", row.key.as_deref())
-            .with_some("rows", row.rows)
-            .with_some("extra", row.extra.as_deref())
-    });
-    tables.collect::<Vec<_>>().into()
 }
 
 /// How a row of EXPLAIN's table says that its table is read: `Index lookup on t using k`.

@@ -18,12 +18,12 @@ use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::{Json, Object};
 
 /// The document of a plan whose rows are `rows` and whose cost is `cost_us`, if that is known.
-pub(crate) fn explain_json(rows: &[ExplainRow], cost_us: Option<f64>) -> Json {
+pub(crate) fn explain_json(rows: &[&ExplainRow], cost_us: Option<f64>) -> Json {
     let mut blocks = Blocks {
         rows: BTreeMap::new(),
         done: Vec::new(),
     };
-    for row in rows {
+    for &row in rows {
         blocks
             .rows
             .entry(row.id.unwrap_or(u64::MAX))
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn rows_of_a_document_are_no_groups() {
         let printed = |row: &ExplainRow| {
-            let document = explain_json(std::slice::from_ref(row), None);
+            let document = explain_json(&[row], None);
             document.print(Layout::default())
         };
         let mut row = ExplainRow::table(1, "SIMPLE", "x", "ALL");

@@ -1,17 +1,9 @@
-//! EXPLAIN FORMAT=TREE: the operators of a plan, one a line, as MySQL 8 describes them.
+//! Nodes of a plan of operators, one for each operator that does something, in the words of MySQL 8.
 //!
-//! ```text
-//!   -> Limit: 20 row(s)  (cost=5120 rows=20)
-//!       -> Sort: revenue DESC, limit input to 20 row(s)  (cost=5120 rows=20)
-//!           -> Nested loop inner join  (cost=4800 rows=310)
-//!               -> Index range scan on orders using i_o_orderdate over (...)  (cost=900 rows=201)
-//!               -> Index lookup on lineitem using PRIMARY (l_orderkey=orders.o_orderkey)  (cost=... rows=5)
-//! ```
-//!
-//! The lines are made of the operators that run, so exchanges between workers are there, too. Costs are microseconds.
+//! They are made of the operators that run, so exchanges between workers are there, too. Operators that only hand rows
+//! on have no node. A keyed join has one for its lookups, and one for what may take their place.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion_common::JoinType;
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -66,11 +58,11 @@ use sheaf_table::PRIMARY;
 
 use crate::explain::notes::{About, NodeNotes, Note};
 use crate::explain::physical_order::physical_order_text;
+use crate::explain::plan_node::{PlanNode, Progress, limit_text};
 use crate::explain::sql_text::{
     Names, conditions_text, expression_text, operator_text, order_text,
 };
 use crate::explain::{ExplainRow, MAY_SWITCH, access_words};
-use crate::json::{Json, Object};
 
 /// What is said of the operators besides the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,44 +74,8 @@ pub(crate) enum Shown {
     Progress,
 }
 
-/// What an operator of a running plan has done so far.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Rows delivered.
-    pub rows: u64,
-    /// Of a table or index that is walked: which share of its ranges, by the estimate of their entries.
-    pub walked: Option<f64>,
-}
-
-/// A line of the tree with the lines below it.
-#[derive(Debug, Clone, Default)]
-pub struct PlanNode {
-    /// The node whose operator it is. The row of EXPLAIN's table that is about the same has its number, too. `None`: a
-    /// rule added the operator, or the line says how it goes on.
-    pub id: Option<NodeId>,
-    pub text: String,
-    /// Estimated rows, and the cost of the operator and all below it in microseconds.
-    pub rows: Option<f64>,
-    pub cost_us: Option<f64>,
-    /// Of a measured run.
-    pub measured: Option<Measured>,
-    /// Of a running plan.
-    pub progress: Option<Progress>,
-    /// What the access method counted, by name; only what is not 0.
-    pub counters: Vec<(String, u64)>,
-    pub children: Vec<PlanNode>,
-}
-
 impl PlanNode {
-    /// A line above a tree.
-    pub fn line(text: impl Into<String>, below: Option<PlanNode>) -> PlanNode {
-        PlanNode {
-            text: text.into(),
-            children: below.into_iter().collect(),
-            ..PlanNode::default()
-        }
-    }
-
+    /// A line with what the planner estimated.
     fn new(text: impl Into<String>, note: Option<&Note>, children: Vec<PlanNode>) -> PlanNode {
         PlanNode {
             text: text.into(),
@@ -128,140 +84,6 @@ impl PlanNode {
             children,
             ..PlanNode::default()
         }
-    }
-
-    /// Has the lines of tables say what their rows estimate.
-    pub(crate) fn estimate(&mut self, rows: &[ExplainRow]) {
-        let row = rows
-            .iter()
-            .find(|row| self.id.is_some() && row.node == self.id);
-        if let Some(row) = row {
-            self.rows = row.rows.map(|rows| rows as f64);
-            self.cost_us = row.cost_us;
-        }
-        let children = self.children.iter_mut();
-        children.for_each(|child| child.estimate(rows));
-    }
-
-    /// `Limit: 10 row(s)` above a tree.
-    pub fn limit((skip, fetch): (usize, Option<usize>), below: PlanNode) -> PlanNode {
-        PlanNode::line(limit_text(skip, fetch), Some(below))
-    }
-
-    /// The tree as text, each level indented by four blanks.
-    pub fn print(&self) -> String {
-        let mut text = String::new();
-        self.print_at(0, &mut text);
-        text
-    }
-
-    fn print_at(&self, depth: usize, output: &mut String) {
-        output.extend(std::iter::repeat_n("    ", depth));
-        output.push_str("-> ");
-        push_line(&self.text, output);
-        if let (Some(rows), Some(cost_us)) = (self.rows, self.cost_us) {
-            output.push_str(&format!(
-                "  (cost={} rows={})",
-                number(cost_us),
-                number(rows)
-            ));
-        }
-        if let Some(measured) = self.measured {
-            output.push_str(&measured_text(measured));
-        }
-        if let Some(progress) = self.progress {
-            output.push_str(&format!("  (so far: rows={}", progress.rows));
-            if let Some(walked) = progress.walked {
-                output.push_str(&format!(", {:.0}% of the ranges", walked * 100.0));
-            }
-            output.push(')');
-        }
-        if !self.counters.is_empty() {
-            let counters = self.counters.iter();
-            let texts: Vec<String> = counters
-                .map(|(name, count)| format!("{name}={count}"))
-                .collect();
-            output.push_str(&format!("  [{}]", texts.join(" ")));
-        }
-        output.push('\n');
-        for child in &self.children {
-            child.print_at(depth + 1, output);
-        }
-    }
-}
-
-/// Writes a text as part of one line: a literal with newlines in it does not look like other operators.
-fn push_line(text: &str, output: &mut String) {
-    for character in text.chars() {
-        match character {
-            '\n' => output.push_str("\\n"),
-            '\r' => output.push_str("\\r"),
-            _ => output.push(character),
-        }
-    }
-}
-
-/// What MySQL 8.3 prints of an operator in EXPLAIN ANALYZE FORMAT=JSON, with what the access methods counted.
-impl From<&PlanNode> for Json {
-    fn from(node: &PlanNode) -> Json {
-        let mut object = Object::new()
-            .with("operation", node.text.as_str())
-            .with_some("estimated_rows", node.rows.map(Json::count))
-            .with_some(
-                "estimated_total_cost",
-                node.cost_us.map(|cost_us| Json::fixed(cost_us, 2)),
-            );
-        if let Some(measured) = node.measured {
-            let first = measured.first_row.map(milliseconds);
-            object = object
-                .with_some("actual_first_row_ms", first.map(|ms| Json::fixed(ms, 3)))
-                .with(
-                    "actual_last_row_ms",
-                    Json::fixed(milliseconds(measured.total), 3),
-                )
-                .with("actual_rows", measured.rows)
-                .with("actual_loops", measured.loops);
-        }
-        for (name, count) in &node.counters {
-            object.add_named(name.clone(), *count);
-        }
-        if !node.children.is_empty() {
-            let inputs: Vec<Json> = node.children.iter().map(Json::from).collect();
-            object.add("inputs", inputs);
-        }
-        object.into()
-    }
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
-
-/// MySQL's `(actual time=0.05..1.2 rows=20 loops=1)`, in milliseconds and per loop.
-fn measured_text(measured: Measured) -> String {
-    if measured.loops == 0 {
-        return "  (never executed)".to_string();
-    }
-    let loops = measured.loops as f64;
-    let last = milliseconds(measured.total) / loops;
-    let first = measured.first_row.map_or(last, milliseconds);
-    format!(
-        "  (actual time={}..{} rows={} loops={})",
-        number(first),
-        number(last),
-        number(measured.rows as f64 / loops),
-        measured.loops
-    )
-}
-
-/// A number with about three digits, as MySQL prints costs and rows.
-pub(crate) fn number(number: f64) -> String {
-    if number >= 100.0 || number.fract() == 0.0 {
-        format!("{number:.0}")
-    } else if number >= 10.0 {
-        format!("{number:.1}")
-    } else {
-        format!("{number:.2}")
     }
 }
 
@@ -507,14 +329,6 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn list(exprs: &[datafusion_expr::Expr]) -> String {
     let texts = exprs.iter().map(|expr| expression_text(expr, Names::PLAIN));
     texts.collect::<Vec<_>>().join(", ")
-}
-
-fn limit_text(skip: usize, fetch: Option<usize>) -> String {
-    match (skip, fetch) {
-        (0, Some(fetch)) => format!("Limit: {fetch} row(s)"),
-        (skip, Some(fetch)) => format!("Limit/Offset: {fetch}/{skip} row(s)"),
-        (skip, None) => format!("Offset: {skip} row(s)"),
-    }
 }
 
 fn scan_text(row: &ExplainRow) -> String {

@@ -293,10 +293,12 @@ fn in_parts(
 fn contains_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        found |= node.expressions().iter().any(Expr::is_volatile);
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
+        node.apply_expressions(|expr| {
+            found |= expr.is_volatile();
+            Ok(match found {
+                true => TreeNodeRecursion::Stop,
+                false => TreeNodeRecursion::Continue,
+            })
         })
     })?;
     Ok(found)

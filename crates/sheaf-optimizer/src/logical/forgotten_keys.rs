@@ -29,9 +29,10 @@ pub(crate) fn keys_mislead(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Join(_) => joins = true,
             _ => {
                 let is_subquery = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
-                for expr in node.expressions() {
+                node.apply_expressions(|expr| {
                     joins |= expr.exists(is_subquery)?;
-                }
+                    Ok(TreeNodeRecursion::Continue)
+                })?;
             }
         }
         Ok(match groups && joins {

@@ -28,7 +28,7 @@ use datafusion_optimizer::{OptimizerConfig, OptimizerRule};
 use sheaf_access::cancel;
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::operator::scan_exec::access_error;
-use sheaf_exec::plan_size::{check_plan_size, expression_nodes};
+use sheaf_exec::plan_size::{check_plan_size, check_room_for_schemas, expression_nodes};
 
 /// Nodes of the expressions of a plan's node that it may come to have while rules are applied, unless it has nearly as
 /// many from the start.
@@ -137,6 +137,9 @@ impl Rule {
             About::Subtrees(_) if !has_subqueries => Some(ApplyOrder::TopDown),
             _ => self.rule.apply_order(),
         };
+        if order.is_none() {
+            check_room_for_schemas(&plan)?;
+        }
         let applied = match order {
             None => self.rewrite(plan, config),
             Some(order) if has_subqueries => plan.rewrite_with_subqueries(&mut Walk {

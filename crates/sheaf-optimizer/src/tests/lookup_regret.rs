@@ -174,7 +174,7 @@ fn explain_says_when_and_whether() {
 
     query.measure().unwrap();
     for _ in lab.start(&query, &context) {}
-    let tree = query.explain_run().print();
+    let tree = query.explain_run().text();
     let line = |start: &str| tree.lines().find(|line| line.contains(start)).unwrap();
     let switch = line("In place of lookups");
     for counted in ["[switches=1 ", "spent_us=", "switched_after_us="] {
@@ -193,7 +193,7 @@ fn explain_says_when_and_whether() {
     let (mut query, context) = lab.plan(&CORRELATED.replace("d = 2", "d = 1")).unwrap();
     query.measure().unwrap();
     for _ in lab.start(&query, &context) {}
-    let tree = query.explain_run().print();
+    let tree = query.explain_run().text();
     let switch = tree
         .lines()
         .find(|line| line.contains("In place of"))

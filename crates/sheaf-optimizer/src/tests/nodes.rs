@@ -18,8 +18,8 @@ use sheaf_exec::operator::shared_exec::SharedExec;
 use sheaf_types::Value;
 
 use super::harness::Lab;
-use crate::PlanNode;
 use crate::explain::tree::has_line;
+use crate::{ExplainRow, PlanNode};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -107,10 +107,19 @@ fn analyzed(lab: &Lab, sql: &str) -> String {
         .iter()
         .for_each(|tree| lines(tree, &mut planned));
     // Each table that EXPLAIN names is one that a line is about.
-    for row in explanation.tables.iter().filter(|row| row.type_.is_some()) {
-        let is_shown = planned.iter().any(|line| line.id == row.node);
-        assert!(row.node.is_some() && is_shown, "{sql}\n{row:?}\n{shown}");
+    for line in &planned {
+        for row in line.tables.iter().filter(|row| row.type_.is_some()) {
+            let is_shown = row.node.is_some() && line.id == row.node;
+            assert!(is_shown, "{sql}\n{row:?}\n{shown}");
+        }
     }
+    // EXPLAIN's table has each of the planner's rows, in its order.
+    let of_row = |row: &ExplainRow| (row.id, row.table.clone(), row.key.clone());
+    let tables = explanation.tables().into_iter().map(of_row);
+    assert!(
+        tables.eq(query.explain.iter().map(of_row)),
+        "{sql}\n{shown}"
+    );
     // A line per operator of a node, and another one for the lookups of a join.
     let with_node: BTreeSet<NodeId> = planned.iter().filter_map(|line| line.id).collect();
     assert!(!with_node.is_empty(), "{sql}\n{shown}");
@@ -118,16 +127,16 @@ fn analyzed(lab: &Lab, sql: &str) -> String {
     for batch in lab.start(&query, &context) {
         batch.unwrap_or_else(|error| panic!("{sql}\n{error}"));
     }
-    let tree = query.explain_run();
+    let analyzed = query.explain_run();
     let mut run = Vec::new();
-    lines(&tree, &mut run);
+    analyzed.tree.iter().for_each(|tree| lines(tree, &mut run));
     let measured = run.iter().filter(|line| line.measured.is_some()).count();
     let operators = count(&query.plan, &|plan| has_line(plan));
     let measuring = count(&query.plan, &|plan| {
         // It has no line of its own, and stands above an operator that has one.
         plan.is::<MeasuringExec>()
     });
-    let text = tree.print();
+    let text = analyzed.text();
     assert_eq!(
         (measured, measuring),
         (operators, operators),

@@ -16,8 +16,8 @@ use sheaf_table::Privileges;
 use sqlparser::ast;
 
 use crate::accounts::requirements::{RightsCheck, insert_needs};
-use crate::change::assigned::last_part;
-use crate::change::value_names::names_in;
+use crate::change::values::assigned::last_part;
+use crate::change::values::value_names::names_in;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::{LoadData, LoadTarget, TableName};

@@ -11,8 +11,8 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::accounts::{Client, may};
-use crate::change::assigned::is_default;
-use crate::change::value_names::{names_in, names_outside_queries};
+use crate::change::values::assigned::is_default;
+use crate::change::values::value_names::{names_in, names_outside_queries};
 use crate::error::{Result, SqlError};
 use crate::parser::account::{AccountOptions, AccountStatement};
 use crate::parser::change::name_of;

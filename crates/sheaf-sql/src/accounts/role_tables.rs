@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use sheaf_table::{Account, AccountName, Accounts, GrantedRole, Privileges};
 
+use crate::engine::Engine;
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::rights::Client;
-use crate::session::Session;
 
 const NAME: Cells = Cells::Text(255);
 const YES_OR_NO: Cells = Cells::Text(3);
@@ -49,7 +49,11 @@ fn applicable(accounts: &Accounts, account: &AccountName) -> Vec<Applicable> {
     found
 }
 
-fn authorizations(session: &Session, is_shown: impl Fn(&Applicable) -> bool) -> Rows {
+fn authorizations(
+    client: &Client,
+    engine: &Engine,
+    is_shown: impl Fn(&Applicable) -> bool,
+) -> Rows {
     let mut rows = Rows::new([
         ("USER", NAME),
         ("HOST", NAME),
@@ -61,8 +65,8 @@ fn authorizations(session: &Session, is_shown: impl Fn(&Applicable) -> bool) -> 
         ("IS_DEFAULT", YES_OR_NO),
         ("IS_MANDATORY", YES_OR_NO),
     ]);
-    let own = session.client.account_name();
-    let found = applicable(&session.engine.catalog().accounts(), &own);
+    let own = client.account_name();
+    let found = applicable(&engine.catalog().accounts(), &own);
     for edge in found.iter().filter(|edge| is_shown(edge)) {
         // Only roles of its own are default roles.
         let is_default = edge.granted.is_default && edge.grantee == own;
@@ -82,26 +86,26 @@ fn authorizations(session: &Session, is_shown: impl Fn(&Applicable) -> bool) -> 
 }
 
 /// The rows of `information_schema.APPLICABLE_ROLES`.
-pub(crate) fn applicable_roles(session: &Session) -> Rows {
-    authorizations(session, |_| true)
+pub(crate) fn applicable_roles(client: &Client, engine: &Engine) -> Rows {
+    authorizations(client, engine, |_| true)
 }
 
 /// The rows of `information_schema.ADMINISTRABLE_ROLE_AUTHORIZATIONS`.
-pub(crate) fn administrable_role_authorizations(session: &Session) -> Rows {
-    authorizations(session, |edge| edge.granted.with_admin_option)
+pub(crate) fn administrable_role_authorizations(client: &Client, engine: &Engine) -> Rows {
+    authorizations(client, engine, |edge| edge.granted.with_admin_option)
 }
 
 /// The rows of `information_schema.ENABLED_ROLES`.
-pub(crate) fn enabled_roles(session: &Session) -> Rows {
+pub(crate) fn enabled_roles(client: &Client, engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("ROLE_NAME", NAME),
         ("ROLE_HOST", NAME),
         ("IS_DEFAULT", YES_OR_NO),
         ("IS_MANDATORY", YES_OR_NO),
     ]);
-    let accounts = session.engine.catalog().accounts();
-    let own = accounts.get(&session.client.account_name());
-    for role in &session.client.active_roles {
+    let accounts = engine.catalog().accounts();
+    let own = accounts.get(&client.account_name());
+    for role in &client.active_roles {
         let granted = own.and_then(|own| own.roles.get(role));
         rows.push(vec![
             role.user.clone().into(),
@@ -166,9 +170,9 @@ const OF_TABLE: [(&str, Cells); 7] = [
 const OF_PRIVILEGES: [(&str, Cells); 2] = [("PRIVILEGE_TYPE", NAME), ("IS_GRANTABLE", YES_OR_NO)];
 
 /// The rows of `information_schema.ROLE_TABLE_GRANTS`.
-pub(crate) fn role_table_grants(session: &Session) -> Rows {
+pub(crate) fn role_table_grants(client: &Client) -> Rows {
     let mut rows = Rows::new(OF_TABLE.into_iter().chain(OF_PRIVILEGES));
-    for role in used_roles(&session.client) {
+    for role in used_roles(client) {
         for (database, tables) in &role.tables {
             for (table, privileges) in tables {
                 let mut row = of_table(role, database, table);
@@ -182,11 +186,11 @@ pub(crate) fn role_table_grants(session: &Session) -> Rows {
 }
 
 /// The rows of `information_schema.ROLE_COLUMN_GRANTS`.
-pub(crate) fn role_column_grants(session: &Session) -> Rows {
+pub(crate) fn role_column_grants(client: &Client) -> Rows {
     let of_column = [("COLUMN_NAME", Cells::Text(64))];
     let columns = OF_TABLE.into_iter().chain(of_column).chain(OF_PRIVILEGES);
     let mut rows = Rows::new(columns);
-    for role in used_roles(&session.client) {
+    for role in used_roles(client) {
         for (database, tables) in &role.columns {
             for (table, columns) in tables {
                 // What may be granted on is said of the table.

@@ -13,7 +13,6 @@ use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
 use crate::query::rows::{Cells, Rows};
 use crate::rights::{Client, with_roles};
-use crate::session::Session;
 
 const TEXT: Cells = Cells::Text(64);
 const GRANTEE: Cells = Cells::Text(292);
@@ -113,14 +112,14 @@ impl Client {
 }
 
 /// The rows of `information_schema.USER_PRIVILEGES`.
-pub(crate) fn user_privileges(session: &Session) -> Rows {
+pub(crate) fn user_privileges(client: &Client, engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("GRANTEE", GRANTEE),
         ("TABLE_CATALOG", TEXT),
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in shown_accounts(&session.client, &session.engine) {
+    for account in shown_accounts(client, engine) {
         let grantee = account.name.to_string();
         for (name, grantable) in listed(account.global, "USAGE") {
             rows.push(vec![
@@ -135,7 +134,7 @@ pub(crate) fn user_privileges(session: &Session) -> Rows {
 }
 
 /// The rows of `information_schema.SCHEMA_PRIVILEGES`.
-pub(crate) fn schema_privileges(session: &Session) -> Rows {
+pub(crate) fn schema_privileges(client: &Client, engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("GRANTEE", GRANTEE),
         ("TABLE_CATALOG", TEXT),
@@ -143,7 +142,7 @@ pub(crate) fn schema_privileges(session: &Session) -> Rows {
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in shown_accounts(&session.client, &session.engine) {
+    for account in shown_accounts(client, engine) {
         let grantee = account.name.to_string();
         for (database, privileges) in &account.databases {
             for (name, grantable) in listed(*privileges, "USAGE") {
@@ -161,7 +160,7 @@ pub(crate) fn schema_privileges(session: &Session) -> Rows {
 }
 
 /// The rows of `information_schema.TABLE_PRIVILEGES`.
-pub(crate) fn table_privileges(session: &Session) -> Rows {
+pub(crate) fn table_privileges(client: &Client, engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("GRANTEE", GRANTEE),
         ("TABLE_CATALOG", TEXT),
@@ -170,7 +169,7 @@ pub(crate) fn table_privileges(session: &Session) -> Rows {
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in shown_accounts(&session.client, &session.engine) {
+    for account in shown_accounts(client, engine) {
         let grantee = account.name.to_string();
         for (database, tables) in &account.tables {
             for (table, privileges) in tables {
@@ -191,7 +190,7 @@ pub(crate) fn table_privileges(session: &Session) -> Rows {
 }
 
 /// The rows of `information_schema.COLUMN_PRIVILEGES`.
-pub(crate) fn column_privileges(session: &Session) -> Rows {
+pub(crate) fn column_privileges(client: &Client, engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("GRANTEE", GRANTEE),
         ("TABLE_CATALOG", TEXT),
@@ -201,7 +200,7 @@ pub(crate) fn column_privileges(session: &Session) -> Rows {
         ("PRIVILEGE_TYPE", TEXT),
         ("IS_GRANTABLE", Cells::Text(3)),
     ]);
-    for account in shown_accounts(&session.client, &session.engine) {
+    for account in shown_accounts(client, engine) {
         let grantee = account.name.to_string();
         for (database, tables) in &account.columns {
             for (table, columns) in tables {

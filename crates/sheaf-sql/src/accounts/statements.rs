@@ -370,8 +370,8 @@ fn rename_accounts(client: &Client, engine: &Engine, pairs: &[(UserName, UserNam
     renamed
 }
 
-fn database_of(session: &Session, name: Option<&str>) -> Result<String> {
-    let database = name.or(session.database.as_deref());
+fn database_of(current: Option<&str>, name: Option<&str>) -> Result<String> {
+    let database = name.or(current);
     Ok(database
         .ok_or_else(SqlError::no_database_selected)?
         .to_string())
@@ -476,7 +476,9 @@ fn revoke_privileges(
 fn level_of(session: &Session, grant: &Grant) -> Result<Level> {
     Ok(match &grant.on {
         GrantLevel::Global => Level::Global,
-        GrantLevel::Database(name) => Level::Database(database_of(session, name.as_deref())?),
+        GrantLevel::Database(name) => {
+            Level::Database(database_of(session.database.as_deref(), name.as_deref())?)
+        }
         GrantLevel::Table(name) => {
             let (database, table) = session.resolve(name)?;
             if is_information_schema(&database) {

@@ -24,6 +24,7 @@
 //! |---|---|
 //! | [`projection`] | from a transaction to events |
 //! | [`statement`] | a DDL statement in the log |
+//! | [`origin`] | where a transaction comes from that a replica applies |
 //! | [`own_character_sets`] | the text of a definition in the character sets of its columns |
 //! | [`text_words`] | words of a text that is changed a little |
 //! | [`files`] | the files and their list |
@@ -37,6 +38,7 @@
 mod administration;
 mod dump;
 mod files;
+pub(crate) mod origin;
 mod own_character_sets;
 mod projection;
 mod replicas;
@@ -232,7 +234,7 @@ impl Binlogger {
         let mut executed = known.executed;
         let newest = self.storage.newest_commit_number();
         let first = own_last(&executed, self.server) + 1;
-        let last = newest.saturating_sub(known.base);
+        let last = newest.saturating_sub(known.offset);
         if first <= last {
             executed.add_interval(self.server, Tag::default(), Interval { first, last });
         }

@@ -5,6 +5,13 @@
 //!   events   BEGIN | TABLE_MAP | WRITE_ROWS | TABLE_MAP | UPDATE_ROWS ... | XID          or one QUERY
 //! ```
 //!
+//! CREATE TABLE ... SELECT is a statement and rows. Followers are told that the rows come in the transaction of the
+//! table, as MySQL does it since 8.0.21. The words are in a comment of MySQL's, since MariaDB does not know them:
+//!
+//! ```text
+//!   BEGIN | CREATE TABLE ... /*!80021 START TRANSACTION */ | TABLE_MAP | WRITE_ROWS ... | XID
+//! ```
+//!
 //! What the bytes of rows mean the log has said before ([`FollowedTable`]). Rows of one table that were changed in the
 //! same way, one behind the other, share an event; each such run is a statement of its own to followers.
 //!
@@ -36,8 +43,9 @@ use sheaf_table::{FollowedTable, MOVED_ROW, TableDefinition, TableError, long_va
 use sheaf_types::Value;
 
 use super::files::failed;
+use super::origin::Origin;
 use super::own_character_sets::in_own_character_sets;
-use super::statement::{LoggedStatement, StatementKind};
+use super::statement::{LoggedStatement, StatementKind, WITH_ROWS};
 use crate::error::{Result, SqlError};
 
 /// Bytes of a run of rows, about, after which another one begins: followers have one in memory, and mysqlbinlog makes a
@@ -78,7 +86,7 @@ type RowValues = Vec<Option<Value>>;
 struct Found {
     /// Tables whose rows it has changed.
     tables: BTreeSet<TreeId>,
-    /// It is a statement, and no rows.
+    /// It is a statement, and no rows, unless it [makes a table](StatementKind::TableWithRows) for them.
     statement: Option<LoggedStatement>,
 }
 
@@ -99,6 +107,8 @@ impl KnownTable {
 #[derive(Clone, Copy)]
 pub(super) struct ProjectionOptions {
     pub(super) server_id: u32,
+    /// The time of events, in seconds since 1970; `None`: that of the commit.
+    pub(super) time: Option<u32>,
     pub(super) image: RowImage,
 }
 
@@ -157,7 +167,7 @@ impl Projection {
         (at, gtid): (Lsn, GtidLog),
         file: &mut BinlogFile<File>,
     ) -> Result<()> {
-        let header = header_of(transaction, options.server_id);
+        let header = header_of(transaction, options);
         let xid = Xid(transaction.number);
         let (mut rows, mut length) = (Transaction::new(), EventsLength::default());
         let is_large = transaction.is_large();
@@ -170,29 +180,39 @@ impl Projection {
                 table.used_at = at;
             }
         }
-        if let Some(statement) = found.statement {
-            let began = EventHeader::new(seconds(statement.time_us), options.server_id);
-            let mut events = Transaction::new();
-            events.push(&began, &query_of(&statement, transaction));
-            return file
-                .append(&began, gtid.with_statements(), events)
-                .map_err(unwritten);
-        }
         let tables = found.tables.iter().filter_map(|tree| self.tables.get(tree));
         let begin = begin_of(tables.map(|table| &table.followed.definition));
+        let mut first: Vec<(EventHeader, Query)> = vec![(header, begin)];
+        let mut gtid = gtid;
+        if let Some(statement) = &found.statement {
+            let began = EventHeader::new(seconds(statement.time_us), options.server_id);
+            let query = query_of(statement, transaction);
+            gtid = gtid.with_statements();
+            if statement.kind != StatementKind::TableWithRows {
+                let mut events = Transaction::new();
+                events.push(&began, &query);
+                return file.append(&began, gtid, events).map_err(unwritten);
+            }
+            first.push((began, query));
+        }
         if !is_large {
             let mut events = Transaction::new();
-            events.push(&header, &begin);
+            for (header, event) in &first {
+                events.push(header, event);
+            }
             events.append(rows);
             events.push(&header, &xid);
             return file.append(&header, gtid, events).map_err(unwritten);
         }
-        for event in [&begin as &dyn Event, &xid] {
-            length.push(&header, event).map_err(unwritten)?;
+        for (header, event) in &first {
+            length.push(header, event).map_err(unwritten)?;
         }
+        length.push(&header, &xid).map_err(unwritten)?;
         let begun = file.begin(&header, gtid, length.bytes());
         begun.map_err(unwritten)?;
-        file.write(&header, &begin).map_err(unwritten)?;
+        for (header, event) in &first {
+            file.write(header, event).map_err(unwritten)?;
+        }
         self.put_rows(transaction, options, file)?;
         file.write(&header, &xid).map_err(unwritten)
     }
@@ -206,14 +226,12 @@ impl Projection {
     ) -> Result<Found> {
         let old = self.old_long_values(transaction)?;
         let mut new = LongValues::new();
-        let mut rows = Rows::new(
-            (header_of(transaction, options.server_id), options.image),
-            sink,
-        );
+        let mut rows = Rows::new((header_of(transaction, options), options.image), sink);
         let mut found = Found::default();
         transaction.for_each(|change| {
             let (tree, before, after) = match change {
                 FollowedChange::Annotation(MOVED_ROW) => return rows.expect_move(),
+                FollowedChange::Annotation(bytes) if Origin::is_one(bytes) => return Ok(()),
                 FollowedChange::Annotation(bytes) => {
                     let read = LoggedStatement::read(bytes);
                     found.statement = Some(read.ok_or_else(unreadable)?);
@@ -503,8 +521,9 @@ fn assigned_columns(
     }
 }
 
-fn header_of(transaction: &FollowedTransaction, server_id: u32) -> EventHeader {
-    EventHeader::new(seconds(transaction.time_us), server_id)
+fn header_of(transaction: &FollowedTransaction, options: ProjectionOptions) -> EventHeader {
+    let committed = || seconds(transaction.time_us);
+    EventHeader::new(options.time.unwrap_or_else(committed), options.server_id)
 }
 
 pub(super) fn seconds(time_us: u64) -> u32 {
@@ -516,11 +535,15 @@ fn query_of(statement: &LoggedStatement, transaction: &FollowedTransaction) -> Q
     let text = match statement.kind {
         StatementKind::Other => Cow::Borrowed(statement.text.as_str()),
         StatementKind::Database | StatementKind::Table => in_own_character_sets(&statement.text),
+        StatementKind::TableWithRows => {
+            let definition = in_own_character_sets(&statement.text);
+            Cow::Owned(format!("{definition}{WITH_ROWS}"))
+        }
     };
     let query = Query::new(&statement.database, &text, context);
     match statement.kind {
         StatementKind::Database => query.without_use(),
-        StatementKind::Table | StatementKind::Other => query,
+        StatementKind::Table | StatementKind::Other | StatementKind::TableWithRows => query,
     }
 }
 

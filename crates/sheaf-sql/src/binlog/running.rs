@@ -12,6 +12,7 @@ use sheaf_binlog::gtid::{Gtid, GtidSet, Tag, Uuid};
 use sheaf_storage::{ChangeFeed, Followed, FollowedTransaction, Storage};
 
 use super::files::{FileNumber, Files, close_file, failed};
+use super::origin::Origin;
 use super::projection::{Projection, ProjectionOptions, seconds};
 use super::settings::{BinlogSettings, SettingsOverTime};
 use super::state::State;
@@ -30,7 +31,7 @@ pub(super) struct KnownGtids {
     /// In files that were removed.
     pub(super) purged: GtidSet,
     /// What is to be taken off the log's numbers.
-    pub(super) base: u64,
+    pub(super) offset: u64,
 }
 
 /// See the [module](self).
@@ -51,8 +52,11 @@ pub(super) struct Running {
     executed: GtidSet,
     /// The number of the newest transaction in the files, as the log counts them.
     number: u64,
-    /// What is to be taken off the log's numbers.
+    /// The log's number of the last transaction before RESET.
     base: u64,
+    /// What is to be taken off the log's number of the next transaction, if it is of this server: those before RESET,
+    /// and those of other servers.
+    offset: u64,
     /// Bytes written since the state was.
     unstated_bytes: u64,
     /// Files are being changed for others. If that fails, what is left is to be found out anew.
@@ -87,7 +91,14 @@ impl Running {
             Some(state) => state.base,
             None => logged.saturating_sub(own),
         };
-        let mut number = base + own;
+        let mut number = match &state {
+            Some(state) if state.is_reset => base,
+            Some(State {
+                file: Some((file, before)),
+                ..
+            }) => before + transactions_since(&files, *file)?,
+            _ => base + own,
+        };
         if state.is_none() && own > 0 {
             tracing::error!("binlog.state is gone: the binary log may lack transactions");
         }
@@ -136,6 +147,7 @@ impl Running {
             executed,
             number,
             base,
+            offset: number.saturating_sub(own),
             unstated_bytes: 0,
             is_between_files: false,
         };
@@ -167,30 +179,49 @@ impl Running {
     }
 
     fn write(&mut self, transaction: &FollowedTransaction, settings: BinlogSettings) -> Result<()> {
+        let origin = Origin::of(transaction)?;
         let options = ProjectionOptions {
-            server_id: settings.server_id,
+            server_id: origin.map_or(settings.server_id, |origin| origin.server_id),
+            time: origin.map(|origin| origin.time),
             image: settings.image,
         };
         let number = transaction.number;
-        let gtid = Gtid::new(self.server, number - self.base)
-            .ok_or_else(|| SqlError::unknown("the server has no more GTIDs"))?;
+        // A start counts the transactions of a file. Behind some that are missing another one begins.
+        let is_behind_gap = number > self.number + 1;
+        let gtid = self.gtid_of(number, origin)?;
         let in_file = |number: u64| (number + 1).saturating_sub(self.first_in_file);
-        let event = GtidLog::new(gtid)
+        let mut event = GtidLog::new(gtid)
             .in_order(in_file(transaction.depends_on), in_file(number))
             .committed(transaction.time_us, VERSION_NUMBER);
+        if let Some(origin) = origin {
+            event = event.originally_committed(origin.committed_us, origin.version);
+        }
         let before = self.file.position();
         let place = (self.feed.position(), event);
         let file = &mut self.file;
         self.projection.write(transaction, options, place, file)?;
         self.executed.add(gtid);
         self.number = number;
+        if gtid.server() != self.server {
+            self.offset += 1;
+        }
         self.unstated_bytes += self.file.position() - before;
-        if self.file.position() >= settings.max_file_bytes {
+        if is_behind_gap || self.file.position() >= settings.max_file_bytes {
             self.rotate(settings)?;
         } else if self.unstated_bytes >= STATE_INTERVAL_BYTES {
             self.write_state()?;
         }
         Ok(())
+    }
+
+    /// What a transaction is called: as at its own server, or by the next number of this one.
+    fn gtid_of(&self, number: u64, origin: Option<Origin>) -> Result<Gtid> {
+        let is_new = |gtid: &Gtid| gtid.server() != self.server && !self.executed.contains(*gtid);
+        let of_other = origin.and_then(|origin| origin.gtid).filter(is_new);
+        let own = || Gtid::new(self.server, number - self.offset);
+        of_other
+            .or_else(own)
+            .ok_or_else(|| SqlError::unknown("the server has no more GTIDs"))
     }
 
     /// Closes the newest file, and begins another one.
@@ -251,6 +282,7 @@ impl Running {
             point,
             base,
             is_reset,
+            file: Some((self.newest.0.into(), self.first_in_file - 1)),
             remarks: self.projection.remarks().map(<[u8]>::to_vec).collect(),
         };
         state
@@ -281,7 +313,7 @@ impl Running {
         KnownGtids {
             executed: self.executed.clone(),
             purged: self.purged(),
-            base: self.base,
+            offset: self.offset,
         }
     }
 
@@ -380,12 +412,23 @@ impl Running {
         removed.map_err(|error| failed("list", &error))?;
         self.previous.clear();
         self.executed = GtidSet::new();
-        self.base = self.number;
+        (self.base, self.offset) = (self.number, self.number);
         self.begin(FileNumber(1), settings)?;
         self.write_state()?;
         self.is_between_files = false;
         Ok(())
     }
+}
+
+/// How many transactions are in a file and those behind it.
+fn transactions_since(files: &Files, first: u64) -> Result<u64> {
+    let known = files.numbers().iter();
+    let behind = known.filter(|file| u64::from(file.0) >= first);
+    let counts = behind.map(|file| {
+        let found = files.recover(*file).map_err(|error| failed(file, &error))?;
+        Ok(found.map_or(0, |found| found.transactions))
+    });
+    counts.sum()
 }
 
 /// Cuts what a crash left of the newest file behind its last whole transaction, and closes it. Files that have not even

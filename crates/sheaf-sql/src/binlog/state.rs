@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!   | "SHEAFBIN" | version (4) | history (8) | position (8) | number (8) | base (8) | files are void (8): 0 or 1 |
+//!   | file (8) | number before the file (8) |
 //!   | descriptions: length (4), bytes |
 //!   | CRC-32 of all before, by the polynomial of Ethernet (4) |
 //! ```
@@ -17,7 +18,9 @@ use super::files::replace_file;
 
 pub(super) const FILE: &str = "binlog.state";
 const MAGIC: &[u8; 8] = b"SHEAFBIN";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// It did not say which transaction its file begins with: all in the files were of this server.
+const WITHOUT_FILE: u32 = 2;
 /// It did not say whether files are void.
 const FIRST_VERSION: u32 = 1;
 
@@ -32,6 +35,9 @@ pub(super) struct State {
     pub(super) base: u64,
     /// A RESET has begun, and files that are there are to be removed.
     pub(super) is_reset: bool,
+    /// The newest file, and the log's number of the last transaction before it. `None`: an earlier version did not say
+    /// it.
+    pub(super) file: Option<(u64, u64)>,
     /// What the log has said of tables before the point.
     pub(super) remarks: Vec<Vec<u8>>,
 }
@@ -53,12 +59,15 @@ impl State {
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&VERSION.to_le_bytes());
+        let (file, before) = self.file.unwrap_or_default();
         let numbers = [
             self.history.0,
             self.point.position.0,
             self.point.number,
             self.base,
             self.is_reset.into(),
+            file,
+            before,
         ];
         for number in numbers {
             out.extend_from_slice(&number.to_le_bytes());
@@ -80,15 +89,16 @@ impl State {
         let (version, mut rest) = rest.split_first_chunk::<4>()?;
         let given = match u32::from_le_bytes(*version) {
             FIRST_VERSION => 4,
-            VERSION => 5,
+            WITHOUT_FILE => 5,
+            VERSION => 7,
             _ => return None,
         };
-        let mut numbers = [0; 5];
+        let mut numbers = [0; 7];
         for number in &mut numbers[..given] {
             let (bytes, behind) = rest.split_first_chunk::<8>()?;
             (*number, rest) = (u64::from_le_bytes(*bytes), behind);
         }
-        let [history, position, number, base, is_reset] = numbers;
+        let [history, position, number, base, is_reset, file, before] = numbers;
         let mut remarks = Vec::new();
         while let Some((length, behind)) = rest.split_first_chunk::<4>() {
             let (remark, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)?;
@@ -103,6 +113,7 @@ impl State {
             },
             base,
             is_reset: is_reset != 0,
+            file: (file > 0).then_some((file, before)),
             remarks,
         })
     }
@@ -122,6 +133,7 @@ mod tests {
             },
             base: 1,
             is_reset: true,
+            file: Some((6, 4)),
             remarks: vec![b"one".to_vec(), Vec::new(), b"three".to_vec()],
         };
         let bytes = state.to_bytes();
@@ -145,7 +157,7 @@ mod tests {
         bytes.extend_from_slice(b"one");
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
         let state = State::of_bytes(&bytes).expect("it is whole");
-        assert_eq!((state.base, state.is_reset), (1, false));
+        assert_eq!((state.base, state.is_reset, state.file), (1, false, None));
         assert_eq!(state.remarks, [b"one".to_vec()]);
     }
 }

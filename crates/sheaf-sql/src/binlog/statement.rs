@@ -16,6 +16,17 @@ const VERSION: u8 = 3;
 const WITHOUT_LC_TIME_NAMES: u8 = 2;
 const FIRST_VERSION: u8 = 1;
 
+/// What stands behind the definition of a table whose rows follow in the same transaction, and how MySQL says it.
+pub(super) const WITH_ROWS: &str = " /*!80021 START TRANSACTION */";
+const WITH_ROWS_IN_MYSQL: &str = " START TRANSACTION";
+
+/// The definition of a table whose rows follow in the same transaction. `None`: the statement is none of such a table.
+pub(crate) fn definition_with_rows(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let mut words = [WITH_ROWS, WITH_ROWS_IN_MYSQL].into_iter();
+    words.find_map(|words| text.strip_suffix(words))
+}
+
 /// Bits of the session.
 mod session {
     pub(super) const FOREIGN_KEY_CHECKS: u8 = 1;
@@ -56,6 +67,8 @@ pub(crate) enum StatementKind {
     /// CREATE DATABASE and the like: no `USE` in front of it.
     Database = 1,
     Other = 2,
+    /// CREATE TABLE of a table whose rows come in the same transaction.
+    TableWithRows = 3,
 }
 
 impl StatementKind {
@@ -64,6 +77,7 @@ impl StatementKind {
             StatementKind::Table,
             StatementKind::Database,
             StatementKind::Other,
+            StatementKind::TableWithRows,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == number)
@@ -148,7 +162,8 @@ impl LoggedStatement {
 
     /// What the event says of the session. `xid`: the number of the statement's transaction.
     pub(super) fn context(&self, xid: u64) -> QueryContext {
-        let of_table = self.kind == StatementKind::Table;
+        let has_rows = self.kind == StatementKind::TableWithRows;
+        let of_table = has_rows || self.kind == StatementKind::Table;
         let [connection, server] = self.collations;
         let [increment, offset] = self.auto_increment;
         QueryContext {
@@ -168,7 +183,8 @@ impl LoggedStatement {
             explicit_defaults_for_timestamp: of_table.then_some(true),
             require_primary_key: of_table.then_some(false),
             microseconds: Some((self.time_us % 1_000_000) as u32),
-            ddl_xid: Some(xid),
+            // The event XID of a transaction says it.
+            ddl_xid: (!has_rows).then_some(xid),
             ..QueryContext::default()
         }
     }
@@ -226,6 +242,23 @@ mod tests {
             ("ALTER VIEW v AS SELECT 1", "ALTER VIEW v AS SELECT 1"),
         ] {
             assert_eq!(with_definer(given, &definer), own);
+        }
+    }
+
+    #[test]
+    fn a_table_with_rows_is_one_that_says_so() {
+        for (text, definition) in [
+            (
+                "CREATE TABLE t (a INT) START TRANSACTION\n",
+                Some("CREATE TABLE t (a INT)"),
+            ),
+            (
+                "CREATE TABLE t (a INT) /*!80021 START TRANSACTION */",
+                Some("CREATE TABLE t (a INT)"),
+            ),
+            ("CREATE TABLE t (a INT)", None),
+        ] {
+            assert_eq!(definition_with_rows(text), definition);
         }
     }
 

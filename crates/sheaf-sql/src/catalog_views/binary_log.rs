@@ -10,6 +10,7 @@ use sheaf_types::error::codes;
 use sheaf_types::temporal::datetime_of_text;
 
 use crate::binlog::{BinlogDump, DumpStart, Replica, WrongReplica};
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::BinaryLogChange;
@@ -107,8 +108,8 @@ fn said_by_follower(user_variables: &UserVariables, names: [&str; 2]) -> Option<
 }
 
 /// SHOW REPLICAS.
-pub(super) fn replica_rows(session: &Session) -> Result<Rows> {
-    check_follows(&session.client)?;
+pub(super) fn replica_rows(client: &Client, engine: &Engine) -> Result<Rows> {
+    check_follows(client)?;
     let mut rows = Rows::new([
         ("Server_Id", NUMBER),
         ("Host", NAME),
@@ -116,8 +117,8 @@ pub(super) fn replica_rows(session: &Session) -> Result<Rows> {
         ("Source_Id", NUMBER),
         ("Replica_UUID", Cells::Text(36)),
     ]);
-    let own_id = session.engine.globals().binlog_settings().server_id;
-    for replica in session.engine.replicas.list() {
+    let own_id = engine.globals().binlog_settings().server_id;
+    for replica in engine.replicas.list() {
         rows.push(vec![
             u64::from(replica.server_id).into(),
             replica.host.into(),
@@ -129,14 +130,14 @@ pub(super) fn replica_rows(session: &Session) -> Result<Rows> {
     Ok(rows)
 }
 
-pub(super) fn binary_log_rows(session: &Session) -> Result<Rows> {
-    check_sees_binary_log(&session.client)?;
+pub(super) fn binary_log_rows(client: &Client, engine: &Engine) -> Result<Rows> {
+    check_sees_binary_log(client)?;
     let mut rows = Rows::new([
         ("Log_name", NAME),
         ("File_size", NUMBER),
         ("Encrypted", Cells::Text(3)),
     ]);
-    if let Some(binlog) = session.engine.binlog() {
+    if let Some(binlog) = engine.binlog() {
         for (name, length) in binlog.list()? {
             rows.push(vec![name.into(), length.into(), "No".into()]);
         }
@@ -144,8 +145,8 @@ pub(super) fn binary_log_rows(session: &Session) -> Result<Rows> {
     Ok(rows)
 }
 
-pub(super) fn binary_log_status_rows(session: &Session) -> Result<Rows> {
-    check_sees_binary_log(&session.client)?;
+pub(super) fn binary_log_status_rows(client: &Client, engine: &Engine) -> Result<Rows> {
+    check_sees_binary_log(client)?;
     let mut rows = Rows::new([
         ("File", NAME),
         ("Position", NUMBER),
@@ -153,7 +154,7 @@ pub(super) fn binary_log_status_rows(session: &Session) -> Result<Rows> {
         ("Binlog_Ignore_DB", NAME),
         ("Executed_Gtid_Set", LONG_TEXT),
     ]);
-    if let Some(binlog) = session.engine.binlog() {
+    if let Some(binlog) = engine.binlog() {
         let (name, position, executed) = binlog.status()?;
         rows.push(vec![
             name.into(),
@@ -167,12 +168,13 @@ pub(super) fn binary_log_status_rows(session: &Session) -> Result<Rows> {
 }
 
 pub(super) fn binlog_event_rows(
-    session: &Session,
+    client: &Client,
+    engine: &Engine,
     file: Option<&str>,
     from: Option<u64>,
     limit: Option<(u64, u64)>,
 ) -> Result<Rows> {
-    check_follows(&session.client)?;
+    check_follows(client)?;
     let mut rows = Rows::new([
         ("Log_name", NAME),
         ("Pos", NUMBER),
@@ -181,7 +183,7 @@ pub(super) fn binlog_event_rows(
         ("End_log_pos", NUMBER),
         ("Info", LONG_TEXT),
     ]);
-    if let Some(binlog) = session.engine.binlog() {
+    if let Some(binlog) = engine.binlog() {
         let (name, events) = binlog.events(file, from, limit.unwrap_or((0, u64::MAX)))?;
         for event in events {
             rows.push(vec![

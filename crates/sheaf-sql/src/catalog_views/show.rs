@@ -238,11 +238,11 @@ pub(crate) fn run_show(
             send(session, &rows, sink)
         }
         Show::BinaryLogs => {
-            let rows = binary_log_rows(session)?;
+            let rows = binary_log_rows(&session.client, &session.engine)?;
             send(session, &rows, sink)
         }
         Show::BinaryLogStatus => {
-            let rows = binary_log_status_rows(session)?;
+            let rows = binary_log_status_rows(&session.client, &session.engine)?;
             send(session, &rows, sink)
         }
         Show::ReplicaStatus { old_names } => {
@@ -250,11 +250,12 @@ pub(crate) fn run_show(
             send(session, &rows, sink)
         }
         Show::BinlogEvents { file, from, limit } => {
-            let rows = binlog_event_rows(session, file.as_deref(), from, limit)?;
+            let (client, engine) = (&session.client, &session.engine);
+            let rows = binlog_event_rows(client, engine, file.as_deref(), from, limit)?;
             send(session, &rows, sink)
         }
         Show::Replicas => {
-            let rows = replica_rows(session)?;
+            let rows = replica_rows(&session.client, &session.engine)?;
             send(session, &rows, sink)
         }
         Show::Empty(list) => send(session, &empty_list(list), sink),
@@ -660,7 +661,7 @@ fn process_list(session: &Session, full: bool) -> Rows {
     } else {
         SHORT_STATEMENT_CHARACTERS
     };
-    push_sessions(session, longest, &mut rows);
+    push_sessions(&session.client, &session.engine, longest, &mut rows);
     rows
 }
 

@@ -14,7 +14,7 @@ use sheaf_table::{ChangeSet, Privileges, Table};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use crate::change::change_query::{
+use crate::change::find::change_query::{
     ChangeQuery, References, add_items, is_ignorable, key_of, position_of, returned_items,
 };
 use crate::error::{Result, SqlError};

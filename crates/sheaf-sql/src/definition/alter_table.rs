@@ -243,8 +243,9 @@ impl Session {
         })
     }
 
-    /// ORDER BY writes rows in another order only where no primary key orders them: with one it is a warning. Errors
-    /// 1054 for a column that the table does not have, and 1235 without a primary key.
+    /// ORDER BY writes rows in another order only where no primary key orders them, nor a unique key that InnoDB takes
+    /// for it: with one it is a warning. Errors 1054 for a column that the table does not have, and 1235 without such a
+    /// key.
     fn check_row_order(&mut self, changes: &[TableChange], next: &TableDefinition) -> Result<()> {
         for change in changes {
             let TableChange::OrderRows(columns) = change else {
@@ -256,7 +257,7 @@ impl Session {
             {
                 return Err(SqlError::bad_field(unknown, "order clause"));
             }
-            if next.has_hidden_row_id() {
+            if next.has_hidden_row_id() && next.row_order().secondary.is_none() {
                 return Err(SqlError::not_supported_yet(
                     "ALTER TABLE ... ORDER BY without a primary key",
                 ));

@@ -107,6 +107,10 @@ impl Session {
             }
             return self.ok(sink, 0, String::new());
         }
+        if self.transactions.incoming.is_next {
+            self.make_source_table(request)?;
+            return self.ok(sink, 0, String::new());
+        }
         let catalog = self.engine.catalog();
         let made = self.with_definition_lock(|wait| {
             match catalog.create_table_within(request.clone(), wait) {
@@ -178,10 +182,7 @@ impl Session {
                     self.engine.catalog().check_request(&request)?;
                     self.drop_replaced(replaced)?;
                 }
-                match self.is_replicated() {
-                    true => self.insert_into_new_logged(request, targets, planned, how)?,
-                    false => self.insert_into_new(request, targets, planned, how)?,
-                }
+                self.insert_into_new(request, targets, planned, how)?
             }
         };
         self.warn_of_indexes_of_new((&database, &name));

@@ -23,7 +23,7 @@ use sheaf_types::column_type::Sign;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::change::generated_columns::is_row;
+use crate::change::rules::generated_columns::is_row;
 use crate::definition::comments::Commented;
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};

@@ -1,27 +1,32 @@
 //! ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
 //!
 //! CHECK TABLE computes generated columns again, hidden ones of functional indexes too: a function may have come to
-//! give other values than when a row was written. OPTIMIZE TABLE writes the rows of a table that has such columns anew,
+//! give other values than when a row was written. QUICK leaves that out. EXTENDED compares the entries of indexes with
+//! the rows as well, as `sheaf check` does. OPTIMIZE TABLE writes the rows of a table that has such columns anew,
 //! as ALTER TABLE .. FORCE does. Other tables need that for nothing: pages that become empty are used again.
 
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
+use sheaf_table::check::check_rows;
 use sheaf_table::{AnalyzeOptions, Table};
 use sheaf_types::{Value, column_text};
 
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::parser::statement::{MaintenanceVerb, TableChange, TableName};
+use crate::parser::statement::{MaintenanceVerb, TableChange, TableName, Thoroughness};
 use crate::query::rows::{Cells, Rows};
 use crate::query::run::MAX_REPLANS;
 use crate::session::Session;
 use crate::session::handle::SessionHandle;
+use crate::session::progress::SessionProgress;
 use crate::session::result::ResultSink;
 use sheaf_frontend::query::SessionValues;
 
 /// Pages that CHECK TABLE reads ahead.
 const CHECK_READ_AHEAD_PAGES: usize = 64;
+/// The most bytes of a wrong entry that CHECK TABLE shows.
+const MAX_FINDING_BYTES: usize = 512;
 
 impl Session {
     pub(crate) fn maintain(
@@ -51,7 +56,7 @@ impl Session {
                     message.into(),
                 ]);
             };
-            if verb == MaintenanceVerb::Check
+            if matches!(verb, MaintenanceVerb::Check(_))
                 && self.table_names().view(&database, &table).is_some()
             {
                 let read = self.tables_of_view(&(database, table)).map(drop);
@@ -69,7 +74,7 @@ impl Session {
                 .table(&database, &table)
                 .map_err(SqlError::from)
                 .and_then(|table| match verb {
-                    MaintenanceVerb::Check => self.check_table(&table),
+                    MaintenanceVerb::Check(thoroughness) => self.check_table(&table, thoroughness),
                     MaintenanceVerb::Repair => Ok(()),
                     MaintenanceVerb::Analyze | MaintenanceVerb::Optimize => {
                         if verb == MaintenanceVerb::Optimize
@@ -104,27 +109,59 @@ impl Session {
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
-    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries, and
-    /// generated columns with their expressions. If something is wrong, others may have written between: then all is
-    /// read once more while there is no other writer.
-    fn check_table(&self, table: &Arc<Table>) -> Result<()> {
-        match self.what_is_wrong(table) {
+    /// Reads every page of the table, whose checksums are verified on the way, and looks at as much of it as is asked
+    /// for. If something is wrong, others may have written between: then all is read once more while there is no other
+    /// writer.
+    fn check_table(&mut self, table: &Arc<Table>, thoroughness: Thoroughness) -> Result<()> {
+        let memory = match thoroughness {
+            Thoroughness::Extended => Some(self.sort_memory(false)?),
+            _ => None,
+        };
+        let sort_bytes = memory.as_ref().map_or(0, |memory| memory.bytes());
+        match self.what_is_wrong(table, thoroughness, sort_bytes) {
             Ok(None) => return Ok(()),
             Err(error) if error.code == SqlError::query_interrupted().code => return Err(error),
             _ => {}
         }
         let guard = self.lock_for_write(table)?;
-        match self.what_is_wrong(&guard)? {
+        match self.what_is_wrong(&guard, thoroughness, sort_bytes)? {
             Some(message) => Err(SqlError::unknown(message)),
             None => Ok(()),
         }
     }
 
-    fn what_is_wrong(&self, table: &Arc<Table>) -> Result<Option<String>> {
-        match self.handle.wrong_index(table)? {
+    fn what_is_wrong(
+        &self,
+        table: &Arc<Table>,
+        thoroughness: Thoroughness,
+        sort_bytes: usize,
+    ) -> Result<Option<String>> {
+        let wrong = match thoroughness {
+            Thoroughness::ForUpgrade => return Ok(None),
+            Thoroughness::Quick => return self.handle.wrong_index(table),
+            Thoroughness::Medium => self.handle.wrong_index(table)?,
+            Thoroughness::Extended => self.wrong_entry(table, sort_bytes)?,
+        };
+        match wrong {
             Some(message) => Ok(Some(message)),
             None => self.stale_column(table),
         }
+    }
+
+    /// What is to be said of the first row that is not what its key says, or entry of an index that is not what the row
+    /// says.
+    fn wrong_entry(&self, table: &Table, sort_bytes: usize) -> Result<Option<String>> {
+        let catalog = self.catalog_of(&table.definition);
+        let progress = SessionProgress::new(self.handle());
+        let report = check_rows(catalog, table, sort_bytes, &progress)?;
+        Ok(report.findings.first().map(|finding| {
+            let mut message = format!("{}: {}", finding.object, finding.detail);
+            message.truncate(message.floor_char_boundary(MAX_FINDING_BYTES));
+            match report.found {
+                1 => message,
+                found => format!("{message} ({found} problems)"),
+            }
+        }))
     }
 
     /// What is to be said of the first generated column whose expression gives something else than the column holds.

@@ -8,10 +8,11 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::DirectPlan;
-use super::headers::Spelled;
-use super::insert_select::find_and_lock;
+use super::insert::insert_select::find_and_lock;
+use super::rows::values::Values;
 use super::subquery::may_have_hidden_digits;
-use super::values::Values;
+use super::syntax::attempt::Attempt;
+use super::syntax::headers::Spelled;
 use crate::error::Result;
 use crate::parser::statement::{Assignment, IntoTarget, Statement};
 use crate::query::rows::value_at;
@@ -26,12 +27,11 @@ pub(super) struct IntoVariables {
 }
 
 impl IntoVariables {
-    /// The plan of a statement; `None` if its rows go elsewhere, or its query has no direct plan. Of what was parsed it
-    /// is given the text, and how many parameters that has.
+    /// The plan of a statement; `None` if its rows go elsewhere, or its query has no direct plan.
     pub(super) fn compile(
         session: &Session,
         statement: &Statement,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<IntoVariables> {
         let Statement::SelectInto { query, target } = statement else {
             return None;
@@ -39,7 +39,7 @@ impl IntoVariables {
         let IntoTarget::Variables(names) = target.as_ref() else {
             return None;
         };
-        let query = session.direct_plan(&Statement::Query(query.clone()), given)?;
+        let query = session.plan_attempted(&Statement::Query(query.clone()), attempt)?;
         // Another number of columns is an error.
         let fits = query.window.is_none() && query.result_columns() == names.len();
         fits.then(|| IntoVariables {
@@ -61,7 +61,7 @@ impl SetVariable {
     pub(super) fn compile(
         session: &Session,
         statement: &Statement,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<SetVariable> {
         let Statement::Set(assignments) = statement else {
             return None;
@@ -80,7 +80,7 @@ impl SetVariable {
         if may_have_hidden_digits(query) {
             return None;
         }
-        let query = session.direct_plan(&Statement::Query(query.clone()), given)?;
+        let query = session.plan_attempted(&Statement::Query(query.clone()), attempt)?;
         let mut needs = query.needs.iter();
         let is_plain = query.window.is_none()
             && query.result_columns() == 1

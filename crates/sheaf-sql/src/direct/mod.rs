@@ -28,111 +28,47 @@
 //! all of these before each execution, and the definition once more under the table's lock. Sessions share plans, and
 //! each has those that it uses at hand: finding one of these writes nothing that another session reads.
 //!
-//! | file | what it holds |
+//! | folder or file | what it holds |
 //! |---|---|
-//! | [`names`] | the table and its columns |
-//! | [`row_source`], [`derived_rows`] | tables and queries that rows come from; the rows of such queries, in memory |
-//! | [`needs`] | what a session has to be allowed to |
-//! | [`operand`] | constants and parameters, and where they stand among a column's values |
-//! | [`arithmetic`] | operands that are computed of whole numbers |
-//! | [`relation`] | how values stand to each other |
-//! | [`access`] | from WHERE to keys of an index |
-//! | [`entry`] | what entries of an index say without their rows |
-//! | [`row`] | rows under keys, and their values for the client |
-//! | [`stored_value`] | the value of a column, wherever it is |
-//! | [`values`] | the rows of a query that others go on with |
-//! | [`constant_operands`] | operands that are computed of constants by kernels |
-//! | [`counted`] | SQL_CALC_FOUND_ROWS |
-//! | [`given`] | what a run takes from its session: the clock, user variables |
-//! | [`expression`] | what is computed from a row by the kernels of the vectorised path |
-//! | [`order`] | sort keys, and rows sorted by them |
-//! | [`known_plan`] | what a session knows of a plan; `engine/shared_plans.rs` has those that all share |
-//! | [`statement_cache`] | a session's statements that come as text |
-//! | [`aggregate`] | COUNT, SUM, MIN and MAX |
-//! | [`select_list`], [`headers`] | what a query shows, and what its columns are called |
-//! | [`select_shape`], [`selection`] | what a SELECT says about its rows; the WHERE of a statement |
-//! | [`read`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
-//! | [`locking`], [`locking_clause`] | FOR UPDATE and FOR SHARE of one table |
-//! | [`change_found`] | UPDATE and DELETE of what a query finds |
-//! | [`lock_found`] | FOR UPDATE and FOR SHARE of what a query finds |
-//! | [`found_key`] | clustered keys of what a query finds |
-//! | [`value_lists`] | INSERTs of many rows that come as text |
-//! | [`plain_call`] | a call of a function taken apart |
-//! | [`parts`] | what a plan consists of besides what it is given |
-//! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
-//! | [`row_query`] | the same without operators: filters, lists, groups, orders |
-//! | [`query_instance`] | either of these, for some values of what a run is given |
+//! | [`syntax`] | what the syntax tree of a statement says |
+//! | [`rewrite`] | queries without what others say as well |
+//! | [`operands`] | what columns are compared with |
+//! | [`access`] | from WHERE to keys of an index; what entries say without their rows |
+//! | [`expression`] | what is computed from a row, and from constants, by the kernels of the vectorised path |
+//! | [`rows`] | tables and queries that rows come from, and rows on their way |
+//! | [`shown`] | what a query shows, and its aggregates |
+//! | [`read`] | SELECT of one table, or of constants; SQL_CALC_FOUND_ROWS |
+//! | [`join`] | SELECT of several |
 //! | [`derived`] | queries in a FROM, and UNION |
-//! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
-//! | [`qualified`], [`using`], [`dual`], [`modifiers`] | queries without what others say as well |
-//! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
+//! | [`subquery`] | EXISTS and scalar subqueries of these, lists of keys that subqueries bring; IN, ANY and ALL |
+//! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`into_variables`] | SELECT … INTO of user variables, and SET of one |
-//! | [`reads`] | how plans read the tables that they begin with |
-//! | [`limits`] | how large a statement is, at most |
-//! | [`measured`] | what the accesses of a plan do while it runs |
-//! | [`analyze`], [`explain`] | EXPLAIN ANALYZE; the operators' plan that does the same |
-//! | [`description`] | what EXPLAIN shows of plans that read queries |
-//! | [`joined_list`], [`join_walk`], [`joined_result`] | what a join shows, how it runs, and what it has found |
+//! | [`locks`] | FOR UPDATE and FOR SHARE |
+//! | [`change`] | UPDATE and DELETE |
+//! | [`insert`] | INSERT, also of a query and of many rows that come as text |
+//! | [`cache`] | plans that are kept |
+//! | [`parts`] | what a plan consists of besides what it is given |
+//! | [`explain`] | what EXPLAIN says of direct plans |
 
 mod access;
-mod aggregate;
-mod analyze;
-mod arithmetic;
+mod cache;
 mod change;
-mod change_found;
-mod constant_operands;
-mod constants;
-mod counted;
 mod derived;
-mod derived_rows;
-mod description;
-mod dual;
-mod entry;
 mod explain;
 mod expression;
-mod found_key;
-mod given;
-mod headers;
 mod insert;
-mod insert_select;
 mod into_variables;
 mod join;
-mod join_walk;
-mod joined_list;
-mod joined_result;
-mod known_plan;
-mod limits;
-mod lock_found;
-mod locking;
-mod locking_clause;
-mod measured;
-mod modifiers;
-mod names;
-mod needs;
-mod operand;
-mod order;
+mod locks;
+mod operands;
 mod over_rows;
 mod parts;
-mod plain_call;
-mod qualified;
-mod quantified;
-mod query_instance;
 mod read;
-mod reads;
-mod relation;
-mod row;
-mod row_query;
-mod row_source;
-mod select_list;
-mod select_shape;
-mod selection;
-mod statement_cache;
-mod stored_value;
+mod rewrite;
+mod rows;
+mod shown;
 mod subquery;
-mod using;
-mod value_lists;
-mod values;
-mod waiting_rows;
+mod syntax;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -152,31 +88,43 @@ use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::status::Command;
 
-use given::Given;
 use into_variables::{IntoVariables, SetVariable};
-use limits::{
+use syntax::given::Given;
+use syntax::limits::{
     LONG_CHANGE_BYTES, LONG_TEXT_BYTES, MAX_ITEMS, Rewriting, has_long_condition, has_many_queries,
     items_of,
 };
 
-pub(crate) use analyze::{MeasuredRun, measure_direct};
-use constant_operands::with_constants;
-pub(crate) use description::{Described, describe_direct};
-pub(crate) use explain::would_run_directly;
+pub(crate) use access::measured::{AccessId, Work};
+pub(crate) use cache::known_plan::Known;
+use cache::known_plan::plan_key;
+use cache::statement_cache::MAX_STATEMENT_BYTES;
+pub(crate) use cache::statement_cache::{Cached, StatementCache, run_cached, take_literals};
+use change::change_found;
+pub(crate) use explain::analyze::{MeasuredRun, measure_direct};
+pub(crate) use explain::description::{Described, describe_direct};
+pub(crate) use explain::operators_alike::would_run_directly;
 use expression::Expressions;
+use expression::constant_operands;
+use expression::constant_operands::with_constants;
 pub(crate) use expression::{ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
-pub(crate) use headers::Spelled;
+use insert::insert_select;
 pub(crate) use insert::run_value_lists;
-pub(crate) use known_plan::Known;
-use known_plan::plan_key;
-pub(crate) use measured::{AccessId, Work};
-use needs::needs_of;
+pub(crate) use insert::value_lists::ValueLists;
+use join::join_walk;
+use locks::{lock_found, locking};
+use operands::operand;
 use parts::PartsOfPlan;
 use read::may_divide;
-use statement_cache::MAX_STATEMENT_BYTES;
-pub(crate) use statement_cache::{Cached, StatementCache, run_cached, take_literals};
+use read::{constants, counted};
+use rewrite::{dual, modifiers, qualified, using};
+use shown::select_list;
 use subquery::Subquery;
-pub(crate) use value_lists::ValueLists;
+use subquery::quantified;
+use syntax::attempt::{Attempt, KnownQueries};
+use syntax::given;
+pub(crate) use syntax::headers::Spelled;
+use syntax::needs::needs_of;
 
 /// `Last_query_cost` of a query that ran directly and was not estimated: what MySQL says of a lookup by key.
 const COST_WITHOUT_ESTIMATE: f64 = 1.0;
@@ -415,8 +363,17 @@ impl Session {
     pub(crate) fn direct_plan(
         &self,
         statement: &Statement,
-        (text, parameters): (&str, usize),
+        given: (&str, usize),
     ) -> Option<DirectPlan> {
+        let queries = KnownQueries::default();
+        self.plan_attempted(statement, Attempt::new(given, &queries))
+    }
+
+    /// The same of a statement, or of a query that it is made of.
+    fn plan_attempted(&self, statement: &Statement, attempt: Attempt<'_>) -> Option<DirectPlan> {
+        let Attempt {
+            text, parameters, ..
+        } = attempt;
         let may_be_direct = match statement {
             // A direct plan of nothing but literals would have copies of long ones.
             Statement::Query(query) if text.len() >= LONG_VALUE_BYTES && !has_tables(query) => {
@@ -433,7 +390,6 @@ impl Session {
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
             return None;
         }
-        let _attempts = derived::Attempts::begin(text);
         let without_with = match statement {
             Statement::Query(query) if query.with.is_some() => {
                 Some(Statement::Query(Box::new(derived::without_with(query)?)))
@@ -443,14 +399,13 @@ impl Session {
         let statement = without_with.as_ref().unwrap_or(statement);
         let without_databases = qualified::without_databases(self, statement, text);
         let statement = without_databases.as_ref().unwrap_or(statement);
-        let given = (text, parameters);
         let of_variables = match statement {
             Statement::SelectInto { .. } => {
-                let into = IntoVariables::compile(self, statement, given)?;
+                let into = IntoVariables::compile(self, statement, attempt)?;
                 Some(Action::IntoVariables(Box::new(into)))
             }
             Statement::Set(_) => {
-                let set = SetVariable::compile(self, statement, given)?;
+                let set = SetVariable::compile(self, statement, attempt)?;
                 Some(Action::SetVariable(Box::new(set)))
             }
             _ => None,
@@ -471,13 +426,14 @@ impl Session {
         let statement = rewritten.as_ref().unwrap_or(statement);
         let places = parameters + given.len();
         let mut constants = None;
-        let mut parts = self.parts_of_plan(statement, (text, places));
+        let mut parts = self.parts_of_plan(statement, attempt.with_parameters(places));
         // Keys may be made of constants where a LIMIT alone would end the search.
         let has_keys = |parts: &PartsOfPlan| parts.action.finds_by_keys();
         if !parts.as_ref().is_some_and(has_keys)
             && let Some((statement, found)) =
                 constant_operands::with_places(statement, (parameters, places))
-            && let Some(by_constants) = self.parts_of_plan(&statement, (text, places + found.len()))
+            && let with_constants = attempt.with_parameters(places + found.len())
+            && let Some(by_constants) = self.parts_of_plan(&statement, with_constants)
             && (parts.is_none() || has_keys(&by_constants))
         {
             parts = Some(by_constants);
@@ -489,42 +445,27 @@ impl Session {
                 let action = match read::Read::compile_whole(self, query, text) {
                     Some((read, table)) => Action::Read(Box::new(read), table),
                     None => {
-                        let given = ((query.as_ref(), text), places);
-                        Action::OverRows(Box::new(over_rows::OverRows::compile_whole(self, given)?))
+                        let attempt = attempt.with_parameters(places);
+                        let whole = over_rows::OverRows::compile_whole(self, query, attempt)?;
+                        Action::OverRows(Box::new(whole))
                     }
                 };
                 Some(PartsOfPlan::of(action, statement))
             }
             _ => None,
         });
-        let PartsOfPlan {
-            action,
-            needs,
-            subqueries,
-            list,
-        } = parts?;
-        let parts = PartsOfPlan {
-            action,
-            needs,
-            subqueries,
-            list,
-        };
         Some(DirectPlan {
             given,
             constants,
             window,
-            ..parts.into_plan(parameters)
+            ..parts?.into_plan(parameters)
         })
     }
 
     /// What a statement's plan consists of besides what it is given, which has so many places.
-    fn parts_of_plan(
-        &self,
-        statement: &Statement,
-        (text, places): (&str, usize),
-    ) -> Option<PartsOfPlan> {
+    fn parts_of_plan(&self, statement: &Statement, attempt: Attempt<'_>) -> Option<PartsOfPlan> {
         let with_places = match statement {
-            Statement::Query(query) => subquery::with_places(self, query, (text, places)),
+            Statement::Query(query) => subquery::with_places(self, query, attempt),
             _ => None,
         };
         let (rewritten, subqueries) = match with_places {
@@ -535,10 +476,11 @@ impl Session {
         let mut list = Vec::new();
         let action = match statement {
             Statement::Query(query) => {
-                let places = places + subqueries.len();
+                let attempt = attempt.with_parameters(attempt.parameters + subqueries.len());
                 let by_list = || {
-                    let (query, found) = subquery::with_list(self, query, (text, places))?;
-                    let action = self.query_action(&query, text, places + 1)?;
+                    let (query, found) = subquery::with_list(self, query, attempt)?;
+                    let with_list = attempt.with_parameters(attempt.parameters + 1);
+                    let action = self.query_action(&query, with_list)?;
                     // Lists are keys, and not tested row by row.
                     let is_key = match &action {
                         Action::Read(read, _) => read.access.binds_list(),
@@ -550,10 +492,10 @@ impl Session {
                     };
                     is_key.then_some((action, found))
                 };
-                if let Some(action) = self.plain_action(query, text, places) {
+                if let Some(action) = self.plain_action(query, attempt) {
                     action
                 } else if !query.locks.is_empty() {
-                    let lock = lock_found::LockFound::compile(self, query, (text, places))?;
+                    let lock = lock_found::LockFound::compile(self, query, attempt)?;
                     Action::LockFound(Box::new(lock))
                 } else if has_long_condition(query) {
                     // It would be copied.
@@ -567,7 +509,7 @@ impl Session {
                         }
                         _ => false,
                     };
-                    let asked = || self.rewritten_action(query, text, places);
+                    let asked = || self.rewritten_action(query, attempt);
                     match has_few_rows.then(asked).flatten() {
                         Some(asked) => asked,
                         None => {
@@ -576,34 +518,31 @@ impl Session {
                         }
                     }
                 } else {
-                    let rewritten = self.rewritten_action(query, text, places);
+                    let rewritten = self.rewritten_action(query, attempt);
                     rewritten.or_else(|| {
                         let joined = derived::rows_as_join(query)?;
-                        self.query_action(&joined, text, places)
+                        self.query_action(&joined, attempt)
                     })?
                 }
             }
             Statement::Update(update) => match change::Update::compile(self, update) {
                 Some((update, table)) => Action::Update(Box::new(update), table),
                 None => {
-                    let given = (text, places);
-                    let change = change_found::ChangeFound::of_update(self, update, given)?;
+                    let change = change_found::ChangeFound::of_update(self, update, attempt)?;
                     Action::ChangeFound(Box::new(change))
                 }
             },
             Statement::Delete(delete) => match change::Delete::compile(self, delete) {
                 Some((delete, table)) => Action::Delete(Box::new(delete), table),
                 None => {
-                    let given = (text, places);
-                    let change = change_found::ChangeFound::of_delete(self, delete, given)?;
+                    let change = change_found::ChangeFound::of_delete(self, delete, attempt)?;
                     Action::ChangeFound(Box::new(change))
                 }
             },
             Statement::Insert(insert) => match insert::Insert::compile(self, insert) {
                 Some(insert) => Action::Insert(Box::new(insert)),
                 None => {
-                    let given = (text, places);
-                    let insert = insert_select::InsertSelect::compile(self, insert, given)?;
+                    let insert = insert_select::InsertSelect::compile(self, insert, attempt)?;
                     Action::InsertSelect(Box::new(insert))
                 }
             },
@@ -620,47 +559,41 @@ impl Session {
         })
     }
 
-    /// `parameters`: those of the statement, with what its session gives besides.
-    fn query_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
-        let action = self.plain_action(query, text, parameters);
-        action.or_else(|| self.rewritten_action(query, text, parameters))
+    fn query_action(&self, query: &ast::Query, attempt: Attempt<'_>) -> Option<Action> {
+        let action = self.plain_action(query, attempt);
+        action.or_else(|| self.rewritten_action(query, attempt))
     }
 
     /// With EXISTS in place of IN, ANY and ALL.
-    fn rewritten_action(
-        &self,
-        query: &ast::Query,
-        text: &str,
-        parameters: usize,
-    ) -> Option<Action> {
+    fn rewritten_action(&self, query: &ast::Query, attempt: Attempt<'_>) -> Option<Action> {
         let _rewriting = Rewriting::enter()?;
         let with_exists = quantified::with_exists(self, query)?;
-        self.query_action(&with_exists, text, parameters)
+        self.query_action(&with_exists, attempt)
     }
 
-    fn plain_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
+    fn plain_action(&self, query: &ast::Query, attempt: Attempt<'_>) -> Option<Action> {
         if has_long_condition(query) {
             return None;
         }
         let without_using = using::without_using(query);
         let query = without_using.as_ref().unwrap_or(query);
-        if let Some(constants) = constants::Constants::compile(self, query, text) {
+        if let Some(constants) = constants::Constants::compile(self, query, attempt.text) {
             return Some(Action::Constants(Box::new(constants)));
         }
-        if let Some((read, table)) = read::Read::compile(self, query, text) {
+        if let Some((read, table)) = read::Read::compile(self, query, attempt.text) {
             return Some(Action::Read(Box::new(read), table));
         }
-        if let Some(join) = join::Join::compile(self, query, (text, parameters)) {
+        if let Some(join) = join::Join::compile(self, query, attempt) {
             return Some(Action::Join(Box::new(join)));
         }
-        if let Some(union) = derived::Union::compile(self, query, (text, parameters)) {
+        if let Some(union) = derived::Union::compile(self, query, attempt) {
             return Some(Action::Union(Box::new(union)));
         }
-        if let Some(query) = over_rows::OverRows::compile(self, (query, text), parameters) {
+        if let Some(query) = over_rows::OverRows::compile(self, query, attempt) {
             return Some(Action::OverRows(Box::new(query)));
         }
         let joined = derived::semijoin_as_join(query)?;
-        self.query_action(&joined, text, parameters)
+        self.query_action(&joined, attempt)
     }
 
     /// The parameters of a run, with what the session gives and what constants come to besides; `None` if that is for

@@ -1,7 +1,7 @@
 //! What a plan consists of besides what its statement is given by its session.
 
-use super::needs::needs_of;
 use super::subquery::Subquery;
+use super::syntax::needs::needs_of;
 use super::{Action, DirectPlan};
 use crate::accounts::TableNeed;
 use crate::parser::statement::Statement;

@@ -54,7 +54,7 @@ enum Operators {
 /// What EXPLAIN ANALYZE has to measure.
 enum Analyzed {
     /// A direct plan, which was measured.
-    Directly(PlanNode),
+    Directly(Box<Explanation>),
     /// Operators. The statement would run directly, and lock the rows that it finds.
     InsteadOfLocks,
     Operators,
@@ -181,12 +181,12 @@ impl Session {
         let warnings = self.warnings.clone();
         let explanation = self.explanation_with(direct, statement);
         self.warnings = warnings;
-        let tree = explanation?.tree;
-        Ok(match tree {
-            Some(whole) => Analyzed::Directly(PlanNode {
-                measured: Some(run.whole),
-                ..whole
-            }),
+        let mut explanation = explanation?;
+        Ok(match &mut explanation.tree {
+            Some(whole) => {
+                whole.measured = Some(run.whole);
+                Analyzed::Directly(Box::new(explanation))
+            }
             None => Analyzed::Operators,
         })
     }
@@ -262,8 +262,8 @@ impl Session {
                 "EXPLAIN ANALYZE with TRADITIONAL format",
             ));
         }
-        let tree = match self.direct_run(Parsed::new(&statement, text))? {
-            Analyzed::Directly(tree) => tree,
+        let explanation = match self.direct_run(Parsed::new(&statement, text))? {
+            Analyzed::Directly(explanation) => *explanation,
             analyzed @ (Analyzed::InsteadOfLocks | Analyzed::Operators) => {
                 let Statement::Query(query) = statement else {
                     return Err(SqlError::not_supported_yet("EXPLAIN of this statement"));
@@ -271,16 +271,16 @@ impl Session {
                 let mut planned = self.plan_query(Parsed::new(&query, text), None)?;
                 planned.measure()?;
                 let physical = self.run_planned(planned, |_| Ok(()))?;
-                let tree = physical.explain_run();
+                let explanation = physical.explain_run();
                 match analyzed {
-                    Analyzed::InsteadOfLocks => PlanNode::line(IN_PLACE_OF_DIRECT, Some(tree)),
-                    _ => tree,
+                    Analyzed::InsteadOfLocks => explanation.below(IN_PLACE_OF_DIRECT),
+                    _ => explanation,
                 }
             }
         };
         Ok(match format {
-            ExplainFormat::Json => document(Json::from(&tree)),
-            _ => one_text(tree.print()),
+            ExplainFormat::Json => document(explanation.run_json()),
+            _ => one_text(explanation.text()),
         })
     }
 
@@ -293,10 +293,7 @@ impl Session {
                 _ => Ok(empty(format)),
             };
         };
-        Ok(match format {
-            ExplainFormat::Tree => one_text(plan.explain_progress().print()),
-            format => shown(&plan.explanation(), format),
-        })
+        Ok(shown(&plan.explain_progress(), format))
     }
 }
 
@@ -322,19 +319,20 @@ fn explanation(query: Option<PlannedQuery>) -> Explanation {
     query.map_or_else(Explanation::default, |query| query.physical.explanation())
 }
 
-/// Adds what was measured to the lines of the tables.
-fn add_work(node: &mut PlanNode, accesses: &[(NodeId, AccessId)], run: &MeasuredRun) {
-    if let Some(id) = node.id {
-        let of_line = accesses.iter().filter(|(line, _)| *line == id);
-        let work = of_line.map(|(_, access)| run.accesses.get(access).copied());
+/// Adds what was measured to the nodes of the tables.
+fn add_work(tree: &mut PlanNode, accesses: &[(NodeId, AccessId)], run: &MeasuredRun) {
+    tree.for_each(&mut |node| {
+        let Some(id) = node.id else {
+            return;
+        };
+        let of_node = accesses.iter().filter(|(node, _)| *node == id);
+        let work = of_node.map(|(_, access)| run.accesses.get(access).copied());
         // Rows of queries in a FROM wait in memory, and no access reads them.
         if let Some(work) = work.map(Option::unwrap_or_default).reduce(Work::and) {
             node.measured = Some(work.measured);
             node.counters = work.counters();
         }
-    }
-    let children = node.children.iter_mut();
-    children.for_each(|child| add_work(child, accesses, run));
+    });
 }
 
 /// A plan in one of the formats.
@@ -342,7 +340,7 @@ fn shown(explanation: &Explanation, format: ExplainFormat) -> Rows {
     match format {
         ExplainFormat::Traditional => {
             let mut rows = traditional();
-            for row in &explanation.tables {
+            for row in explanation.tables() {
                 rows.push(cells_of(row));
             }
             rows

@@ -25,6 +25,7 @@ use crate::definition::source_numbers::numbers_rows;
 use crate::error::Result;
 use crate::parser::statement::{self as parsed, Statement, TableChange};
 use crate::session::Session;
+use crate::session_parts::transactions::SourceKind;
 use crate::statement::logged_text::drop_text;
 
 impl Session {
@@ -79,17 +80,27 @@ impl Session {
             Statement::AlterTable { changes, .. } if changes.iter().any(is_demand) => {
                 with_demands(text, "DEFAULT")
             }
-            Statement::Account(statement) => Cow::Owned(self.logged_account_text(statement, text)?),
+            Statement::Account(statement) => match &self.transactions.source_text {
+                // The source has logged what it keeps of passwords, perhaps for servers of several versions.
+                Some(text) if self.applies_mysql() => Cow::Borrowed(text.as_str()),
+                _ => Cow::Owned(self.logged_account_text(statement, text)?),
+            },
             _ => Cow::Borrowed(text),
         };
         Ok(Some(self.logged_text(kind, &text)))
     }
 
     /// Whether a follower would number the rows of a new AUTO_INCREMENT column otherwise: InnoDB begins behind the
-    /// first number of the series, unless it copies the table.
+    /// first number of the series, unless it copies the table. What a source has numbered, followers number as this
+    /// server does.
     fn numbers_rows_otherwise(&self, changes: &[TableChange]) -> bool {
         let is_series = self.variables.auto_increment_series() != AutoIncrementSeries::default();
-        is_series && numbers_rows(changes)
+        is_series && !self.applies_mysql() && numbers_rows(changes)
+    }
+
+    /// The statement is one of a source that is a MySQL or a Sheaf.
+    fn applies_mysql(&self) -> bool {
+        self.transactions.source == Some(SourceKind::Mysql)
     }
 
     fn definition_like_temporary(&self, create: &parsed::CreateTable) -> Result<Option<String>> {

@@ -359,6 +359,7 @@ impl Session {
             isolation,
             read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
             only_temporary: true,
+            makes_table: false,
         }
     }
 
@@ -430,6 +431,7 @@ impl Session {
             transaction,
             tables,
             only_temporary,
+            makes_table,
             ..
         } = open;
         let ticket = match transaction.savepoint() {
@@ -447,6 +449,11 @@ impl Session {
         };
         let pending = transaction.commit_later()?;
         if let Some(pending) = pending {
+            if makes_table {
+                pending.finish_or_stop()?;
+                self.handle.counters.handler_commit.add(1);
+                return Ok(());
+            }
             let unfinished = UnfinishedCommit {
                 pending,
                 tables,

@@ -15,19 +15,18 @@ use sheaf_types::error::codes;
 
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
-use crate::session::Session;
+use crate::rights::Client;
 
 /// Files that statements make are written by the account of the server, and read by its group.
 const MODE_OF_NEW_FILES: u32 = 0o640;
 
 /// What reads files for LOAD_FILE.
-pub(crate) fn reader_of_server_files(session: &Session) -> FileReader {
-    let allowed = session.engine.options().secure_file_priv.clone();
-    let allowed = allowed.filter(|_| session.client.check_one_of(Privileges::FILE).is_ok());
+pub(crate) fn reader_of_server_files(client: &Client, engine: &Engine, most: usize) -> FileReader {
+    let allowed = engine.options().secure_file_priv.clone();
+    let allowed = allowed.filter(|_| client.check_one_of(Privileges::FILE).is_ok());
     let Some(allowed) = allowed else {
         return Arc::new(|_| LoadedFile::Unreadable);
     };
-    let most = session.variables.max_allowed_packet();
     Arc::new(move |name| read(name, &allowed, most).unwrap_or(LoadedFile::Unreadable))
 }
 
@@ -42,8 +41,8 @@ pub(crate) fn directory_of_files(engine: &Engine) -> Result<&Path> {
 /// # Errors
 /// 1290 for one outside of the directory of `secure_file_priv`, 1086 for one that is there, 1 for one that cannot
 /// be made.
-pub(crate) fn new_server_file(session: &Session, name: &str) -> Result<(PathBuf, File)> {
-    let allowed = directory_of_files(&session.engine)?;
+pub(crate) fn new_server_file(engine: &Engine, name: &str) -> Result<(PathBuf, File)> {
+    let allowed = directory_of_files(engine)?;
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::AlreadyExists => SqlError::new(
             codes::FILE_EXISTS_ERROR,

@@ -17,6 +17,7 @@ use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::labels::number_of_text;
 use sheaf_types::number::{Int256, bit_bytes};
+use sheaf_types::temporal::{datetime_as_integer, time_as_integer};
 use sheaf_types::text::encoding::TextEncoding;
 use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text, number_literal, zero_filled};
@@ -141,7 +142,8 @@ impl SessionValues for Session {
     }
 
     fn file_reader(&self) -> FileReader {
-        reader_of_server_files(self)
+        let most = self.variables.max_allowed_packet();
+        reader_of_server_files(&self.client, &self.engine, most)
     }
 
     fn row_count(&self) -> i64 {
@@ -283,7 +285,7 @@ const BEYOND_ALL: &str = "1e400";
 pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
     match expression {
         ast::Expr::Nested(inner) => hybrid_number(inner, ty),
-        ast::Expr::Prefixed { prefix, value } if ty.is_binary() => digits_of_set(prefix, value)
+        ast::Expr::Prefixed { prefix, value } if ty.takes_bytes() => digits_of_set(prefix, value)
             .map(|_| ast::Expr::Prefixed {
                 prefix: ast::Ident::new("_binary"),
                 value: value.clone(),
@@ -333,20 +335,31 @@ fn text_of_moment(value: &Value, origin: &Origin) -> Option<Value> {
 /// - A point in time does not know how many digits of a second its expression has. A text shows them.
 /// - An ENUM or SET is its label to texts and dates, and the label's number to numbers.
 /// - A string shows all digits of a FLOAT, unless it is a TEXT or BLOB. These hold what a client is shown of a column.
-/// - A text of another character set is the bytes that it has there, where the column is of bytes.
+/// - A text of another character set is the bytes that it has there, where the column is of bytes or a BIT.
+/// - A BIT and a YEAR take the whole number of a column of times or moments. Of any other expression of them a BIT
+///   takes the text, and a YEAR the year.
 /// - What a column of the same kind holds is taken over without a check: the FLOAT of a FLOAT(M,D), and the ENUM of 0.
 pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
     let is_string = ty.is_character() || ty.is_binary();
-    if let (Value::Text(text), Some(collation), true) = (
-        value,
-        origin.declared.as_ref().and_then(ColumnType::collation),
-        ty.is_binary(),
-    ) && collation.encoding() != TextEncoding::Utf8
+    let is_bit = ty.bit_length().is_some();
+    let takes_number = is_bit || ty.is_year();
+    if let (Value::Text(text), Some(declared)) = (value, &origin.declared)
+        && (ty.is_binary() || is_bit && !declared.has_labels())
+        && let Some(collation) = declared.collation()
+        && collation.encoding() != TextEncoding::Utf8
     {
         let bytes = collation.encoding().encode(text.as_bytes());
         return Cow::Owned(Value::Bytes(bytes.into_owned()));
     }
     match (value, &origin.declared) {
+        (Value::Time(time), _) if takes_number && origin.is_column => {
+            Cow::Owned(Value::Int(time_as_integer(*time)))
+        }
+        (Value::DateTime(moment) | Value::Timestamp(moment), _)
+            if takes_number && origin.is_column =>
+        {
+            Cow::Owned(Value::Int(datetime_as_integer(*moment)))
+        }
         (value, _) if is_string && is_moment(value) => match text_of_moment(value, origin) {
             Some(text) => Cow::Owned(text),
             None => Cow::Borrowed(value),
@@ -367,7 +380,7 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
             Cow::Owned(Value::Enum(0))
         }
         (Value::Text(label), Some(declared))
-            if declared.has_labels() && (ty.is_number() || ty.bit_length().is_some()) =>
+            if declared.has_labels() && (ty.is_number() || is_bit) =>
         {
             Cow::Owned(Value::UInt(number_of_text(declared, label)))
         }
@@ -571,10 +584,10 @@ impl Session {
     }
 
     /// What a column of this type takes of a string of the statement: its bytes in `character_set_connection`, if that
-    /// is a column of bytes.
+    /// is a column of bytes or a BIT.
     fn in_connection_bytes(&self, value: Value, ty: &ColumnType) -> Value {
         match value {
-            Value::Text(text) if ty.is_binary() && self.has_other_bytes() => {
+            Value::Text(text) if ty.takes_bytes() && self.has_other_bytes() => {
                 let encoding = self.variables.literal_collation().encoding();
                 Value::Bytes(encoding.encode(text.as_bytes()).into_owned())
             }

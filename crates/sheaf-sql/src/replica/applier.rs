@@ -1,7 +1,8 @@
 //! The SQL thread: it takes events from the queue and applies transactions and statements.
 //!
 //! A transaction of rows is one transaction here, which writes the position, too. A DDL statement writes it with the
-//! change of the catalog that it makes. What fails is rolled back, and the thread stops with the error, as MySQL's
+//! change of the catalog that it makes. With a binary log of its own it says there, too, which transaction of the
+//! source it is (`binlog/origin.rs`). What fails is rolled back, and the thread stops with the error, as MySQL's
 //! does. After a deadlock or a lock wait the transaction is received again a few times.
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use sheaf_binlog::gtid::Gtid;
 use sheaf_binlog::received::rows::{RowsChange, table_of_rows};
 use sheaf_binlog::received::{Received, ReceivedQuery, RowsKind, SourceEvent, SourceTable};
-use sheaf_table::{moved_to, put_replication_position};
+use sheaf_table::{AppliedChange, TableError, applied, put_replication_position};
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_string;
 
@@ -20,11 +21,13 @@ use super::filter::{Filter, changed_by};
 use super::queue::Queued;
 use super::source::Position;
 use super::state::{Connection, ThreadError, Until, place};
+use crate::binlog::origin::Origin;
+use crate::binlog::statement::definition_with_rows;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Statement;
 use crate::session::{IgnoredResult, Session, SessionInfo};
-use crate::session_parts::transactions::SourceKind;
+use crate::session_parts::transactions::{IncomingTable, SourceKind};
 
 /// Tables that a transaction may name, at most.
 const MAX_TABLES: usize = 10_000;
@@ -32,6 +35,8 @@ const MAX_TABLES: usize = 10_000;
 const NO_TABLE: u64 = 0xFF_FFFF;
 /// Refused events that end the group which they are in: a whole transaction, and what ends the first part of an XA one.
 const GROUP_ENDS: [&str; 2] = ["TRANSACTION_PAYLOAD", "XA_PREPARE"];
+/// MySQL's number for the version of a server that does not say it.
+const UNKNOWN_VERSION: u32 = 999_999;
 /// How often a transaction is tried again that others were in the way of (replica_transaction_retries).
 const MAX_RETRIES: u32 = 10;
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
@@ -113,6 +118,8 @@ enum Step {
 #[derive(Default)]
 struct Group {
     gtid: Option<Gtid>,
+    /// What the own binary log says of it; `None`: it has none, or has the transaction already.
+    origin: Option<Origin>,
     /// The source has begun it, and not ended it.
     is_begun: bool,
     /// Rows and statements are changes of one transaction.
@@ -129,6 +136,8 @@ struct Applier {
     engine: Arc<Engine>,
     session: Session,
     own_server_id: u32,
+    /// Changes are in the own binary log.
+    logs: bool,
     position: Position,
     /// Tables by the numbers that rows events name.
     tables: BTreeMap<u64, SourceTable>,
@@ -147,7 +156,8 @@ impl Applier {
             ..SessionInfo::default()
         })?;
         session.transactions.applies(SourceKind::Mysql);
-        session.variables.log_changes(false);
+        let logs = engine.binlog().is_some();
+        session.variables.log_changes(logs);
         // What a statement sets is reset before the next one; rows are in UTC.
         session.run_own("SET time_zone = '+00:00'")?;
         let kept = engine.replica().state.get().kept.unwrap_or_default();
@@ -160,6 +170,7 @@ impl Applier {
         }));
         Ok(Applier {
             own_server_id: engine.globals().server_id(),
+            logs,
             engine: Arc::clone(engine),
             session,
             position: kept.position,
@@ -204,6 +215,7 @@ impl Applier {
         if std::mem::take(&mut self.group).is_open {
             let _ = self.session.execute("ROLLBACK", &mut IgnoredResult);
         }
+        self.session.transactions.incoming = IncomingTable::default();
         self.engine
             .replica()
             .state
@@ -342,8 +354,10 @@ impl Applier {
             known.sql_state = "Applying batch of row changes";
             !is_done && known.skip > 0
         });
+        let origin = (self.logs && !is_done).then(|| origin_of(event, gtid));
         self.group = Group {
             gtid,
+            origin,
             is_begun: true,
             is_open: false,
             is_skipped: is_done || is_counted,
@@ -358,8 +372,17 @@ impl Applier {
         self.group.is_open = true;
         match self.group.is_skipped {
             true => Ok(()),
-            false => self.session.execute("BEGIN", &mut IgnoredResult),
+            false => self.begin(),
         }
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.session.execute("BEGIN", &mut IgnoredResult)?;
+        let changes = self.session.transactions.open_changes();
+        if let Some((origin, changes)) = self.group.origin.zip(changes) {
+            changes.annotate(&origin.to_bytes(), true)?;
+        }
+        Ok(())
     }
 
     fn set(&mut self, text: &str) -> Result<()> {
@@ -430,7 +453,7 @@ impl Applier {
             "ROLLBACK" if !text.to_ascii_uppercase().contains(" TO ") => {
                 if self.group.is_open && !self.group.is_skipped {
                     self.session.execute("ROLLBACK", &mut IgnoredResult)?;
-                    self.session.execute("BEGIN", &mut IgnoredResult)?;
+                    self.begin()?;
                 }
                 return self.commit(end);
             }
@@ -452,7 +475,7 @@ impl Applier {
             _ => {}
         }
         // MySQL says that rows follow; MariaDB has a definition in a transaction only if they do.
-        let definition = match text.trim_end().strip_suffix(" START TRANSACTION") {
+        let definition = match definition_with_rows(&text) {
             Some(definition) => Some(definition),
             None => Some(text.as_str()).filter(|_| self.group.is_open && is_create_table(&text)),
         };
@@ -480,8 +503,11 @@ impl Applier {
         if self.group.is_skipped {
             return self.keep_position(next);
         }
-        let (ran, is_written) =
-            moved_to(next.to_bytes(), || self.run_statement(event, query, &text));
+        let change = AppliedChange {
+            position: next.to_bytes(),
+            origin: self.group.origin.map(Origin::to_bytes),
+        };
+        let (ran, is_written) = applied(change, || self.run_statement(event, query, &text));
         ran?;
         match is_written {
             true => self.ended(next),
@@ -520,8 +546,8 @@ impl Applier {
         Ok(self.filter.takes_statement(&database, &changed))
     }
 
-    /// Makes the table of a CREATE TABLE ... SELECT, whose rows follow in the same transaction of the source. The table
-    /// is there before its rows, and the position says so: after a crash in between it is not made again.
+    /// Makes the table of a CREATE TABLE ... SELECT, whose rows follow in the same transaction of the source: it is
+    /// there when they are. An earlier version made it before its rows, and said so in the position.
     fn create_for_rows(
         &mut self,
         event: &SourceEvent<'_>,
@@ -533,19 +559,16 @@ impl Applier {
             if std::mem::take(&mut self.group.is_open) {
                 self.session.execute("ROLLBACK", &mut IgnoredResult)?;
             }
-            let mut made = self.position.clone();
-            made.made = end;
-            let (ran, _) = moved_to(made.to_bytes(), || {
-                self.run_statement(event, query, definition)
-            });
+            self.session.transactions.incoming.is_next = true;
+            let ran = self.run_statement(event, query, definition);
+            self.session.transactions.incoming.is_next = false;
             ran?;
-            self.position = made;
-            self.show_position();
         }
-        match self.group.is_open {
-            true => Ok(()),
-            false => self.open(),
+        if !self.group.is_open {
+            self.open()?;
+            self.session.transactions.keep_incoming_table();
         }
+        Ok(())
     }
 
     /// Runs a statement with what is known of the session that ran it.
@@ -601,7 +624,9 @@ impl Applier {
             }
         }
         session.run_own(&set)?;
+        session.transactions.source_text = Some(text.to_string());
         let ran = session.execute(text, &mut IgnoredResult);
+        session.transactions.source_text = None;
         session.run_own("SET time_zone = '+00:00', timestamp = DEFAULT")?;
         match ran {
             Err(error) if query.error == 0 || query.error != error.code => {
@@ -643,7 +668,7 @@ impl Applier {
             if let Some(changes) = changes {
                 put_replication_position(&storage, changes, &bytes)?;
             }
-            session.commit_open()?;
+            session.commit_source_table()?;
             Ok(is_written)
         })?;
         match is_written {
@@ -657,7 +682,17 @@ impl Applier {
     fn keep_position(&mut self, next: Position) -> Result<Step> {
         let storage = self.engine.storage();
         let mut transaction = storage.begin_transaction();
-        match put_replication_position(storage, &mut transaction, &next.to_bytes()) {
+        // Own followers learn that there is nothing in it.
+        let origin = self.group.origin.filter(|origin| origin.gtid.is_some());
+        let said = match origin {
+            Some(origin) => transaction.annotate(&origin.to_bytes(), true),
+            None => Ok(()),
+        };
+        let position = next.to_bytes();
+        let put = said
+            .map_err(TableError::from)
+            .and_then(|()| put_replication_position(storage, &mut transaction, &position));
+        match put {
             Ok(()) => transaction.commit_or_stop()?,
             Err(error) => {
                 transaction.rollback()?;
@@ -684,6 +719,19 @@ impl Applier {
 
 /// All but NO_AUTO_CREATE_USER, which MariaDB has on and which means nothing here.
 const KNOWN_MODES: u64 = !(1 << 28);
+
+/// Where the transaction comes from that an event begins.
+fn origin_of(event: &SourceEvent<'_>, gtid: Option<Gtid>) -> Origin {
+    let began = (u64::from(event.time()) * 1_000_000, UNKNOWN_VERSION);
+    let (committed_us, version) = event.first_commit().unwrap_or(began);
+    Origin {
+        server_id: event.server_id(),
+        time: event.time(),
+        committed_us,
+        version,
+        gtid,
+    }
+}
 
 /// CREATE TABLE, but not of a temporary table.
 fn is_create_table(text: &str) -> bool {

@@ -19,8 +19,8 @@ use sheaf_table::{ChangeSet, Table, ValueRef};
 use sheaf_types::error::codes;
 use sheaf_types::{Value, assignment::Mode};
 
-use crate::change::change_query::position_of;
-use crate::change::generated_columns::GeneratedColumns;
+use crate::change::find::change_query::position_of;
+use crate::change::rules::generated_columns::GeneratedColumns;
 use crate::error::{Result, SqlError};
 use crate::query::run::MAX_REPLANS;
 use crate::session::Session;
@@ -103,10 +103,14 @@ impl Session {
     /// The table of the replica, opened with those that foreign keys connect it to.
     fn open_replicated(&mut self, source: &SourceTable) -> Result<(Arc<Table>, ChangeSet)> {
         for _ in 0..MAX_REPLANS {
-            let names = self.table_names();
-            let table = names
-                .of_all_sessions()
-                .table(&source.database, &source.name)?;
+            let (database, name) = (source.database.as_str(), source.name.as_str());
+            let table = match self.transactions.made_table(database, name) {
+                Some(table) => Arc::clone(table),
+                None => {
+                    let names = self.table_names();
+                    names.of_all_sessions().table(database, name)?
+                }
+            };
             if let Some(tables) = self.lock_tables(std::slice::from_ref(&table))? {
                 return Ok((table, tables));
             }

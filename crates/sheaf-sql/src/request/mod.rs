@@ -260,7 +260,11 @@ impl Session {
                     // Nothing is saved: its values are at hand.
                     Statement::Insert(_) => None,
                     _ if !may_be_direct => None,
-                    _ => planning.during(|| self.direct_plan(&statement, (text, 0))),
+                    _ => {
+                        // It is looked for in copies of the statement that are written in other forms.
+                        cancel::check_room_for_tree().inspect_err(|_| self.clear_warnings())?;
+                        planning.during(|| self.direct_plan(&statement, (text, 0)))
+                    }
                 };
                 if plan.is_none() && may_be_direct && is_taken {
                     self.statement_cache.with(StatementCache::refuse_taken);

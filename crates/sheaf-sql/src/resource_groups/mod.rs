@@ -26,6 +26,7 @@ use sheaf_types::error::codes;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
+use crate::rights::Client;
 use crate::session::Session;
 use crate::session::handle::SessionHandle;
 use crate::session::workers::ActiveGroup;
@@ -185,7 +186,7 @@ fn hinted_group(session: &Session, name: &str) -> Result<Option<Arc<ActiveGroup>
 }
 
 /// `information_schema.RESOURCE_GROUPS`, of which one sees what one may use.
-pub(crate) fn resource_groups(session: &Session) -> Rows {
+pub(crate) fn resource_groups(client: &Client, engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("RESOURCE_GROUP_NAME", TEXT),
         ("RESOURCE_GROUP_TYPE", TEXT),
@@ -194,13 +195,13 @@ pub(crate) fn resource_groups(session: &Session) -> Rows {
         ("THREAD_PRIORITY", Cells::Signed),
     ]);
     let may_see = |kind| match kind {
-        ResourceGroupKind::User => session.client.check_one_of(TO_USE).is_ok(),
+        ResourceGroupKind::User => client.check_one_of(TO_USE).is_ok(),
         ResourceGroupKind::System => {
             let to_administer = Privileges::RESOURCE_GROUP_ADMIN;
-            session.client.check_one_of(to_administer).is_ok()
+            client.check_one_of(to_administer).is_ok()
         }
     };
-    let stored = session.engine.catalog().resource_groups();
+    let stored = engine.catalog().resource_groups();
     let defaults = default_groups();
     for group in defaults.iter().chain(stored.values().map(AsRef::as_ref)) {
         if !may_see(group.kind) {

@@ -12,6 +12,7 @@ use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableErr
 use sheaf_types::error::codes;
 
 use super::{TO_USE, cannot_bind, enter_group, is_default_group, lock, no_such_group};
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
 use crate::rights::Client;
@@ -45,7 +46,10 @@ pub(crate) fn change_resource_groups(
             name,
             kind,
             settings,
-        } => create_resource_group(session, name, kind, &settings)?,
+        } => {
+            let warnings = &mut session.warnings;
+            create_resource_group(&session.engine, warnings, name, kind, &settings)?;
+        }
         ResourceGroupStatement::Alter {
             name,
             settings,
@@ -62,7 +66,8 @@ pub(crate) fn change_resource_groups(
 }
 
 fn create_resource_group(
-    session: &mut Session,
+    engine: &Engine,
+    warnings: &mut Warnings,
     name: String,
     kind: ResourceGroupKind,
     settings: &ResourceGroupSettings,
@@ -77,8 +82,7 @@ fn create_resource_group(
     }
     let key = ResourceGroup::key(&name);
     let group = ResourceGroup {
-        thread_priority: session
-            .warnings
+        thread_priority: warnings
             .thread_priority(&name, kind, settings)?
             .unwrap_or(0),
         cpus: cpus(settings)?.unwrap_or_default(),
@@ -86,7 +90,7 @@ fn create_resource_group(
         name,
         kind,
     };
-    session.engine.catalog().change_resource_groups(|groups| {
+    engine.catalog().change_resource_groups(|groups| {
         if groups.contains_key(&key) {
             return Err(exists);
         }

@@ -313,7 +313,7 @@ impl Session {
         (name, form): (String, Form),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let (path, file) = new_server_file(self, &name)?;
+        let (path, file) = new_server_file(&self.engine, &name)?;
         let mut rows = RowsFile {
             name,
             path,

@@ -35,7 +35,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::change::change_query::{ChangeQuery, References, add_items, is_dual, key_of};
+use crate::change::find::change_query::{ChangeQuery, References, add_items, is_dual, key_of};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::locking::statement_locks::Others;
@@ -105,7 +105,8 @@ pub(super) struct LockedRows {
 }
 
 impl Session {
-    /// How a query that locks all that it reads locks a table. FOR UPDATE OF is about the named tables alone.
+    /// How a query that locks all that it reads locks a table. FOR UPDATE OF is about the named tables alone, and FOR
+    /// UPDATE behind a UNION about those of the last SELECT.
     pub(crate) fn read_lock_mode(
         &self,
         query: &ast::Query,
@@ -116,16 +117,21 @@ impl Session {
         let for_update = |lock: &ast::LockClause| lock.lock_type == ast::LockType::Update;
         let is_exclusive = is_whole && query.locks.iter().any(for_update);
         let names_tables = query.locks.iter().any(|lock| lock.of.is_some());
+        let is_union = matches!(query.body.as_ref(), ast::SetExpr::SetOperation { .. });
+        let is_about_some = is_union || names_tables;
         let mut own = locking_queries(query).into_iter();
-        let own = own.find(|locking| locking.is_whole && is_whole && names_tables);
-        let named = match (own, query.body.as_ref()) {
-            (Some(own), ast::SetExpr::Select(_)) => {
-                targets_of(&self.references_of(&own.tables)?, &own.clauses)?.0
-            }
-            _ => Vec::new(),
+        let own = own.find(|locking| locking.is_whole && is_whole && is_about_some);
+        let named = match own {
+            Some(own) => match targets_of(&self.references_of(&own.tables)?, &own.clauses) {
+                Ok((targets, _)) => Some(targets),
+                // Rows of a view of several tables: all that the query reads is locked.
+                Err(_) if !names_tables => None,
+                Err(error) => return Err(error),
+            },
+            None => Some(Vec::new()),
         };
         let names_all = query.locks.iter().all(|lock| lock.of.is_some());
-        let named = (is_exclusive && names_all).then_some(named);
+        let named = named.filter(|_| is_exclusive && (is_union || names_all));
         let inside = self.tables_locked_inside(query)?;
         Ok(move |table: &Arc<Table>| {
             let asked = inside

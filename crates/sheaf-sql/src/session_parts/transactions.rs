@@ -6,8 +6,9 @@ use std::sync::Arc;
 use sheaf_access::SessionCounters;
 use sheaf_storage::{PendingCommit, ReadView, Storage, Transaction};
 use sheaf_table::global_read_lock::CommitTicket;
-use sheaf_table::{ChangeGuard, ChangeSet, ReadGuard, Table};
+use sheaf_table::{ChangeGuard, ChangeSet, NewTable, ReadGuard, Table, WriteGuard};
 
+use crate::binlog::statement::LoggedStatement;
 use crate::error::{Result, SqlError};
 use crate::session_parts::handle::ShownTransaction;
 use crate::session_parts::remembered_locks::StatementLocks;
@@ -32,6 +33,25 @@ pub(crate) struct SessionTransaction {
     pub(crate) read_only: bool,
     /// What it has changed are rows of temporary tables, if it has changed any.
     pub(crate) only_temporary: bool,
+    /// It makes a table, whose name others wait for. So its commit is done or the storage stops.
+    pub(crate) makes_table: bool,
+}
+
+/// A table that is made in the transaction of its rows.
+pub(crate) struct MadeTable {
+    pub(crate) table: NewTable,
+    /// What followers are told of it.
+    pub(crate) logged: Option<LoggedStatement>,
+}
+
+/// A table that a source has made for rows that it sends next.
+#[derive(Default)]
+pub(crate) struct IncomingTable {
+    /// The next CREATE TABLE is of such a table.
+    pub(crate) is_next: bool,
+    pub(crate) made: Option<MadeTable>,
+    /// Until the transaction of the rows begins.
+    pub(crate) guard: Option<WriteGuard>,
 }
 
 /// What a statement has of a transaction that is opened for it alone, so that what it reads is locked.
@@ -118,6 +138,10 @@ pub(crate) struct Transactions {
     pub(crate) unfinished_commit: Option<UnfinishedCommit>,
     /// What is changed are the changes of a replica's source, which `read_only` lets through.
     pub(crate) source: Option<SourceKind>,
+    /// The words of the source's statement that runs, with those in comments that are for other servers.
+    pub(crate) source_text: Option<String>,
+    /// Behind the open transaction: its rows are rolled back before its trees go.
+    pub(crate) incoming: IncomingTable,
 }
 
 /// The program that a replica's source is.
@@ -132,6 +156,19 @@ impl Transactions {
     /// The session is that of a replica's applier.
     pub(crate) fn applies(&mut self, source: SourceKind) {
         self.source = Some(source);
+    }
+
+    /// The transaction of the rows of a new table has begun.
+    pub(crate) fn keep_incoming_table(&mut self) {
+        let guard = self.incoming.guard.take();
+        self.return_tables(guard.map(ChangeGuard::from).into_iter().collect());
+    }
+
+    /// A table of this name that the source has made for its rows, and that is not there yet.
+    pub(crate) fn made_table(&self, database: &str, name: &str) -> Option<&Arc<Table>> {
+        let table = self.incoming.made.as_ref()?.table.table();
+        let definition = &table.definition;
+        (definition.database == database && definition.name == name).then_some(table)
     }
 
     /// The statement goes on without the transaction that was opened for it, and without its locks.

@@ -502,14 +502,14 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         // Administration.
         Statement::Maintain { verb, names } => {
             let needs = match verb {
-                MaintenanceVerb::Check => Privileges::SELECT,
+                MaintenanceVerb::Check(_) => Privileges::SELECT,
                 MaintenanceVerb::Analyze | MaintenanceVerb::Optimize | MaintenanceVerb::Repair => {
                     Privileges::SELECT | Privileges::INSERT
                 }
             };
             let changes = match verb {
                 MaintenanceVerb::Analyze | MaintenanceVerb::Optimize => Changes::Statistics,
-                MaintenanceVerb::Check | MaintenanceVerb::Repair => Changes::Nothing,
+                MaintenanceVerb::Check(_) | MaintenanceVerb::Repair => Changes::Nothing,
             };
             Properties::new(
                 Command::Analyze,

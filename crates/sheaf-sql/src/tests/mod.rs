@@ -2,6 +2,7 @@
 
 mod advisor;
 mod advisor_quality;
+mod checked_entries;
 mod compatibility;
 mod constants;
 mod definitions;

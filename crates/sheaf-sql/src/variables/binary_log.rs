@@ -13,7 +13,9 @@ use sheaf_types::Collation;
 /// What a server with a binary log shows.
 pub(crate) fn show_binary_log(globals: &mut Variables, directory: &str) {
     let text = |text: &str| VariableValue::Text(text.to_string());
-    globals.set_internally("log_bin", VariableValue::Bool(true));
+    for name in ["log_bin", "log_replica_updates"] {
+        globals.set_internally(name, VariableValue::Bool(true));
+    }
     for name in ["gtid_mode", "enforce_gtid_consistency"] {
         globals.set_internally(name, text("ON"));
     }

@@ -115,7 +115,8 @@ pub enum SyncLog {
     /// machine or the process may lose the commits of the last half second, and of the time that the device takes to
     /// write them.
     Interval,
-    /// The log is written when its buffer is full, and synced before pages are: a crash may lose what came after.
+    /// The log is written when its buffer is full, and synced before pages are: a crash may lose what came after. Where
+    /// changes are followed it is as [`Interval`](Self::Interval).
     Off,
 }
 

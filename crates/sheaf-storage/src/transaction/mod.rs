@@ -287,9 +287,8 @@ impl Transaction {
     /// # Errors
     /// As [`PendingCommit::finish`], but all of them are final.
     pub fn commit_or_stop(self) -> Result<()> {
-        let store = Arc::clone(&self.store);
         match self.commit_later()? {
-            Some(pending) => pending.finish().inspect_err(|error| store.stop(error)),
+            Some(pending) => pending.finish_or_stop(),
             None => Ok(()),
         }
     }
@@ -655,6 +654,15 @@ impl PendingCommit {
         }
         self.transaction.forget_changes();
         result
+    }
+
+    /// As [`finish`](Self::finish), where [no commit is to become durable later](Transaction::commit_or_stop).
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish), but all of them are final.
+    pub fn finish_or_stop(self) -> Result<()> {
+        let store = Arc::clone(&self.transaction.store);
+        self.finish().inspect_err(|error| store.stop(error))
     }
 }
 

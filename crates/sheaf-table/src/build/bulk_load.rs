@@ -79,7 +79,8 @@ impl BulkLoad {
         let table = catalog.prepare_table(request)?.seen_in(time_zone);
         progress.begin(&format!("loading {}", table.definition.name), None);
         let empty = trees_of(&table.definition);
-        let guard = WriteGuard::of_new(table).inspect_err(|_| catalog.drop_trees(&empty))?;
+        let guard =
+            WriteGuard::of_new(Arc::new(table)).inspect_err(|_| catalog.drop_trees(&empty))?;
         let trees = TreeLoad::new(catalog.storage(), Arc::clone(&guard), empty, options)?;
         Ok(BulkLoad {
             trees,

@@ -231,9 +231,6 @@ impl IndexTree<'_> {
             texts.push(column_text(&self.definition.columns[column].ty, &value));
             at += length;
         }
-        TableError::DuplicateKey {
-            key: self.definition.key_name(self.index),
-            entry: texts.join("-"),
-        }
+        TableError::duplicate_key(self.definition.key_name(self.index), &texts)
     }
 }

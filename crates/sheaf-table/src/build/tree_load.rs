@@ -423,29 +423,29 @@ impl TreeLoad {
         })
     }
 
-    /// Writes trees, several at a time. The result names them by position among the secondary indexes (`None`: rows).
-    fn run(
-        &mut self,
-        tasks: Vec<Task>,
-        progress: &dyn Progress,
-    ) -> Result<Vec<(Option<usize>, TreeId)>> {
+    /// Writes trees, several at a time.
+    ///
+    /// Of several errors it gives that of the first task. Rows with equal primary keys have equal entries in indexes as
+    /// well, and only the task of the rows, which comes first, can say which key is there twice. A task that has begun
+    /// goes on when another one fails, so the first error does not depend on which thread was faster.
+    fn run(&mut self, tasks: Vec<Task>, progress: &dyn Progress) -> Result<Vec<Written>> {
         let entries = tasks.iter().map(Task::entries).sum();
         let name = &self.table.definition.name;
         progress.begin(&format!("indexing {name}"), Some(entries));
         let threads = self.options.threads.clamp(1, tasks.len().max(1));
         // Sorts that fit in memory still have their half.
         let merge_bytes = self.options.memory_bytes / threads / 2;
-        let queue = Mutex::new(tasks.into_iter());
+        let queue = Mutex::new(tasks.into_iter().enumerate());
         let (table, storage) = (&self.table, &self.storage);
-        let work = || -> Result<Vec<(Option<usize>, TreeId)>> {
+        let work = || -> std::result::Result<Vec<Written>, (usize, TableError)> {
             let mut done = Vec::new();
             let result = loop {
-                let Some(task) = queue.lock().next() else {
+                let Some((number, task)) = queue.lock().next() else {
                     break Ok(());
                 };
                 match task.run(table, storage, merge_bytes, progress) {
                     Ok(tree) => done.push(tree),
-                    Err(error) => break Err(error),
+                    Err(error) => break Err((number, error)),
                 }
             };
             match result {
@@ -459,7 +459,7 @@ impl TreeLoad {
                 }
             }
         };
-        let results: Vec<Result<_>> = std::thread::scope(|scope| {
+        let results = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut results = vec![work()];
             for other in others {
@@ -472,16 +472,16 @@ impl TreeLoad {
             results
         });
         let mut trees = Vec::new();
-        let mut failed = None;
+        let mut failed = Vec::new();
         for result in results {
             match result {
                 Ok(done) => trees.extend(done),
-                Err(error) => failed = Some(error),
+                Err(numbered) => failed.push(numbered),
             }
         }
         self.written.extend(trees.iter().map(|(_, tree)| *tree));
-        match failed {
-            Some(error) => Err(error),
+        match failed.into_iter().min_by_key(|(number, _)| *number) {
+            Some((_, error)) => Err(error),
             None => Ok(trees),
         }
     }
@@ -510,6 +510,9 @@ fn or_duplicate(
     }
 }
 
+/// A tree that is written, and the position of its index among the secondary ones; `None` is the rows.
+type Written = (Option<usize>, TreeId);
+
 /// A tree to write.
 enum Task {
     Rows {
@@ -536,7 +539,7 @@ impl Task {
         storage: &Arc<Storage>,
         merge_bytes: usize,
         progress: &dyn Progress,
-    ) -> Result<(Option<usize>, TreeId)> {
+    ) -> Result<Written> {
         match self {
             Task::Index {
                 position,

@@ -461,8 +461,8 @@ pub(crate) fn check_column(column: &mut Column) -> Result<()> {
             }
         }
     }
-    let can_count = column.ty.is_integer() || column.ty.is_floating();
-    if column.auto_increment && !can_count {
+    // Tables of before may count by FLOAT and DOUBLE, and go on to.
+    if column.auto_increment && !column.ty.is_integer() {
         return Err(TableError::IncorrectColumnSpecifier { column: name() });
     }
     let has_clock = column.ty.is_moment();

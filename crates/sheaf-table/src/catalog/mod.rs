@@ -20,6 +20,7 @@
 //! | [`annotation`] | what a statement says to followers of changes |
 //! | [`records`] | entries of the catalog tree |
 //! | [`open_tables`] | opening a table, and what a statement holds of it |
+//! | [`new_table`] | a table that comes with its rows in one transaction |
 //! | [`table_definitions`] | tables that are made, dropped, renamed and defined anew |
 //! | [`databases`] | databases in the catalog |
 //! | [`database`] | a database in memory, and its entry |
@@ -48,6 +49,7 @@ pub(crate) mod database;
 pub(crate) mod databases;
 pub(crate) mod definition_check;
 pub(crate) mod foreign_keys;
+pub(crate) mod new_table;
 mod open_tables;
 pub mod privilege;
 pub(crate) mod records;
@@ -226,6 +228,10 @@ impl Catalog {
             table_ids: TableIds::of_all_sessions(),
         });
         catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());
+        // Marks of tables that a crash has kept from being entered.
+        for id in counters.into_keys() {
+            catalog.forget_auto_increment(id);
+        }
         Ok(catalog)
     }
 
@@ -391,11 +397,11 @@ impl Catalog {
         }
         let mut transaction = self.storage.begin_transaction();
         let annotation = annotation::take();
-        let position = replication::take_position();
+        let applied = replication::take();
         let tree = self.storage.catalog_tree();
         let mut changed = change(&tree, &mut transaction);
-        if let (Ok(()), Some(position)) = (&changed, &position) {
-            changed = replication::put_position(&tree, &mut transaction, position);
+        if let (Ok(()), Some(applied)) = (&changed, &applied) {
+            changed = replication::put(&tree, &mut transaction, applied);
         }
         if let (Ok(()), Some(annotation)) = (&changed, &annotation) {
             changed = transaction.annotate(annotation, true).map_err(Into::into);
@@ -404,7 +410,7 @@ impl Catalog {
             Ok(()) => Ok(transaction.commit_or_stop()?),
             Err(error) => {
                 annotation::put_back(annotation);
-                replication::put_back(position);
+                replication::put_back(applied);
                 transaction.rollback()?;
                 Err(error)
             }

@@ -74,12 +74,12 @@ pub struct WriteGuard {
 
 impl WriteGuard {
     /// Opens a table that no other session knows yet.
-    pub(crate) fn of_new(table: Table) -> Result<WriteGuard> {
+    pub(crate) fn of_new(table: Arc<Table>) -> Result<WriteGuard> {
         table.publish(Lsn(0));
         let writer = table.state.lock.writer(Duration::ZERO.into())?;
         let shared = table.state.lock.shared(Duration::ZERO.into())?;
         Ok(WriteGuard {
-            table: Arc::new(table),
+            table,
             shared: Some(shared),
             writer,
         })

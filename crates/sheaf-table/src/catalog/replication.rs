@@ -8,45 +8,68 @@ use std::cell::RefCell;
 use sheaf_storage::{Storage, Transaction, Tree};
 
 use crate::catalog::Catalog;
-use crate::catalog::records::{CHUNK_BYTES, header, kind, put};
+use crate::catalog::records::{self, CHUNK_BYTES, header, kind};
 use crate::error::Result;
 
 /// Second byte of the keys: the source, and a chunk of the position.
 const SOURCE: u8 = 0;
 const POSITION: u8 = 1;
 
-thread_local! {
-    /// The position that the next change of the catalog on this thread writes.
-    static POSITION_OF_CHANGE: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+/// What a replica writes with the change that a statement of its source makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppliedChange {
+    /// The position behind it.
+    pub position: Vec<u8>,
+    /// Where it comes from, for the replica's own followers: the first
+    /// [annotation](sheaf_storage::Transaction::annotate) of the transaction.
+    pub origin: Option<Vec<u8>>,
 }
 
-/// Forgets the position, however the work ends.
+thread_local! {
+    /// What the next change of the catalog on this thread writes.
+    static APPLIED: RefCell<Option<AppliedChange>> = const { RefCell::new(None) };
+}
+
+/// Forgets it, however the work ends.
 struct Forget;
 
 impl Drop for Forget {
     fn drop(&mut self) {
-        POSITION_OF_CHANGE.set(None);
+        APPLIED.set(None);
     }
 }
 
-/// Does work in which the first change of the catalog, if there is one, writes this position. False: there was none,
-/// or none has come about.
-pub fn moved_to<T>(position: Vec<u8>, work: impl FnOnce() -> T) -> (T, bool) {
-    POSITION_OF_CHANGE.set(Some(position));
+/// Does work in which the first change of the catalog, if there is one, writes this. False: there was none, or none has
+/// come about.
+pub fn applied<T>(change: AppliedChange, work: impl FnOnce() -> T) -> (T, bool) {
+    APPLIED.set(Some(change));
     let _forget = Forget;
     let done = work();
-    let is_written = POSITION_OF_CHANGE.with_borrow(Option::is_none);
+    let is_written = APPLIED.with_borrow(Option::is_none);
     (done, is_written)
 }
 
 /// What the change that begins has to write.
-pub(super) fn take_position() -> Option<Vec<u8>> {
-    POSITION_OF_CHANGE.take()
+pub(super) fn take() -> Option<AppliedChange> {
+    APPLIED.take()
 }
 
 /// The change has not come about.
-pub(super) fn put_back(position: Option<Vec<u8>>) {
-    POSITION_OF_CHANGE.set(position);
+pub(super) fn put_back(change: Option<AppliedChange>) {
+    APPLIED.set(change);
+}
+
+/// Writes it behind the change itself.
+pub(super) fn put(
+    tree: &Tree,
+    transaction: &mut Transaction,
+    change: &AppliedChange,
+) -> Result<()> {
+    put_position(tree, transaction, &change.position)?;
+    match &change.origin {
+        Some(origin) => Ok(transaction.annotate(origin, true)?),
+        None => Ok(()),
+    }
 }
 
 /// The source and the position as they are kept. `None`: there is no source.
@@ -85,10 +108,10 @@ impl Catalog {
         let definitions = self.definitions.lock();
         self.change(|tree, transaction| {
             let next = header(definitions.next_table_id);
-            put(tree, transaction, &[kind::HEADER], &next)?;
+            records::put(tree, transaction, &[kind::HEADER], &next)?;
             match kept {
                 Some(kept) => {
-                    put(
+                    records::put(
                         tree,
                         transaction,
                         &[kind::REPLICATION, SOURCE],
@@ -111,7 +134,7 @@ impl Catalog {
     pub fn keep_source_options(&self, source: &[u8]) -> Result<()> {
         let _definitions = self.definitions.lock();
         self.change(|tree, transaction| {
-            put(tree, transaction, &[kind::REPLICATION, SOURCE], source)
+            records::put(tree, transaction, &[kind::REPLICATION, SOURCE], source)
         })
     }
 }
@@ -128,14 +151,10 @@ pub fn put_replication_position(
     put_position(&storage.catalog_tree(), transaction, position)
 }
 
-pub(super) fn put_position(
-    tree: &Tree,
-    transaction: &mut Transaction,
-    position: &[u8],
-) -> Result<()> {
+fn put_position(tree: &Tree, transaction: &mut Transaction, position: &[u8]) -> Result<()> {
     let mut chunks = 0;
     for chunk in position.chunks(CHUNK_BYTES) {
-        put(tree, transaction, &position_key(chunks), chunk)?;
+        records::put(tree, transaction, &position_key(chunks), chunk)?;
         chunks += 1;
     }
     while tree.delete(transaction, &position_key(chunks))? {
@@ -155,12 +174,16 @@ mod tests {
 
     #[test]
     fn a_position_is_written_once_and_only_in_its_work() {
-        let ((), is_written) = moved_to(b"here".to_vec(), || {});
+        let change = |position: &[u8]| AppliedChange {
+            position: position.to_vec(),
+            origin: None,
+        };
+        let ((), is_written) = applied(change(b"here"), || {});
         assert!(!is_written);
-        assert_eq!(take_position(), None);
-        let (taken, is_written) = moved_to(b"there".to_vec(), take_position);
-        assert_eq!((taken, is_written), (Some(b"there".to_vec()), true));
-        let ((), is_written) = moved_to(b"back".to_vec(), || put_back(take_position()));
+        assert_eq!(take(), None);
+        let (taken, is_written) = applied(change(b"there"), take);
+        assert_eq!((taken, is_written), (Some(change(b"there")), true));
+        let ((), is_written) = applied(change(b"back"), || put_back(take()));
         assert!(!is_written);
     }
 }

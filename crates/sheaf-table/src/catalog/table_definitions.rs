@@ -15,7 +15,7 @@ use crate::catalog::records::{
     delete_definition, delete_statistics, header, key_of_table, kind, put, put_definition,
     put_statistics,
 };
-use crate::catalog::{Catalog, QualifiedName, free_trees, trees_of};
+use crate::catalog::{Catalog, Definitions, QualifiedName, free_trees, trees_of};
 use crate::definition::check_constraint::rename_checks_with_table;
 use crate::definition::foreign_key::rename_with_table;
 use crate::definition::schema::{CreateTable, TableDefinition};
@@ -129,23 +129,53 @@ impl Catalog {
     /// # Errors
     /// As [`create_table`](Self::create_table): others may have made and dropped tables since it was prepared.
     pub(crate) fn enter_new(&self, table: &Arc<Table>, check_foreign_keys: bool) -> Result<()> {
-        let definition = &table.definition;
         let definitions = self.definitions.lock();
+        self.check_new(table, check_foreign_keys)?;
+        self.change(|tree, transaction| self.put_new(tree, transaction, &definitions, table))?;
+        self.show_new(table);
+        Ok(())
+    }
+
+    /// Whether a new table fits what there is by now.
+    pub(super) fn check_new(&self, table: &Table, check_foreign_keys: bool) -> Result<()> {
+        let definition = &table.definition;
         self.check_is_free(&definition.database, &definition.name)?;
-        self.check_new_foreign_keys(definition, check_foreign_keys)?;
-        self.change(|tree, transaction| {
-            let next = header(definitions.next_table_id);
-            put(tree, transaction, &[kind::HEADER], &next)?;
-            // It may come with rows.
-            if let Some(next) = table.state.auto_increment.known() {
-                let key = key_of_table(kind::AUTO_INCREMENT, definition.id);
-                put(tree, transaction, &key, &next.to_le_bytes())?;
-            }
-            put_definition(tree, transaction, definition)
-        })?;
+        self.check_new_foreign_keys(definition, check_foreign_keys)
+    }
+
+    /// Writes what the catalog tree has of a new table.
+    pub(super) fn put_new(
+        &self,
+        tree: &Tree,
+        transaction: &mut Transaction,
+        definitions: &Definitions,
+        table: &Table,
+    ) -> Result<()> {
+        let next = header(definitions.next_table_id);
+        put(tree, transaction, &[kind::HEADER], &next)?;
+        // It may come with rows. Those that were loaded wrote no mark.
+        let counter = &table.state.auto_increment;
+        if let Some(next) = counter.known().filter(|_| counter.is_beyond_mark()) {
+            let key = key_of_table(kind::AUTO_INCREMENT, table.definition.id);
+            put(tree, transaction, &key, &next.to_le_bytes())?;
+        }
+        put_definition(tree, transaction, &table.definition)
+    }
+
+    /// Deletes the mark of a table that is not there. One that stays is found again at the next start.
+    pub(super) fn forget_auto_increment(&self, id: u64) {
+        let mut transaction = self.storage.begin_transaction();
+        let key = key_of_table(kind::AUTO_INCREMENT, id);
+        let deleted = self.storage.catalog_tree().delete(&mut transaction, &key);
+        if let Err(error) = deleted.and_then(|_| transaction.commit()) {
+            tracing::warn!(%error, "a mark of AUTO_INCREMENT could not be deleted");
+        }
+    }
+
+    /// Lets other sessions find a new table, which the catalog tree has by now.
+    pub(super) fn show_new(&self, table: &Arc<Table>) {
         table.publish(self.storage.newest_commit());
         self.enter(Arc::clone(table));
-        Ok(())
     }
 
     /// Error `TableExists` if a table or a view has this name.

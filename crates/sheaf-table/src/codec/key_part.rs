@@ -5,7 +5,7 @@
 
 use sheaf_types::ColumnType;
 use sheaf_types::column_type::Stored;
-use sheaf_types::number::{Int256, is_wide};
+use sheaf_types::number::signed_bytes_of_digits;
 use sheaf_types::temporal::TimeZone;
 use sheaf_types::text::collation::Collation;
 
@@ -49,7 +49,7 @@ impl PartKind {
                 unsigned: true,
             },
             Stored::Decimal { precision, scale } => PartKind::Decimal {
-                width: decimal_width(precision),
+                width: signed_bytes_of_digits(precision),
                 scale,
             },
             Stored::Float => PartKind::Float,
@@ -76,18 +76,6 @@ impl PartKind {
 
 /// The most bytes of a DECIMAL that is not wide.
 pub(super) const MAX_NARROW_BYTES: usize = 16;
-
-/// Bytes of a signed integer that holds all values of `precision` digits.
-fn decimal_width(precision: u8) -> u8 {
-    if is_wide(precision) {
-        let largest = Int256::nines(precision).to_le_bytes();
-        let highest = largest.iter().rposition(|byte| *byte != 0).unwrap_or(0);
-        // The sign has a bit of its own.
-        return highest as u8 + 1 + u8::from(largest[highest] >= 0x80);
-    }
-    let largest = 10u128.pow(u32::from(precision)) - 1;
-    ((129 - largest.leading_zeros()).div_ceil(8)) as u8
-}
 
 /// One part of an encoded key.
 #[derive(Debug, Clone, PartialEq, Eq)]

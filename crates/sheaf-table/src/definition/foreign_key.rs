@@ -12,6 +12,7 @@
 use std::fmt::Write;
 
 use sheaf_types::ColumnType;
+use sheaf_types::number::signed_bytes_of_digits;
 use sheaf_types::text::quoting::quoted_name;
 
 use crate::definition::generated_column;
@@ -118,8 +119,10 @@ pub(crate) fn is_comparable(child: &ColumnType, parent: &ColumnType) -> bool {
         return child.integer_bits() == parent.integer_bits()
             && child.is_unsigned() == parent.is_unsigned();
     }
+    // With as many decimals a number has the same bytes, if both keys are of as many.
     if let (Some(digits), Some(of_parent)) = (child.decimal_digits(), parent.decimal_digits()) {
-        return digits == of_parent;
+        let width = signed_bytes_of_digits;
+        return digits.1 == of_parent.1 && width(digits.0) == width(of_parent.0);
     }
     if child.is_floating() || child.bit_length().is_some() {
         return child.is_same_kind(parent);

@@ -221,9 +221,7 @@ impl Table {
                 None => text,
             }
         });
-        TableError::DuplicateKey {
-            key: self.definition.key_name(index),
-            entry: parts.collect::<Vec<_>>().join("-"),
-        }
+        let parts: Vec<String> = parts.collect();
+        TableError::duplicate_key(self.definition.key_name(index), &parts)
     }
 }

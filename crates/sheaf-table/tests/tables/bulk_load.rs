@@ -154,6 +154,44 @@ fn failed_bulk_loads_leave_the_table_empty() {
     assert!(matches!(again, Err(TableError::TableNotEmpty { .. })));
 }
 
+/// A row that is there twice is so in every index. Threads write the indexes at the same time, and any may be the first
+/// to find it.
+#[test]
+fn a_row_that_is_there_twice_is_named_by_its_primary_key() {
+    let (_directory, catalog) = scratch();
+    catalog.create_table(example()).unwrap();
+    for _ in 0..100 {
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let options = BulkLoadOptions {
+            memory_bytes: 1 << 20,
+            threads: 4,
+        };
+        let mut load = BulkLoad::new(&catalog, table, options, Arc::new(NoProgress)).unwrap();
+        for row in many_rows(301, |i| i * 31 % 300) {
+            load.append(&row).unwrap();
+        }
+        assert_eq!(
+            load.finish(NO_WAIT).unwrap_err().to_string(),
+            "Duplicate entry '1' for key 't.PRIMARY'"
+        );
+    }
+}
+
+#[test]
+fn an_error_shows_the_beginning_of_a_long_entry() {
+    let (_directory, catalog) = scratch();
+    let mut request = example();
+    request.columns[1] = column("name", "varchar(200)", true);
+    catalog.create_table(request).unwrap();
+    let name = format!("{}{}", "n".repeat(63), "é".repeat(100));
+    let twice = [row(1, &name, "", 0), row(2, &name, "", 0)];
+    let shown = format!("Duplicate entry '{}' for key 't.by_name'", "n".repeat(63));
+    let inserted = insert(&catalog, &twice).unwrap_err();
+    assert_eq!(inserted.to_string(), shown);
+    let loaded = load(&catalog, twice.into_iter(), 1 << 20, Arc::new(NoProgress)).unwrap_err();
+    assert_eq!(loaded.to_string(), shown);
+}
+
 /// Loads a table that is made with its rows.
 fn load_new(
     catalog: &Arc<Catalog>,

@@ -31,6 +31,11 @@ pub fn assign_altered(
         Value::Float(_) | Value::Double(_) if is_copied(from, to) => return Ok((value, None)),
         // It is checked again.
         Value::Float(float) if to.is_single() => Value::Double(f64::from(float)),
+        Value::Date(_) | Value::DateTime(_) | Value::Timestamp(_) | Value::Time(_)
+            if to.is_year() =>
+        {
+            moment_as_number(&value).unwrap_or(value)
+        }
         Value::Enum(0) if to.enum_labels().is_some() => value,
         Value::UInt(bits) if to.is_long() && from.bit_length().is_some() => {
             Value::Bytes(bit_bytes(bits, from.bit_length().unwrap_or(0)))
@@ -91,17 +96,19 @@ fn to_bit(from: &ColumnType, length: u8, value: &Value, mode: Mode) -> Converted
             let whole = whole.and_then(|whole| i64::try_from(whole).ok());
             whole.map_or_else(|| value.clone(), Value::Int)
         }
-        Value::Date(days) => {
-            let midnight = datetime_as_integer(i64::from(*days) * DAY);
-            Value::Int(midnight / CLOCK_DIGITS)
-        }
-        Value::Time(micros) => Value::Int(time_as_integer(*micros)),
-        Value::DateTime(micros) | Value::Timestamp(micros) => {
-            Value::Int(datetime_as_integer(*micros))
-        }
-        other => other.clone(),
+        other => moment_as_number(other).unwrap_or_else(|| other.clone()),
     };
     bit::of_number(length, &number, mode)
+}
+
+/// The digits of a date, a time or a moment, rounded to whole seconds. `None` for other values.
+fn moment_as_number(value: &Value) -> Option<Value> {
+    Some(Value::Int(match value {
+        Value::Date(days) => datetime_as_integer(i64::from(*days) * DAY) / CLOCK_DIGITS,
+        Value::Time(micros) => time_as_integer(*micros),
+        Value::DateTime(micros) | Value::Timestamp(micros) => datetime_as_integer(*micros),
+        _ => return None,
+    }))
 }
 
 /// The whole number that a text begins with. Other text is an error, but not in a TEXT or BLOB.

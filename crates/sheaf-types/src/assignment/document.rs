@@ -3,7 +3,10 @@
 use super::{Converted, Mode, convert, convert_text, zero_value};
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
-use crate::json::functions::coerce::{Coerced, CoercionProblem, to_decimal, to_double, to_integer};
+use crate::json::functions::coerce::{
+    Coerced, CoercionProblem, is_date_alone, to_date, to_datetime, to_decimal, to_double,
+    to_integer, to_time,
+};
 use crate::json::text::{self, TextProblem};
 use crate::json::{Document, Json, JsonError, View};
 use crate::value::Value;
@@ -13,65 +16,114 @@ use crate::value::Value;
 /// ```text
 ///   5, 5.5, true      the number
 ///   "5.5"             the number that the string says; into an integer only a whole one
-///   "2024-02-29"      the date, and one that a document has
+///   "2024-02-29"      the date, and one that a document has; into a DATETIME only with a time
+///   "10:20:30"        the time, and one that a document has, without what the column has no digits for
 ///   null, [..], {..}  3156
 /// ```
+///
+/// Where the value is wrong, lenient mode stores what there is of it, as the 5 of `"5 apples"`.
 pub(super) fn to_column(ty: &ColumnType, json: Json<'_>, mode: Mode) -> Converted {
-    let moment = match json.view() {
-        View::Date(days) => Some(Value::Date(days)),
-        View::Time(micros) => Some(Value::Time(micros)),
-        View::DateTime(micros) | View::Timestamp(micros) => Some(Value::DateTime(micros)),
-        _ => None,
-    };
-    let word = match ty.temporal_kind() {
-        Some("date") => "DATE",
-        Some("time") => "TIME",
-        Some(_) => "DATETIME/TIMESTAMP",
-        None if ty.decimal_digits().is_some() => "DECIMAL",
-        None if ty.is_floating() => "DOUBLE",
-        None => "INTEGER",
-    };
-    let is_number = !ty.is_temporal();
-    let found = match (json.view(), moment) {
-        (_, Some(moment)) if ty.is_temporal() => return convert(ty, &moment, mode),
-        (View::String(text), _) if ty.is_temporal() => return convert_text(ty, text, mode),
-        (View::Bool(value), _) if is_number => Ok(Value::Int(value.into())),
-        (View::Int(number), _) if is_number => Ok(Value::Int(number)),
-        (View::UInt(number), _) if is_number => Ok(Value::UInt(number)),
-        (View::Double(number), _) if is_number => Ok(Value::Double(number)),
-        (View::Decimal { unscaled, scale }, _) if is_number => {
-            Ok(Value::Decimal { unscaled, scale })
+    let (word, found) = match ty {
+        ColumnType::Date => ("DATE", moment(to_date(json), Value::Date)),
+        ColumnType::Time { fsp } => {
+            let cut = |micros: i64| Value::Time(micros / fraction_unit(*fsp) * fraction_unit(*fsp));
+            ("TIME", moment(to_time(json), cut))
         }
-        (View::WideDecimal { unscaled, scale }, _) if is_number => {
-            Ok(Value::WideDecimal { unscaled, scale })
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            if is_date_alone(json) {
+                return date_alone(ty, json);
+            }
+            (
+                "DATETIME/TIMESTAMP",
+                moment(to_datetime(json), Value::DateTime),
+            )
         }
-        (View::String(_), _) if is_number => match word {
-            "DECIMAL" => said(to_decimal(json), |(unscaled, scale)| Value::Decimal {
-                unscaled,
-                scale,
-            }),
-            "DOUBLE" => said(to_double(json), Value::Double),
-            _ => said(to_integer(json), |unscaled| Value::Decimal {
-                unscaled,
-                scale: 0,
-            }),
-        },
-        _ => Err(CoercionProblem::Invalid),
+        ColumnType::Decimal { .. } => ("DECIMAL", decimal(json)),
+        ColumnType::Float { .. } | ColumnType::Double { .. } => ("DOUBLE", double(json)),
+        _ => ("INTEGER", integer(ty, json)),
     };
-    match found {
-        Ok(value) => convert(ty, &value, mode),
-        Err(CoercionProblem::Invalid) => {
-            Converted::bad(zero_value(ty), ColumnProblem::JsonCast { to: word })
+    match (found.problem, json.view()) {
+        // It may have an offset from UTC.
+        (None, View::String(text)) if ty.has_date() && *ty != ColumnType::Date => {
+            convert_text(ty, text, mode)
         }
-        Err(_) => Converted::bad(zero_value(ty), ColumnProblem::OutOfRange),
+        (None, _) => convert(ty, &found.value, mode),
+        (Some(CoercionProblem::Invalid), _) => Converted::bad(
+            match found.value {
+                Value::Null => zero_value(ty),
+                value => convert(ty, &value, mode).value,
+            },
+            ColumnProblem::JsonCast { to: word },
+        ),
+        (Some(_), _) => Converted::bad(zero_value(ty), ColumnProblem::OutOfRange),
     }
 }
 
-/// What a string says.
-fn said<T>(coerced: Coerced<T>, value: impl FnOnce(T) -> Value) -> Result<Value, CoercionProblem> {
-    match coerced.problem {
-        None => Ok(value(coerced.value)),
-        Some(problem) => Err(problem),
+/// Microseconds of the last digit of a second's fraction.
+fn fraction_unit(fsp: u8) -> i64 {
+    10i64.pow(6 - u32::from(fsp.min(6)))
+}
+
+fn moment<T>(coerced: Coerced<Option<T>>, value: impl FnOnce(T) -> Value) -> Coerced<Value> {
+    coerced.map(|moment| moment.map_or(Value::Null, value))
+}
+
+/// A string that is a date is no moment of a column, though one of a cast.
+fn date_alone(ty: &ColumnType, json: Json<'_>) -> Converted {
+    let date = to_date(json).value.map_or(Value::Null, Value::Date);
+    let problem = ColumnProblem::IncorrectTemporal {
+        kind: ty.temporal_kind().unwrap_or("datetime"),
+        value: date.to_string(),
+    };
+    Converted::bad(zero_value(ty), problem)
+}
+
+fn decimal(json: Json<'_>) -> Coerced<Value> {
+    match json.view() {
+        View::String(_) => {
+            to_decimal(json).map(|(unscaled, scale)| Value::Decimal { unscaled, scale })
+        }
+        _ => number(json),
+    }
+}
+
+fn double(json: Json<'_>) -> Coerced<Value> {
+    match json.view() {
+        View::String(_) => to_double(json).map(Value::Double),
+        _ => number(json),
+    }
+}
+
+fn integer(ty: &ColumnType, json: Json<'_>) -> Coerced<Value> {
+    let whole = |unscaled| Value::Decimal { unscaled, scale: 0 };
+    match json.view() {
+        View::String(_) => to_integer(json).map(whole),
+        // Unlike another DOUBLE, that of a document is rounded on its way to a year.
+        View::Double(_) if ty.is_year() => to_integer(json).map(whole),
+        _ => number(json),
+    }
+}
+
+/// A number of the document as it is.
+fn number(json: Json<'_>) -> Coerced<Value> {
+    let number = match json.view() {
+        View::Bool(value) => Value::Int(value.into()),
+        View::Int(number) => Value::Int(number),
+        View::UInt(number) => Value::UInt(number),
+        View::Double(number) => Value::Double(number),
+        View::Decimal { unscaled, scale } => Value::Decimal { unscaled, scale },
+        View::WideDecimal { unscaled, scale } => Value::WideDecimal { unscaled, scale },
+        _ => {
+            let problem = Some(CoercionProblem::Invalid);
+            return Coerced {
+                value: Value::Null,
+                problem,
+            };
+        }
+    };
+    Coerced {
+        value: number,
+        problem: None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::temporal::{
     datetime_as_integer, datetime_from_parts, read_datetime, read_time, round_datetime, round_time,
     split_offset, time_as_integer, time_from_parts,
 };
+use crate::text::is_space;
 use crate::value::Value;
 
 /// First and last TIMESTAMP: 1970-01-01 00:00:01 and 2038-01-19 03:14:07.999999 UTC, in microseconds.
@@ -32,6 +33,7 @@ pub(super) fn plain_date(text: &str) -> Option<Value> {
 
 pub(super) fn of_text(ty: &ColumnType, text: &str, mode: Mode) -> Converted {
     match ty {
+        ColumnType::Time { .. } if text.bytes().all(is_space) => Converted::fine(Value::Time(0)),
         ColumnType::Time { fsp } => match read_time(text) {
             Ok(read) if read.is_cut => {
                 let value = Value::Time(read.micros(0));
@@ -49,24 +51,19 @@ pub(super) fn of_text(ty: &ColumnType, text: &str, mode: Mode) -> Converted {
             Err(why) => bad_temporal(ty, text, why),
         },
         _ => {
-            let digits = if *ty == ColumnType::Date {
-                6
-            } else {
-                ty.fraction_digits()
-            };
             let (moment, zone) = match split_offset(text) {
                 Some((moment, zone)) => (moment, Some(zone)),
                 None => (text, None),
             };
-            let read = read_datetime(moment).and_then(|read| Ok((read.micros(digits)?, read)));
+            let read = read_datetime(moment)
+                .and_then(|read| Ok((read.micros(ty.fraction_digits())?, read)));
             match read {
                 Ok((micros, read)) => {
                     let micros = match zone {
                         Some(zone) => mode.time_zone.local(zone.utc(micros)),
                         None => micros,
                     };
-                    let has_time = micros.rem_euclid(DAY) != 0;
-                    let converted = point_in_time(ty, micros, has_time, mode);
+                    let converted = point_in_time(ty, micros, mode);
                     cut_behind(ty, converted, read.trailing, text)
                 }
                 Err(why) => bad_temporal(ty, text, why),
@@ -98,8 +95,7 @@ pub(super) fn of_number(ty: &ColumnType, value: &Value, mode: Mode) -> Converted
             let parts = number::parts(value);
             match datetime_from_parts(parts) {
                 Ok((micros, has_time)) => {
-                    let has_clock = micros.rem_euclid(DAY) != 0;
-                    let point = point_in_time(ty, micros, has_clock, mode);
+                    let point = point_in_time(ty, micros, mode);
                     // A date alone has no fraction.
                     match parts.nanos != 0 && !has_time {
                         true => Converted {
@@ -126,10 +122,10 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
         }
         (Value::Date(_), ColumnType::Time { .. }) => Converted::rounded(Value::Time(0)),
         (Value::Date(days), ty) if ty.is_temporal() => {
-            point_in_time(ty, i64::from(*days) * DAY, false, mode)
+            point_in_time(ty, i64::from(*days) * DAY, mode)
         }
         (Value::DateTime(micros) | Value::Timestamp(micros), ty) if ty.is_temporal() => {
-            point_in_time(ty, *micros, micros.rem_euclid(DAY) != 0, mode)
+            point_in_time(ty, *micros, mode)
         }
         (Value::DateTime(_) | Value::Timestamp(_) | Value::Date(_), ty) if ty.is_year() => {
             let days = match value {
@@ -137,12 +133,13 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
                 Value::DateTime(micros) | Value::Timestamp(micros) => micros.div_euclid(DAY) as i32,
                 _ => 0,
             };
-            number::year(i128::from(calendar::civil_from_days(days).0))
+            year_of_days(days)
         }
-        (Value::Time(time), ty) if ty.has_date() => match mode.today {
+        (Value::Time(time), ty) if ty.has_date() || ty.is_year() => match mode.today {
+            Some(today) if ty.is_year() => year_of_days(today + time.div_euclid(DAY) as i32),
             Some(today) => {
                 let micros = i64::from(today) * DAY + time;
-                point_in_time(ty, micros, micros.rem_euclid(DAY) != 0, mode)
+                point_in_time(ty, micros, mode)
             }
             None => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
         },
@@ -173,34 +170,42 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
     }
 }
 
-/// Microseconds since 1970 for a DATE, DATETIME or TIMESTAMP column.
-fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool, mode: Mode) -> Converted {
+fn year_of_days(days: i32) -> Converted {
+    number::year(i128::from(calendar::civil_from_days(days).0))
+}
+
+/// Microseconds since 1970 for a DATE, DATETIME or TIMESTAMP column. For a DATE they are rounded to whole seconds,
+/// which may lead to the next day, and the time of the day that is left is cut off.
+fn point_in_time(ty: &ColumnType, micros: i64, mode: Mode) -> Converted {
+    let Some(rounded) = round_datetime(micros, ty.fraction_digits()) else {
+        return overflow(ty);
+    };
     match ty {
         ColumnType::Date => {
-            let date = Value::Date(micros.div_euclid(DAY) as i32);
-            if has_time {
-                Converted::rounded(date)
-            } else {
-                Converted::fine(date)
+            let date = Value::Date(rounded.div_euclid(DAY) as i32);
+            match rounded.rem_euclid(DAY) {
+                0 => Converted::fine(date),
+                _ => Converted::rounded(date),
             }
         }
-        ty => match (ty, round_datetime(micros, ty.fraction_digits())) {
-            (ColumnType::Timestamp { .. }, Some(rounded))
-                if TIMESTAMP_RANGE.contains(&mode.time_zone.utc(rounded))
-                    || rounded == ZERO_DATETIME =>
-            {
-                Converted::fine(Value::Timestamp(rounded))
-            }
-            (ColumnType::DateTime { .. }, Some(rounded)) => {
-                Converted::fine(Value::DateTime(rounded))
-            }
-            _ => {
-                let shown = Value::DateTime(micros).to_string();
-                let problem = temporal_out_of_range(ty, &shown);
-                Converted::bad(zero_value(ty), problem)
-            }
-        },
+        ColumnType::DateTime { .. } => Converted::fine(Value::DateTime(rounded)),
+        ColumnType::Timestamp { .. }
+            if TIMESTAMP_RANGE.contains(&mode.time_zone.utc(rounded))
+                || rounded == ZERO_DATETIME =>
+        {
+            Converted::fine(Value::Timestamp(rounded))
+        }
+        ty => {
+            let shown = Value::DateTime(micros).to_string();
+            let problem = temporal_out_of_range(ty, &shown);
+            Converted::bad(zero_value(ty), problem)
+        }
     }
+}
+
+/// Rounding has led out of the calendar.
+fn overflow(ty: &ColumnType) -> Converted {
+    Converted::bad(zero_value(ty), ColumnProblem::TemporalOverflow)
 }
 
 /// MySQL's word for the column's type in messages.
@@ -236,6 +241,7 @@ fn temporal_out_of_range(ty: &ColumnType, text: &str) -> ColumnProblem {
 fn bad_temporal(ty: &ColumnType, text: &str, why: NotTemporal) -> Converted {
     let (kind, value) = (temporal_kind(ty), show(text));
     let problem = match why {
+        NotTemporal::Overflow => return overflow(ty),
         NotTemporal::ZeroInDate if !matches!(ty, ColumnType::Time { .. }) => {
             ColumnProblem::ZeroInDate { kind, value }
         }

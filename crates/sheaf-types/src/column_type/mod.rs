@@ -729,6 +729,11 @@ impl ColumnType {
         )
     }
 
+    /// BINARY, VARBINARY, BLOB and BIT: of a text they take the bytes that it has in its character set.
+    pub fn takes_bytes(&self) -> bool {
+        self.is_binary() || self.bit_length().is_some()
+    }
+
     /// DATE, TIME, DATETIME and TIMESTAMP.
     pub fn is_temporal(&self) -> bool {
         matches!(

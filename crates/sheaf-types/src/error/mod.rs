@@ -36,6 +36,8 @@ pub enum ColumnProblem {
     /// 1292 in strict mode, otherwise 1264: a date or time that the column cannot hold, the zero date where it is none
     /// included.
     TemporalOutOfRange { kind: &'static str, value: String },
+    /// 1441 in strict mode, otherwise 1264: rounding the moment leads out of the calendar.
+    TemporalOverflow,
     /// 1235: a date with a month or day of 0, where the session allows it.
     ZeroInDate { kind: &'static str, value: String },
     /// 3140: the text is not JSON.
@@ -81,6 +83,7 @@ impl ColumnProblem {
             ColumnProblem::TruncatedInteger { .. }
             | ColumnProblem::IncorrectTemporal { .. }
             | ColumnProblem::TemporalOutOfRange { .. } => codes::TRUNCATED_WRONG_VALUE,
+            ColumnProblem::TemporalOverflow => codes::DATETIME_FUNCTION_OVERFLOW,
             ColumnProblem::ZeroInDate { .. } => codes::NOT_SUPPORTED_YET,
             ColumnProblem::JsonText { .. } => codes::INVALID_JSON_TEXT,
             ColumnProblem::Json { code, .. } => *code,
@@ -110,7 +113,9 @@ impl ColumnProblem {
             ColumnProblem::TooLong | ColumnProblem::IncorrectTemporal { .. } => {
                 ColumnProblem::Truncated
             }
-            ColumnProblem::TemporalOutOfRange { .. } => ColumnProblem::OutOfRange,
+            ColumnProblem::TemporalOutOfRange { .. } | ColumnProblem::TemporalOverflow => {
+                ColumnProblem::OutOfRange
+            }
             problem => problem,
         }
     }
@@ -158,6 +163,9 @@ impl std::fmt::Display for ColumnIssue {
                     f,
                     "Incorrect {kind} value: '{value}' for column '{column}' at row {row}"
                 )
+            }
+            ColumnProblem::TemporalOverflow => {
+                f.write_str("Datetime function: datetime field overflow")
             }
             ColumnProblem::ZeroInDate { value, .. } => write!(
                 f,

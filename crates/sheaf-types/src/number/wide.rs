@@ -485,6 +485,18 @@ pub const fn is_wide(precision: u8) -> bool {
     precision > MAX_DIGITS
 }
 
+/// Bytes of a signed integer that holds all numbers of so many digits.
+pub fn signed_bytes_of_digits(digits: u8) -> u8 {
+    if is_wide(digits) {
+        let largest = Int256::nines(digits).to_le_bytes();
+        let highest = largest.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+        // The sign has a bit of its own.
+        return highest as u8 + 1 + u8::from(largest[highest] >= 0x80);
+    }
+    let largest = 10u128.pow(u32::from(digits)) - 1;
+    ((129 - largest.leading_zeros()).div_ceil(8)) as u8
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

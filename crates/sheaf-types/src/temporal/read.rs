@@ -28,6 +28,8 @@ pub enum NotTemporal {
     ZeroInDate,
     /// A time, but longer than 838:59:59.
     TooLong,
+    /// Rounding a moment leads out of the calendar.
+    Overflow,
 }
 
 use NotTemporal::{Text, ZeroInDate};
@@ -56,7 +58,7 @@ impl DateTimeText {
     /// Microseconds since 1970, rounded to `digits` digits of a second's fraction.
     ///
     /// # Errors
-    /// `Text` if rounding leads out of the calendar.
+    /// `Overflow` if rounding leads out of the calendar.
     pub fn micros(&self, digits: u8) -> Result<i64, NotTemporal> {
         if self.days == ZERO_DATE {
             return Ok(ZERO_DATETIME);
@@ -311,7 +313,7 @@ fn separated_fields(input: &mut Input<'_>) -> Result<Fields, NotTemporal> {
 pub(super) fn in_range(micros: i64) -> Result<i64, NotTemporal> {
     match micros.div_euclid(DAY) <= i64::from(MAX_DATE) {
         true => Ok(micros),
-        false => Err(Text),
+        false => Err(NotTemporal::Overflow),
     }
 }
 

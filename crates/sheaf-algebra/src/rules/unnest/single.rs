@@ -405,6 +405,6 @@ fn is_null_of_no_rows(group: &Group, layers: &[Layer], value: ColumnId) -> Resul
     if !of_none.columns().is_empty() || of_none.is_volatile() {
         return Ok(false);
     }
-    let expr = of_none.to_expr(&|_, _| Expr::Literal(ScalarValue::Null, None));
+    let expr = of_none.to_expr(&|_, _| Expr::Literal(ScalarValue::Null, None))?;
     Ok(constant_value(expr)?.is_some_and(|value| value.is_null()))
 }

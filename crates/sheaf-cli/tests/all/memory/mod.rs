@@ -24,7 +24,7 @@ use crate::command_line::{connect, serve_in, serve_with, terminate};
 use crate::harness::{error_of, text_rows};
 use crate::memory::crowds::write_at_the_same_time;
 use crate::memory::long_values::{LENGTHENING, fill_short, many_middling};
-use crate::memory::statements::take_much_at_once;
+use crate::memory::statements::{plan_much_at_once, take_much_at_once};
 
 /// The servers' `--memory`.
 const MEMORY_MIB: usize = 64;
@@ -324,6 +324,8 @@ fn a_quarter_more_than_its_memory_is_enough_for_the_process() {
         assert_eq!(group.killed(), 0, "{}", &sql[..sql.len().min(100)]);
     }
     take_much_at_once(&mut connection);
+    assert_eq!(group.killed(), 0);
+    plan_much_at_once(&mut connection);
     assert_eq!(group.killed(), 0);
     write_at_the_same_time(port, 200);
     assert_eq!(group.killed(), 0);

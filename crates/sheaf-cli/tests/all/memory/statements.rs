@@ -219,6 +219,47 @@ pub(super) fn take_much_at_once(connection: &mut Conn) {
     }
 }
 
+/// Statements whose plans are made in few and large steps. Those that do not fit are refused.
+pub(super) fn plan_much_at_once(connection: &mut Conn) {
+    let list = |count: usize, by: &str, item: &dyn Fn(usize) -> String| {
+        (0..count).map(item).collect::<Vec<String>>().join(by)
+    };
+    let conditions = [
+        list(2000, " OR ", &|n| {
+            format!(
+                "s BETWEEN CONCAT(CONCAT(REPEAT(id, 100), {n}), '') AND CONCAT(REPEAT(id, 100), 'y{n}')"
+            )
+        }),
+        list(5000, " AND ", &|n| format!("s <> REPEAT('x', {})", n * 8)),
+        list(5000, " OR ", &|n| {
+            format!("(s, id) = (REPEAT('x', {}), {n})", n * 8)
+        }),
+        list(500, " OR ", &|n| {
+            format!("EXISTS (SELECT 1 FROM d.a y WHERE y.id = x.id + {n} AND y.k = {n})")
+        }),
+    ];
+    let documents = list(5000, ", ", &|n| {
+        format!("JSON_OBJECT('a', {n}, 'b', JSON_ARRAY(1, 2, id))")
+    });
+    let conditions = conditions.iter();
+    let conditions = conditions.map(|condition| format!("SELECT id FROM d.a x WHERE {condition}"));
+    let documents = format!("SELECT JSON_LENGTH(JSON_ARRAY({documents})) FROM d.a");
+    for sql in conditions.chain([documents]) {
+        if let Err(error) = connection.query_drop(format!("EXPLAIN {sql}")) {
+            assert_eq!(error_of::<()>(Err(error)).0, 1041, "{}", &sql[..60]);
+        }
+    }
+}
+
+#[test]
+fn plans_that_are_made_in_large_steps_stay_within_memory() {
+    let server = filled();
+    let mut connection = connect(server.port);
+    answer_of(&mut connection, "SELECT MAX(s) FROM d.a");
+    within_memory(server.child.id(), || plan_much_at_once(&mut connection));
+    assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
+}
+
 /// A statement that is about to take much asks for room before. The caches have given it back then.
 #[test]
 fn what_takes_much_at_once_stays_within_memory() {

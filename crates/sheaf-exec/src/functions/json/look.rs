@@ -17,7 +17,7 @@ use sheaf_types::text::like::Pattern;
 use super::argument::{Documents, Paths};
 use super::{Made, bigint, documents, json, numbers, text};
 use crate::functions::result_array::texts;
-use crate::functions::{Call, Function, VARIADIC};
+use crate::functions::{Call, Function, Length, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("json_extract", (2, VARIADIC), json, |call| {
@@ -107,7 +107,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(())
         })
     })
-    .of_length(17),
+    .length(Length::Fixed(17)),
     Function::new("json_pretty", (1, 1), text, |call| {
         let values = call.document(0)?;
         texts(call, |row, out| {

@@ -267,16 +267,17 @@ mod tests {
 
     use super::*;
 
+    const MODES: Modes = Modes {
+        insensitive: true,
+        lines: false,
+        dot_all: false,
+        unix_lines: false,
+    };
+
     #[test]
     fn long_patterns_are_too_big() {
         let cancel = sheaf_access::CancelFlag::new();
         let turns = Turns::new(&cancel);
-        let modes = Modes {
-            insensitive: true,
-            lines: false,
-            dot_all: false,
-            unix_lines: false,
-        };
         let long = [
             format!("({}b)", "a|".repeat(400_000)),
             "[ab]".repeat(300_000),
@@ -286,7 +287,7 @@ mod tests {
             r"\w".repeat(20_000),
         ];
         for pattern in long {
-            let problem = search_for(&pattern, modes, &turns).err();
+            let problem = search_for(&pattern, MODES, &turns).err();
             assert!(
                 matches!(problem, Some(Problem::TooBig)),
                 "{}",
@@ -294,19 +295,13 @@ mod tests {
             );
         }
         let pattern = "ab".repeat(10_000);
-        assert!(Pattern::new(&pattern, modes, &turns).is_ok());
+        assert!(Pattern::new(&pattern, MODES, &turns).is_ok());
     }
 
     #[test]
     fn many_repetitions_of_large_classes_are_searched_with_backtracking() {
         let cancel = sheaf_access::CancelFlag::new();
         let turns = Turns::new(&cancel);
-        let modes = Modes {
-            insensitive: true,
-            lines: false,
-            dot_all: false,
-            unix_lines: false,
-        };
         for (pattern, text, expected) in [
             (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann.b@example.com", true),
             (r"^[\w.]{1,64}@[\w.]{1,255}$", "ann.b@example.com\n", true),
@@ -320,7 +315,7 @@ mod tests {
         ] {
             // Twice: the second time it is known to be too large for automata.
             for _ in 0..2 {
-                let compiled = Pattern::new(pattern, modes, &turns).unwrap();
+                let compiled = Pattern::new(pattern, MODES, &turns).unwrap();
                 assert_eq!(
                     compiled.is_match(text, &turns),
                     expected,
@@ -328,7 +323,7 @@ mod tests {
                 );
             }
         }
-        let mail = search_for(r"^[\w.]{1,64}@[\w.]{1,255}$", modes, &turns).unwrap();
+        let mail = search_for(r"^[\w.]{1,64}@[\w.]{1,255}$", MODES, &turns).unwrap();
         assert!(matches!(mail, Search::Backtracking(_)));
     }
 
@@ -336,12 +331,6 @@ mod tests {
     fn lines_end_as_in_icu() {
         let cancel = sheaf_access::CancelFlag::new();
         let turns = Turns::new(&cancel);
-        let modes = Modes {
-            insensitive: true,
-            lines: false,
-            dot_all: false,
-            unix_lines: false,
-        };
         for (text, pattern, expected) in [
             ("a\r\n", "a$", Some(0..1)),
             ("a\r\n", r"a\r$", None),
@@ -360,7 +349,7 @@ mod tests {
             ("\r\n", "(?s)^.\n", None),
             ("a\r\rb", "(?s)a..b", Some(0..4)),
         ] {
-            let compiled = Pattern::new(pattern, modes, &turns).unwrap();
+            let compiled = Pattern::new(pattern, MODES, &turns).unwrap();
             assert!(matches!(compiled.search, Search::Linear(_)));
             let found = compiled.find(text, 0, &turns);
             assert_eq!(found, expected, "{text:?} {pattern}");

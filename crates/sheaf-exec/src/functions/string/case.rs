@@ -7,18 +7,18 @@ use sheaf_types::text::letter_case::{lowercase, uppercase};
 use super::like_first;
 use super::part::slices;
 use crate::functions::result_array::texts;
-use crate::functions::{Call, Function};
+use crate::functions::{Call, Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("upper", (1, 1), like_first, upper)
         .bytewise()
         .text_of(0, 1)
-        .long_as(0)
+        .length(Length::OfOperand(0))
         .key_operand(),
     Function::strict("lower", (1, 1), like_first, lower)
         .bytewise()
         .text_of(0, 1)
-        .long_as(0)
+        .length(Length::OfOperand(0))
         .key_operand(),
 ];
 

@@ -8,13 +8,13 @@ use super::length::{byte_at, characters};
 use super::{check_literals, like_all, like_first, text, text_arguments};
 use crate::functions::result_array::{joined_bytes, long_texts};
 use crate::functions::types::{bytes_field, takes_bytes, text_field};
-use crate::functions::{Call, Function, Operands, VARIADIC};
+use crate::functions::{Call, Function, Length, Operands, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("concat", (1, VARIADIC), concat_type, concat)
         .stops_at_null()
         .text_of(0, VARIADIC)
-        .long_as_all()
+        .length(Length::OfAll)
         .key_operand()
         .repeating(),
     Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws)
@@ -28,19 +28,19 @@ pub(super) static FUNCTIONS: &[Function] = &[
         .stops_at_null()
         .whole_numbers(1, 2)
         .text_of(0, 1)
-        .repeated(1),
+        .length(Length::Repeated(1)),
     Function::new("lpad", (3, 3), like_first, |call| pad(call, true))
         .bytewise_but(&[1])
         .growing()
         .whole_numbers(1, 2)
         .text_of(0, 1)
-        .filled_to(1),
+        .length(Length::FilledTo(1)),
     Function::new("rpad", (3, 3), like_first, |call| pad(call, false))
         .bytewise_but(&[1])
         .growing()
         .whole_numbers(1, 2)
         .text_of(0, 1)
-        .filled_to(1),
+        .length(Length::FilledTo(1)),
     Function::strict("space", (1, 1), text, |call| {
         let counts = call.int(0)?;
         long_texts(call, |row, out| {
@@ -53,7 +53,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })
     .growing()
     .whole_numbers(0, 1)
-    .filled_to(0),
+    .length(Length::FilledTo(0)),
 ];
 
 fn concat_type(operands: &Operands<'_>) -> Result<Field> {

@@ -12,10 +12,10 @@ use super::{bigint, bytes_of_all, text};
 use crate::functions::limits::{TextWriter, Turns};
 use crate::functions::result_array::{byte_strings, ints, long_texts, texts};
 use crate::functions::types::{HEX_OF_KEY, SqlType};
-use crate::functions::{Call, Function, VARIADIC};
+use crate::functions::{Call, Function, Length, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    Function::strict("ascii", (1, 1), bigint, first_byte).an_int(),
+    Function::strict("ascii", (1, 1), bigint, first_byte).length(Length::Int),
     Function::strict("ord", (1, 1), bigint, |call| {
         if call.is_bytes(0) {
             return first_byte(call);

@@ -1,20 +1,20 @@
 //! Lengths and positions. They count characters, a position from 1; LENGTH counts bytes.
 
 use super::bigint;
-use crate::functions::Function;
 use crate::functions::result_array::ints;
+use crate::functions::{Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("length", (1, 1), bigint, |call| {
         let bytes = call.bytes(0)?;
         ints(call, |row| Some(bytes.get(row)?.len() as i64))
     })
-    .an_int(),
+    .length(Length::Int),
     Function::strict("bit_length", (1, 1), bigint, |call| {
         let bytes = call.bytes(0)?;
         ints(call, |row| Some(bytes.get(row)?.len() as i64 * 8))
     })
-    .an_int(),
+    .length(Length::Int),
     Function::strict("character_length", (1, 1), bigint, |call| {
         if call.is_bytes(0) {
             let bytes = call.bytes(0)?;
@@ -23,7 +23,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let texts = call.text(0)?;
         ints(call, |row| Some(characters(texts.get(row)?) as i64))
     })
-    .an_int(),
+    .length(Length::Int),
 ];
 
 /// Characters of a text; bytes, if it is ASCII, which is found out a word at a time.

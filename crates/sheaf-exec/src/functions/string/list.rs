@@ -7,12 +7,12 @@ use datafusion_common::Result;
 use super::{bigint, compared, text_arguments};
 use crate::functions::result_array::{ints, long_texts, parts};
 use crate::functions::types::{SqlType, takes_bytes, text_field};
-use crate::functions::{Call, Function, VARIADIC};
+use crate::functions::{Call, Function, Length, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("field", (2, VARIADIC), bigint, field_position)
         .never_null()
-        .an_int(),
+        .length(Length::Int),
     Function::new(
         "elt",
         (2, VARIADIC),
@@ -22,7 +22,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .bytewise_but(&[0])
     .whole_numbers(0, 1)
     .text_of(1, VARIADIC)
-    .long_as_any_from(1),
+    .length(Length::OfLongest(1)),
     Function::strict(
         "find_in_set",
         (2, 2),
@@ -30,7 +30,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         find_in_set,
     )
     .bytewise()
-    .an_int(),
+    .length(Length::Int),
     Function::new(
         "make_set",
         (2, VARIADIC),

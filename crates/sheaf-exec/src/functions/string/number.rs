@@ -9,15 +9,15 @@ use crate::functions::locale::number_style;
 use crate::functions::mathematics::round_double;
 use crate::functions::result_array::texts;
 use crate::functions::types::{SqlType, bit_length};
-use crate::functions::{Call, Function};
+use crate::functions::{Call, Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     // NULL of an empty text, as CONV is.
-    Function::new("bin", (1, 1), text, |call| radix(call, 2)).of_length(65),
-    Function::new("oct", (1, 1), text, |call| radix(call, 8)).of_length(65),
+    Function::new("bin", (1, 1), text, |call| radix(call, 2)).length(Length::Fixed(65)),
+    Function::new("oct", (1, 1), text, |call| radix(call, 8)).length(Length::Fixed(65)),
     Function::new("conv", (3, 3), text, conv)
         .whole_numbers(1, 3)
-        .of_length(65),
+        .length(Length::Fixed(65)),
     // Number, digits, and optionally a locale, of which NULL is the English one.
     Function::new("format", (2, 3), text, format_number)
         .doubles(0, 1)

@@ -7,7 +7,7 @@ use super::length::{byte_at, characters, clamp};
 use super::like_first;
 use crate::functions::limits::Turns;
 use crate::functions::result_array::parts;
-use crate::functions::{Call, Function};
+use crate::functions::{Call, Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("substring", (2, 3), like_first, substring)
@@ -15,7 +15,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         .whole_numbers(1, 3)
         .text_of(0, 1)
         .key_operand()
-        .a_part(),
+        .length(Length::Part),
     Function::strict("left", (2, 2), like_first, |call| {
         part(call, |text, count| (0, clamp(count, characters(text))))
     })
@@ -23,7 +23,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .stops_at_null()
     .whole_numbers(1, 2)
     .text_of(0, 1)
-    .cut_to(1)
+    .length(Length::CutTo(1))
     .key_operand(),
     Function::strict("right", (2, 2), like_first, |call| {
         part(call, |text, count| {
@@ -34,33 +34,33 @@ pub(super) static FUNCTIONS: &[Function] = &[
     .bytewise_but(&[1])
     .whole_numbers(1, 2)
     .text_of(0, 1)
-    .cut_to(1)
+    .length(Length::CutTo(1))
     .key_operand(),
     // Text, characters to remove, and where: 'b' both ends, 'l' the start, 't' the end.
     Function::strict("$trim", (3, 3), like_first, trim)
         .bytewise()
         .text_of(0, 1)
         .key_operand()
-        .long_as(0),
+        .length(Length::OfOperand(0)),
     Function::strict("ltrim", (1, 1), like_first, |call| {
         slices(call, |text, turns| without_prefixes(text, " ", turns))
     })
     .bytewise()
     .text_of(0, 1)
-    .long_as(0)
+    .length(Length::OfOperand(0))
     .key_operand(),
     Function::strict("rtrim", (1, 1), like_first, |call| {
         slices(call, |text, turns| without_suffixes(text, " ", turns))
     })
     .bytewise()
     .text_of(0, 1)
-    .long_as(0)
+    .length(Length::OfOperand(0))
     .key_operand(),
     Function::new("substring_index", (3, 3), like_first, substring_index)
         .bytewise_but(&[2])
         .whole_numbers(2, 3)
         .text_of(0, 1)
-        .long_as(0),
+        .length(Length::OfOperand(0)),
 ];
 
 /// The part of each text between two positions that depend on the text and a number.

@@ -7,7 +7,7 @@ use super::length::{byte_at, characters};
 use super::like_first;
 use crate::functions::limits::{TextWriter, Turns};
 use crate::functions::result_array::{long_texts, texts};
-use crate::functions::{Call, Function};
+use crate::functions::{Call, Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("replace", (3, 3), like_first, replace)
@@ -19,7 +19,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("reverse", (1, 1), like_first, reverse)
         .bytewise()
         .text_of(0, 1)
-        .long_as(0)
+        .length(Length::OfOperand(0))
         .key_operand(),
     Function::new("insert", (4, 4), like_first, insert)
         .bytewise_but(&[1, 2])

@@ -14,16 +14,16 @@ use super::length::{byte_at, characters};
 use super::{bigint, compared};
 use crate::functions::limits::Turns;
 use crate::functions::result_array::ints;
-use crate::functions::{Call, Function};
+use crate::functions::{Call, Function, Length};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1))
         .bytewise_but(&[2])
         .whole_numbers(2, 3)
-        .an_int(),
+        .length(Length::Int),
     Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0))
         .bytewise()
-        .an_int(),
+        .length(Length::Int),
     Function::strict(
         "strcmp",
         (2, 2),
@@ -31,7 +31,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         strcmp,
     )
     .bytewise()
-    .an_int(),
+    .length(Length::Int),
 ];
 
 fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {

@@ -46,6 +46,7 @@ use sheaf_exec::operator::lazy_connective::lazily_connected;
 use sheaf_exec::operator::round_exec::RoundRows;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
+use sheaf_exec::plan_size::check_room_for_expression;
 use sheaf_exec::row_by_row::RowByRow;
 
 use crate::access::wanted::Wanted;
@@ -132,11 +133,8 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     if explain.is_empty() {
         explain.push(ExplainRow::no_tables("SIMPLE"));
     }
-    context
-        .trace
-        .outcome("final_plan", || crate::explain::plan_summary(&explain));
     let is_small = is_small && is_one_stream(&plan);
-    Ok(PhysicalQuery {
+    let query = PhysicalQuery {
         plan,
         is_small,
         rows,
@@ -145,7 +143,11 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         cost_us,
         most_kept: planner.most_kept,
         notes,
-    })
+    };
+    context
+        .trace
+        .outcome("final_plan", || query.explanation().summary());
+    Ok(query)
 }
 
 pub(crate) struct Planner<'a> {
@@ -342,6 +344,7 @@ impl Planner<'_> {
         schema: &DFSchema,
         block: &Block,
     ) -> Result<Arc<dyn PhysicalExpr>> {
+        check_room_for_expression(expr)?;
         let expr = create_physical_expr(expr, schema, &self.properties, &block.slots)?;
         let expr = lazily_connected(expr)?;
         Ok(match result_limits(self.context) {
@@ -371,7 +374,7 @@ fn is_named_table(aliased: &LogicalPlan) -> bool {
 fn scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>> {
     let mut found: Vec<Subquery> = Vec::new();
     plan.apply(|node| {
-        for expr in node.expressions() {
+        node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Expr::ScalarSubquery(subquery) = expr
                     && subquery.outer_ref_columns.is_empty()
@@ -380,9 +383,8 @@ fn scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<Subquery>> {
                     found.push(subquery.clone());
                 }
                 Ok(TreeNodeRecursion::Continue)
-            })?;
-        }
-        Ok(TreeNodeRecursion::Continue)
+            })
+        })
     })?;
     Ok(found)
 }

@@ -349,6 +349,7 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
     if let Some((_, columns)) = EMPTY.iter().find(|(name, _)| *name == table) {
         return Ok(Some(Rows::new(columns.iter().copied())));
     }
+    let (client, engine) = (&session.client, &*session.engine);
     Ok(Some(match table {
         "SCHEMATA" => tables::schemata(session),
         "TABLES" => tables::tables(session, asked)?,
@@ -363,26 +364,28 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
         "CHECK_CONSTRAINTS" => constraints::check_constraints(session, asked)?,
         "INNODB_CMP" => storage::compressed_pages(),
         "INNODB_CMPMEM" => storage::compressed_pages_in_memory(),
-        "INNODB_METRICS" => storage::metrics(session),
+        "INNODB_METRICS" => storage::metrics(engine),
         "INNODB_TABLESPACES" => storage::spaces(session, asked)?,
         "INNODB_TRX" => storage::transactions(session),
         "ENGINES" => engine_rows(),
         "CHARACTER_SETS" => character_sets::character_sets(),
         "COLLATIONS" => character_sets::collations(),
         "COLLATION_CHARACTER_SET_APPLICABILITY" => character_sets::applicability(),
-        "OPTIMIZER_TRACE" => sessions::optimizer_trace(session),
-        "PROCESSLIST" => sessions::processlist(session),
-        "RESOURCE_GROUPS" => resource_groups(session),
-        "USER_PRIVILEGES" => accounts::user_privileges(session),
-        "SCHEMA_PRIVILEGES" => accounts::schema_privileges(session),
-        "TABLE_PRIVILEGES" => accounts::table_privileges(session),
-        "COLUMN_PRIVILEGES" => accounts::column_privileges(session),
-        "APPLICABLE_ROLES" => accounts::applicable_roles(session),
-        "ADMINISTRABLE_ROLE_AUTHORIZATIONS" => accounts::administrable_role_authorizations(session),
-        "ENABLED_ROLES" => accounts::enabled_roles(session),
-        "ROLE_TABLE_GRANTS" => accounts::role_table_grants(session),
-        "ROLE_COLUMN_GRANTS" => accounts::role_column_grants(session),
-        "GLOBAL_VARIABLES" => name_values(session.engine.globals().all(true)),
+        "OPTIMIZER_TRACE" => sessions::optimizer_trace(&session.traces),
+        "PROCESSLIST" => sessions::processlist(client, engine),
+        "RESOURCE_GROUPS" => resource_groups(client, engine),
+        "USER_PRIVILEGES" => accounts::user_privileges(client, engine),
+        "SCHEMA_PRIVILEGES" => accounts::schema_privileges(client, engine),
+        "TABLE_PRIVILEGES" => accounts::table_privileges(client, engine),
+        "COLUMN_PRIVILEGES" => accounts::column_privileges(client, engine),
+        "APPLICABLE_ROLES" => accounts::applicable_roles(client, engine),
+        "ADMINISTRABLE_ROLE_AUTHORIZATIONS" => {
+            accounts::administrable_role_authorizations(client, engine)
+        }
+        "ENABLED_ROLES" => accounts::enabled_roles(client, engine),
+        "ROLE_TABLE_GRANTS" => accounts::role_table_grants(client),
+        "ROLE_COLUMN_GRANTS" => accounts::role_column_grants(client),
+        "GLOBAL_VARIABLES" => name_values(engine.globals().all(true)),
         "SESSION_VARIABLES" => name_values(session.variables.all(false)),
         "GLOBAL_STATUS" => name_values(status_entries(session, true)),
         "SESSION_STATUS" => name_values(status_entries(session, false)),

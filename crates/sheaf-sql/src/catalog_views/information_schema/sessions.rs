@@ -1,10 +1,12 @@
 //! What sessions do: PROCESSLIST and OPTIMIZER_TRACE.
 
 use super::{LONG_TEXT, NUMBER, TEXT};
+use crate::engine::Engine;
 use crate::query::rows::Rows;
-use crate::session::Session;
+use crate::rights::Client;
+use crate::session_parts::traces::OptimizerTraces;
 
-pub(super) fn processlist(session: &Session) -> Rows {
+pub(super) fn processlist(client: &Client, engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("ID", NUMBER),
         ("USER", TEXT),
@@ -15,15 +17,15 @@ pub(super) fn processlist(session: &Session) -> Rows {
         ("STATE", TEXT),
         ("INFO", LONG_TEXT),
     ]);
-    push_sessions(session, usize::MAX, &mut rows);
+    push_sessions(client, engine, usize::MAX, &mut rows);
     rows
 }
 
 /// The sessions that this one may see, with so many characters of their statements.
-pub(crate) fn push_sessions(session: &Session, longest: usize, rows: &mut Rows) {
-    for other in session.engine.sessions() {
+pub(crate) fn push_sessions(client: &Client, engine: &Engine, longest: usize, rows: &mut Rows) {
+    for other in engine.sessions() {
         let activity = other.activity();
-        if !session.client.sees_sessions_of(&activity.user) {
+        if !client.sees_sessions_of(&activity.user) {
             continue;
         }
         let statement = activity.statement;
@@ -41,14 +43,14 @@ pub(crate) fn push_sessions(session: &Session, longest: usize, rows: &mut Rows) 
     }
 }
 
-pub(super) fn optimizer_trace(session: &Session) -> Rows {
+pub(super) fn optimizer_trace(traces: &OptimizerTraces) -> Rows {
     let mut rows = Rows::new([
         ("QUERY", LONG_TEXT),
         ("TRACE", LONG_TEXT),
         ("MISSING_BYTES_BEYOND_MAX_MEM_SIZE", NUMBER),
         ("INSUFFICIENT_PRIVILEGES", NUMBER),
     ]);
-    for traced in session.traces.shown() {
+    for traced in traces.shown() {
         rows.push(vec![
             traced.query.clone().into(),
             traced.trace.clone().into(),

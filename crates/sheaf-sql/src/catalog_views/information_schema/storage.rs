@@ -5,6 +5,7 @@ use sheaf_storage::PAGE_SIZE;
 
 use super::{AskedTables, LONG_TEXT, NUMBER, TEXT, for_each_table};
 use crate::catalog_views::performance_schema::locks::{LockView, id_of, rows_locked};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::session::Session;
@@ -37,7 +38,7 @@ pub(super) fn compressed_pages_in_memory() -> Rows {
 }
 
 /// `INNODB_METRICS`: the status variables of the server that are numbers.
-pub(super) fn metrics(session: &Session) -> Rows {
+pub(super) fn metrics(engine: &Engine) -> Rows {
     let mut rows = Rows::new([
         ("NAME", Cells::Text(193)),
         ("SUBSYSTEM", Cells::Text(193)),
@@ -57,7 +58,7 @@ pub(super) fn metrics(session: &Session) -> Rows {
         ("TYPE", Cells::Text(193)),
         ("COMMENT", Cells::Text(193)),
     ]);
-    for metric in session.engine.metrics() {
+    for metric in engine.metrics() {
         let name = metric.name.to_ascii_lowercase();
         let Some(name) = name.strip_prefix("innodb_") else {
             continue;

@@ -4,7 +4,7 @@ use sheaf_table::Privileges;
 use sheaf_table::view::ViewCheck;
 
 use super::{AskedTables, LONG_TEXT, NAMES, TEXT, for_each_view};
-use crate::change::through_view::has_changeable_columns;
+use crate::change::find::through_view::has_changeable_columns;
 use crate::definition::views::security_name;
 use crate::error::Result;
 use crate::query::rows::{Cells, Rows};

@@ -12,11 +12,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::choose::BranchKey;
 use super::conditions::Kind;
+use super::entry::EntryTest;
 use super::{Access, Comparison, Next};
-use crate::direct::entry::EntryTest;
 use crate::direct::expression::{Evaluator, evaluator};
-use crate::direct::operand::{self, Compared, Place, compare};
-use crate::direct::relation::{Branch, Relation};
+use crate::direct::operands::operand::{self, Compared, Place, compare};
+use crate::direct::operands::relation::{Branch, Relation};
 use crate::error::Result;
 use crate::session::Session;
 

@@ -4,11 +4,11 @@ use sheaf_access::IndexRef;
 use sheaf_table::{Index, Table};
 
 use super::conditions::{Kind, RowBranch};
+use super::entry::EntryUse;
+use super::measured::AccessId;
 use super::{Access, Comparison, Next, indexes};
-use crate::direct::entry::EntryUse;
-use crate::direct::measured::AccessId;
-use crate::direct::operand::Compared;
-use crate::direct::relation::Relation;
+use crate::direct::operands::operand::Compared;
+use crate::direct::operands::relation::Relation;
 
 /// How a branch is a key of an index: its relations, by their numbers.
 pub(super) struct BranchKey {

@@ -2,9 +2,9 @@
 
 use sqlparser::ast;
 
-use crate::direct::names::ColumnNames;
-use crate::direct::operand::{Compared, Operand, is_comparable};
-use crate::direct::relation::Relation;
+use crate::direct::operands::operand::{Compared, Operand, is_comparable};
+use crate::direct::operands::relation::Relation;
+use crate::direct::syntax::names::ColumnNames;
 
 /// Members of an IN list, at most.
 pub(in crate::direct) const MAX_LIST: usize = 1_000;

@@ -9,8 +9,8 @@ use sheaf_table::Table;
 use sheaf_types::Value;
 
 use super::{Access, Comparison, Kind, Next};
-use crate::direct::operand::{Compared, Operand};
-use crate::direct::relation::Relation;
+use crate::direct::operands::operand::{Compared, Operand};
+use crate::direct::operands::relation::Relation;
 use crate::error::Result;
 
 /// Members of a list that are shown, at most.

@@ -19,11 +19,15 @@
 //! | [`choose`] | the uses of indexes for these, and the best of them |
 //! | [`bind`] | keys and tests, now that operands are known |
 //! | [`description`] | what EXPLAIN says of an access |
+//! | [`entry`] | what entries of an index say without their rows |
+//! | [`measured`] | what the accesses of a plan do while it runs |
 
 mod bind;
 mod choose;
 mod conditions;
 mod description;
+pub(super) mod entry;
+pub(super) mod measured;
 
 use std::sync::Arc;
 
@@ -31,10 +35,10 @@ use sheaf_access::IndexRef;
 use sheaf_table::{KeyLayout, Table};
 use sqlparser::ast;
 
-use super::entry::EntryUse;
 use super::expression::{Collector, Expressions};
-use super::measured::AccessId;
-use super::names::Names;
+use super::syntax::names::Names;
+use entry::EntryUse;
+use measured::AccessId;
 
 pub(super) use bind::{BoundAccess, Keys, Test, add_filter, bind_access};
 use conditions::Kind;

@@ -7,10 +7,10 @@ use sheaf_types::assignment::Mode;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use crate::change::sum::{is_exact_number, sum};
+use crate::change::values::sum::{is_exact_number, sum};
 use crate::direct::expression::Evaluator;
-use crate::direct::names::{ColumnNames, Names};
-use crate::direct::operand::Operand;
+use crate::direct::operands::operand::Operand;
+use crate::direct::syntax::names::{ColumnNames, Names};
 use crate::query::values::shown_in;
 use crate::session::result::Origin;
 

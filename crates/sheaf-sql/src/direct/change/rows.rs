@@ -11,10 +11,10 @@ use sqlparser::ast;
 use crate::direct::access::Access;
 use crate::direct::join::rows_if_small;
 use crate::direct::may_divide;
-use crate::direct::names::{ColumnNames, Names};
-use crate::direct::operand::Operand;
-use crate::direct::order::{OrderItem, descends};
+use crate::direct::operands::operand::Operand;
 use crate::direct::read::{condition, index_order, row_count};
+use crate::direct::rows::order::{OrderItem, descends};
+use crate::direct::syntax::names::{ColumnNames, Names};
 use crate::session::Session;
 
 /// Which rows a statement changes, and in which order.

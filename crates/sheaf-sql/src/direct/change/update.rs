@@ -14,11 +14,11 @@ use sqlparser::ast;
 
 use super::new_value::{Assignment, Inputs, NewValue};
 use super::rows::Rows;
-use crate::change::assigned::{assign, is_default};
-use crate::change::row_rules::RowRules;
+use crate::change::rules::row_rules::RowRules;
+use crate::change::values::assigned::{assign, is_default};
 use crate::direct::expression::{Collector, Expressions};
-use crate::direct::given::Given;
-use crate::direct::names::{ColumnNames, Names};
+use crate::direct::syntax::given::Given;
+use crate::direct::syntax::names::{ColumnNames, Names};
 use crate::error::{Result, SqlError};
 use crate::parser::statement;
 use crate::query::values::{hybrid_number, shown_in};
@@ -95,7 +95,7 @@ impl Update {
         }
         // They take the bytes that a string has in the connection's character set.
         let takes_bytes =
-            |assignment: &Assignment| definition.columns[assignment.column].ty.is_binary();
+            |assignment: &Assignment| definition.columns[assignment.column].ty.takes_bytes();
         if session.has_other_bytes() && compiled.iter().any(takes_bytes) {
             return None;
         }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::direct::names::{Names, PlainTable};
-use crate::direct::row_source::{Derived, RowSource};
+use super::NESTING;
+use crate::direct::rows::row_source::{Derived, RowSource};
+use crate::direct::syntax::attempt::{Attempt, Place};
+use crate::direct::syntax::limits::Rewriting;
+use crate::direct::syntax::names::{Names, PlainTable};
 use crate::parser::change::name_of;
 use crate::session::Session;
 
-/// A table, or a query in the place of one. `text` is what was parsed, `parameters` how many it has.
+/// A table, or a query in the place of one.
 pub(in crate::direct) fn part_of_from<'a>(
     session: &Session,
     factor: &'a ast::TableFactor,
-    (text, parameters): (&str, usize),
+    attempt: Attempt<'_>,
 ) -> Option<Names<'a>> {
     let ast::TableFactor::Derived {
         lateral: false,
@@ -24,7 +27,7 @@ pub(in crate::direct) fn part_of_from<'a>(
     else {
         return table_of_from(session, factor);
     };
-    let derived = Derived::compile_once(session, subquery, (text, parameters))?;
+    let derived = query_of_from(session, subquery, attempt)?;
     alias.columns.is_empty().then(|| Names {
         source: RowSource::Query(derived),
         written: String::new(),
@@ -32,6 +35,29 @@ pub(in crate::direct) fn part_of_from<'a>(
         database: String::new(),
         is_outer: false,
     })
+}
+
+/// The plan of a query, or what an attempt before has left.
+fn query_of_from(
+    session: &Session,
+    query: &ast::Query,
+    attempt: Attempt<'_>,
+) -> Option<Arc<Derived>> {
+    let compile = || Derived::compile(session, query, attempt).map(Arc::new);
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return compile();
+    };
+    let place = Place {
+        at: select.select_token.0.span.start,
+        parameters: attempt.parameters,
+        depths: (NESTING.get(), Rewriting::depth()),
+    };
+    if let Some(known) = attempt.known(&place, query) {
+        return known;
+    }
+    let derived = compile();
+    attempt.keep(place, query, derived.as_ref());
+    derived
 }
 
 /// A table, or one of `information_schema`.

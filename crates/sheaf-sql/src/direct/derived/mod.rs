@@ -26,14 +26,12 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`attempts`] | queries compiled once for all that is tried with their statement |
 //! | [`from_part`] | tables and queries of a FROM |
 //! | [`semijoin`] | EXISTS and IN over such a query |
 //! | [`shape`] | queries without what chooses their rows |
 //! | [`union`] | UNION as a statement |
 //! | [`with_queries`] | WITH |
 
-mod attempts;
 mod from_part;
 mod semijoin;
 mod shape;
@@ -52,7 +50,6 @@ use sheaf_table::{Column, Index, RowLayout, TableDefinition, ValueRef};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
-pub(super) use self::attempts::Attempts;
 pub(super) use self::from_part::{part_of_from, table_of_from};
 pub(super) use self::semijoin::{is_link, rows_as_join, semijoin_as_join};
 use self::shape::{is_plain, query_of, shape_of, unwrapped};
@@ -60,17 +57,18 @@ pub(super) use self::shape::{shape_of_select, without_conditions};
 pub(super) use self::union::{Union, run_direct_union};
 pub(super) use self::with_queries::without_with;
 use super::access::list_in_place;
-use super::derived_rows::DerivedRows;
-use super::headers::Spelled;
-use super::names::{Names, column_of};
 use super::needs_of;
-use super::operand::{Compared, Operand};
-use super::order::descends;
+use super::operands::operand::{Compared, Operand};
 use super::read::{limit_and_offset, row_count};
-use super::row_source::{Asked, Derived, Part, key_of};
-use super::select_shape::has_many_row_function;
-use super::using::without_using;
-use super::values::Values;
+use super::rewrite::using::without_using;
+use super::rows::derived_rows::DerivedRows;
+use super::rows::order::descends;
+use super::rows::row_source::{Asked, Derived, Part, key_of};
+use super::rows::values::Values;
+use super::syntax::attempt::Attempt;
+use super::syntax::headers::Spelled;
+use super::syntax::names::{Names, column_of};
+use super::syntax::select_shape::has_many_row_function;
 use crate::accounts::TableNeed;
 use crate::catalog_views::information_schema::{
     AskedTables, rows_of_definitions, shape_of_definitions,
@@ -87,32 +85,30 @@ use crate::session::result::ColumnMeta;
 const MAX_PARTS: usize = 16;
 
 impl Derived {
-    /// The plan of a query; `None` if its parts have no direct plans. `text` is what was parsed, `parameters` how many
-    /// it has.
+    /// The plan of a query; `None` if its parts have no direct plans.
     pub(super) fn compile(
         session: &Session,
         query: &ast::Query,
-        (text, parameters): (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<Derived> {
         let _nested = Nested::enter()?;
         let query = unwrapped(query);
         let without_using = without_using(query);
         let query = without_using.as_ref().unwrap_or(query);
-        let given = (text, parameters);
         let is_union = matches!(query.body.as_ref(), ast::SetExpr::SetOperation { .. });
         let mut asked = None;
         let mut parts = match is_union {
             true if is_plain(query) => {
-                let mut parts = PartsOf::none(session, given);
+                let mut parts = PartsOf::none(session, attempt);
                 parts.add_all(&query.body)?;
                 parts
             }
             true => return None,
-            false => match PartsOf::only(session, query, given) {
+            false => match PartsOf::only(session, query, attempt) {
                 Some(only) => only,
                 None => {
-                    let (column, only) = PartsOf::only_asked(session, query, given)?;
-                    let place = parameters;
+                    let (column, only) = PartsOf::only_asked(session, query, attempt)?;
+                    let place = attempt.parameters;
                     asked = Some(Asked { column, place });
                     only
                 }
@@ -120,7 +116,7 @@ impl Derived {
         };
         let lowered = match parts.described.take() {
             Some(only) if !is_union => only,
-            _ => session.lower_shape(&shape_of(query)?, text).ok()?,
+            _ => session.lower_shape(&shape_of(query)?, attempt.text).ok()?,
         };
         let fields = lowered.plan.schema().fields();
         let mut names = BTreeSet::new();
@@ -331,8 +327,7 @@ impl Drop for Nested {
 /// Collects the parts of a UNION.
 struct PartsOf<'a> {
     session: &'a Session,
-    /// The statement's text, and how many parameters it has.
-    given: (&'a str, usize),
+    attempt: Attempt<'a>,
     parts: Vec<Part>,
     /// The columns' types in each part, and as Arrow has them.
     types: Vec<Vec<(ColumnType, DataType)>>,
@@ -342,10 +337,10 @@ struct PartsOf<'a> {
 }
 
 impl<'a> PartsOf<'a> {
-    fn none(session: &'a Session, given: (&'a str, usize)) -> PartsOf<'a> {
+    fn none(session: &'a Session, attempt: Attempt<'a>) -> PartsOf<'a> {
         PartsOf {
             session,
-            given,
+            attempt,
             parts: Vec::new(),
             types: Vec::new(),
             needs: Vec::new(),
@@ -354,12 +349,8 @@ impl<'a> PartsOf<'a> {
     }
 
     /// A query that is one SELECT.
-    fn only(
-        session: &'a Session,
-        query: &ast::Query,
-        given: (&'a str, usize),
-    ) -> Option<PartsOf<'a>> {
-        let mut parts = PartsOf::none(session, given);
+    fn only(session: &'a Session, query: &ast::Query, attempt: Attempt<'a>) -> Option<PartsOf<'a>> {
+        let mut parts = PartsOf::none(session, attempt);
         parts.add(query, false)?;
         Some(parts)
     }
@@ -368,7 +359,7 @@ impl<'a> PartsOf<'a> {
     fn only_asked(
         session: &'a Session,
         query: &ast::Query,
-        (text, parameters): (&'a str, usize),
+        attempt: Attempt<'a>,
     ) -> Option<(usize, PartsOf<'a>)> {
         let ast::SetExpr::Select(select) = query.body.as_ref() else {
             return None;
@@ -404,7 +395,7 @@ impl<'a> PartsOf<'a> {
                 let mut select = is_column.then(|| select.clone())?;
                 let asked = ast::Expr::InList {
                     expr: Box::new(expr.clone()),
-                    list: vec![list_in_place(parameters)],
+                    list: vec![list_in_place(attempt.parameters)],
                     negated: false,
                 };
                 select.selection = Some(match select.selection.take() {
@@ -419,7 +410,8 @@ impl<'a> PartsOf<'a> {
                     body: Box::new(ast::SetExpr::Select(select)),
                     ..query.clone()
                 };
-                let only = PartsOf::only(session, &query, (text, parameters + 1))?;
+                let with_list = attempt.with_parameters(attempt.parameters + 1);
+                let only = PartsOf::only(session, &query, with_list)?;
                 let [part] = only.parts.as_slice() else {
                     return None;
                 };
@@ -459,17 +451,17 @@ impl<'a> PartsOf<'a> {
 
     /// Adds a SELECT.
     fn add(&mut self, query: &ast::Query, is_distinct: bool) -> Option<()> {
-        let (text, parameters) = self.given;
         let is_select = matches!(query.body.as_ref(), ast::SetExpr::Select(_));
         if !is_select || !is_plain(query) || self.parts.len() == MAX_PARTS {
             return None;
         }
-        let action = self.session.query_action(query, text, parameters)?;
+        let action = self.session.query_action(query, self.attempt)?;
         let needs = needs_of(&action, &Statement::Query(Box::new(query.clone())));
         if needs.iter().any(|need| need.locks.is_some()) {
             return None;
         }
         self.needs.extend(needs);
+        let text = self.attempt.text;
         let lowered = self.session.lower_shape(&shape_of(query)?, text).ok()?;
         let fields = lowered.plan.schema().fields().iter();
         let types = fields.map(|field| Some((type_of(field)?, field.data_type().clone())));

@@ -13,11 +13,11 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionReader, read_expression};
 use sqlparser::ast;
 
 use super::shape::{is_plain, query_of};
-use crate::direct::select_shape::{computes_nothing, is_constant};
+use crate::direct::syntax::select_shape::{computes_nothing, is_constant};
 
 /// What the name of a query begins with that stands in the FROM for an EXISTS or IN. It is called as MySQL calls it.
 const PREFIX: &str = "<subquery";
@@ -412,7 +412,7 @@ impl Semijoin {
             of: self,
             has_others: false,
         };
-        walk_expression(&mut condition.clone(), &mut names);
+        read_expression(condition, &mut names);
         !names.has_others
     }
 
@@ -463,12 +463,12 @@ struct Names<'a> {
     has_others: bool,
 }
 
-impl ExpressionVisitor for Names<'_> {
+impl ExpressionReader for Names<'_> {
     fn enter_query(&mut self, _query: &ast::Query) {
         self.has_others = true;
     }
 
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+    fn leave_expression(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
         self.has_others |= match expression {
             ast::Expr::Identifier(_) => true,
             ast::Expr::CompoundIdentifier(parts) => !self.of.is_alias(parts),

@@ -6,8 +6,9 @@ use sqlparser::ast;
 
 use super::shape::unwrapped;
 use crate::direct::read::end_direct_read;
-use crate::direct::row::Item;
-use crate::direct::row_source::Derived;
+use crate::direct::rows::row_source::Derived;
+use crate::direct::shown::row::Item;
+use crate::direct::syntax::attempt::Attempt;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ResultSink};
@@ -23,13 +24,13 @@ impl Union {
     pub(in crate::direct) fn compile(
         session: &Session,
         query: &ast::Query,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<Union> {
         let unwrapped = unwrapped(query);
         if !matches!(unwrapped.body.as_ref(), ast::SetExpr::SetOperation { .. }) {
             return None;
         }
-        let derived = Derived::compile(session, unwrapped, given)?;
+        let derived = Derived::compile(session, unwrapped, attempt)?;
         let columns = derived.definition.columns.iter().enumerate();
         let items = columns.map(|(column, own)| Item::new(column, &own.ty));
         Some(Union {

@@ -10,7 +10,7 @@ use sheaf_frontend::varying::varies_by_row;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sqlparser::ast;
 
-use crate::direct::names::PlainTable;
+use crate::direct::syntax::names::PlainTable;
 
 /// A table of a WITH is named so many times, at most.
 const MAX_NAMED: usize = 3;

@@ -16,10 +16,10 @@ use sheaf_types::Collation;
 use sqlparser::ast;
 
 use super::{Expressions, Free, INPUT, Input, Inputs, Kind, input_number};
-use crate::change::on_duplicate::{NEW, OLD};
-use crate::direct::given::Given;
-use crate::direct::names::{ColumnNames, Names, column_of};
-use crate::direct::plain_call::is_aggregate_name;
+use crate::change::insert::on_duplicate::{NEW, OLD};
+use crate::direct::syntax::given::Given;
+use crate::direct::syntax::names::{ColumnNames, Names, column_of};
+use crate::direct::syntax::plain_call::is_aggregate_name;
 
 /// Finds the column that a name is: the position of its kind of row, and its own.
 type Resolve<'a> = dyn Fn(&ast::Expr) -> Option<(usize, usize)> + 'a;

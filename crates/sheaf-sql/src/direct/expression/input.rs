@@ -25,7 +25,7 @@ use sheaf_types::temporal::{SECOND, split_offset};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
-use crate::direct::given::{Clock, ClockPart, Given, MAX_DIGITS};
+use crate::direct::syntax::given::{Clock, ClockPart, Given, MAX_DIGITS};
 use crate::session::Session;
 
 /// The longest value that is kept as a part of an expression, in bytes.

@@ -14,9 +14,18 @@
 //!
 //! An expression is a session's own, although plans are shared. It notes in the session which texts it has cut to
 //! numbers, and it holds as long as the [circumstances](Circumstances) are the same.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`row_query`] | filters, lists, groups and orders of rows, without operators |
+//! | [`mod@query_instance`] | such a query for some values of what a run is given |
+//! | [`constant_operands`] | operands that are computed of constants |
 
 mod collector;
+pub(super) mod constant_operands;
 mod input;
+pub(super) mod query_instance;
+pub(super) mod row_query;
 
 use sheaf_exec::value_array::array_of;
 use std::borrow::Cow;
@@ -45,16 +54,16 @@ pub(super) use self::input::Inputs;
 use self::input::{
     Free, INPUT, Input, Key, KeyPart, Substitution, array_of_input, input_number, is_long,
 };
-use super::given::Given;
-use super::headers::{ComputedHeaders, ShownColumns, Spelled};
-use super::query_instance::QueryInstance;
-use crate::change::on_duplicate::KeptExpressions;
+use super::syntax::given::Given;
+use super::syntax::headers::{ComputedHeaders, ShownColumns, Spelled};
+use crate::change::insert::on_duplicate::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::rows::value_at;
 use crate::session::Session;
 use crate::session::circumstances::Circumstances;
 use crate::session::result::{Cell, ColumnMeta, Origin};
+use query_instance::QueryInstance;
 
 /// Expressions that a session keeps, each with some kilobytes of its own. When there are more it begins anew.
 const MAX_KEPT: usize = 256;

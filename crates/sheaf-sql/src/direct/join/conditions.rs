@@ -8,9 +8,10 @@ use super::MAX_TABLES;
 use super::link::{Link, link_of};
 use crate::direct::access::{Comparison, comparisons, missing};
 use crate::direct::derived::part_of_from;
-use crate::direct::names::{Names, OneOf, column_of};
-use crate::direct::operand::Compared;
-use crate::direct::relation::Relation;
+use crate::direct::operands::operand::Compared;
+use crate::direct::operands::relation::Relation;
+use crate::direct::syntax::attempt::Attempt;
+use crate::direct::syntax::names::{Names, OneOf, column_of};
 use crate::session::Session;
 
 /// What a WHERE says, by table of the FROM.
@@ -36,13 +37,13 @@ pub(super) struct From<'a> {
 pub(super) fn tables_of<'a>(
     session: &Session,
     from: &'a [ast::TableWithJoins],
-    given: (&str, usize),
+    attempt: Attempt<'_>,
 ) -> Option<From<'a>> {
     let mut names: Vec<Names<'a>> = Vec::new();
     let mut conditions = Vec::new();
     let mut outer = Vec::new();
     for part in from {
-        names.push(part_of_from(session, &part.relation, given)?);
+        names.push(part_of_from(session, &part.relation, attempt)?);
         for join in &part.joins {
             match &join.join_operator {
                 ast::JoinOperator::Join(ast::JoinConstraint::On(condition))
@@ -55,13 +56,13 @@ pub(super) fn tables_of<'a>(
                     outer.push((names.len(), condition));
                     names.push(Names {
                         is_outer: true,
-                        ..part_of_from(session, &join.relation, given)?
+                        ..part_of_from(session, &join.relation, attempt)?
                     });
                     continue;
                 }
                 _ => return None,
             }
-            names.push(part_of_from(session, &join.relation, given)?);
+            names.push(part_of_from(session, &join.relation, attempt)?);
         }
         if names.len() > MAX_TABLES {
             return None;

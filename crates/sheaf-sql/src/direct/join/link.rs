@@ -3,10 +3,10 @@
 
 use sqlparser::ast;
 
-use crate::direct::arithmetic::Arithmetic;
-use crate::direct::names::{Names, column_of};
-use crate::direct::operand::{Compared, Operand, are_comparable};
-use crate::direct::relation::Relation;
+use crate::direct::operands::arithmetic::Arithmetic;
+use crate::direct::operands::operand::{Compared, Operand, are_comparable};
+use crate::direct::operands::relation::Relation;
+use crate::direct::syntax::names::{Names, column_of};
 
 /// How a row of one table stands to rows of others: `a.column = b.column`, `a.column < b.column + 1`.
 pub(super) struct Link<'a> {

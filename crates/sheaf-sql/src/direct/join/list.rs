@@ -11,16 +11,16 @@ use sqlparser::ast;
 use super::MAX_TABLES;
 use super::order::Step;
 use crate::direct::access::{Access, indexes};
-use crate::direct::aggregate::{Aggregate, call_of};
 use crate::direct::derived::shape_of_select;
-use crate::direct::joined_list::{
+use crate::direct::read::PlainSelect;
+use crate::direct::rows::order::{OrderItem, SortKey, descends};
+use crate::direct::rows::row_source::RowSource;
+use crate::direct::shown::aggregate::{Aggregate, call_of};
+use crate::direct::shown::joined_list::{
     GroupItem, JoinedAggregate, JoinedFunction, JoinedKey, KeyColumn, Shown,
 };
-use crate::direct::names::{Names, OneOf, column_of};
-use crate::direct::order::{OrderItem, SortKey, descends};
-use crate::direct::read::PlainSelect;
-use crate::direct::row_source::RowSource;
-use crate::direct::select_list::{self, GroupedItem, is_function};
+use crate::direct::shown::select_list::{self, GroupedItem, is_function};
+use crate::direct::syntax::names::{Names, OneOf, column_of};
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 

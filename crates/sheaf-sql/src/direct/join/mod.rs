@@ -30,11 +30,18 @@
 //! Where no key finds the rows of a first table, but an index has them in the order of a LIMIT, the join walks along it
 //! for a while and sees whether it meets rows enough. If keys find them in that order, it walks along these.
 //!
-//! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is
+//! The result waits in memory until it is complete ([`joined_result`]): so the plan can still find that it is
 //! too large for it, and leave it to the vectorised path. How the tables are gone through is told in
-//! [`super::join_walk`].
+//! [`join_walk`].
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`join_walk`] | how a join runs |
+//! | [`joined_result`] | what it has found, until it is complete |
 
 mod conditions;
+pub(super) mod join_walk;
+pub(super) mod joined_result;
 mod link;
 mod list;
 mod order;
@@ -50,11 +57,12 @@ use sqlparser::ast;
 
 use super::access::Access;
 use super::derived::is_in_from;
-use super::derived_rows::Lookup;
-use super::joined_list::{JoinedKey, KeyColumn, Shown};
-use super::operand::Operand;
+use super::operands::operand::Operand;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select};
-use super::row_source::{Derived, RowSource};
+use super::rows::derived_rows::Lookup;
+use super::rows::row_source::{Derived, RowSource};
+use super::shown::joined_list::{JoinedKey, KeyColumn, Shown};
+use super::syntax::attempt::Attempt;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
@@ -125,16 +133,15 @@ pub(super) enum JoinedWay {
 }
 
 impl Join {
-    /// The plan of a query; `None` if it is not a join of this kind. Of what was parsed it is given the text, and how
-    /// many parameters that has.
+    /// The plan of a query; `None` if it is not a join of this kind.
     pub(super) fn compile(
         session: &Session,
         query: &ast::Query,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<Join> {
-        let mut join = Join::compile_one(session, query, given, false)?;
+        let mut join = Join::compile_one(session, query, attempt, false)?;
         if join.limit.is_some() && !join.is_walk() {
-            let walk = Join::compile_one(session, query, given, true);
+            let walk = Join::compile_one(session, query, attempt, true);
             match walk {
                 // What reads the same rows, and can end before the last of them, comes first.
                 Some(mut walk) if walk.reads_rows_of(&join) => {
@@ -168,7 +175,7 @@ impl Join {
     fn compile_one(
         session: &Session,
         query: &ast::Query,
-        (text, parameters): (&str, usize),
+        attempt: Attempt<'_>,
         walks: bool,
     ) -> Option<Join> {
         let PlainQuery {
@@ -181,7 +188,8 @@ impl Join {
             return None;
         }
         let plain = plain_select(select)?;
-        let mut source = Source::of(session, &select.from, plain.selection, (text, parameters))?;
+        let mut source = Source::of(session, &select.from, plain.selection, attempt)?;
+        let text = attempt.text;
         let has_queries = source.derived().next().is_some();
         let has_groups = !plain.group_by.is_empty() || plain.distinct;
         let is_first_of = source.steps.is_empty() && has_groups && source.take_whole();
@@ -269,7 +277,7 @@ impl Join {
 
     /// The rows alone, with these columns by their tables' places, and in an order.
     pub(super) fn of_rows(
-        session: &Session,
+        conditions_on_entries: bool,
         source: Source<'_>,
         read: &[(usize, usize)],
         order: Option<JoinedKey>,
@@ -278,7 +286,7 @@ impl Join {
             columns: Vec::new(),
             schema: Arc::new(Schema::empty()),
             shown: Shown::Columns(Vec::new()),
-            tables: source.into_tables(session.variables.pushes_index_conditions(), read)?,
+            tables: source.into_tables(conditions_on_entries, read)?,
             order,
             limit: None,
             offset: None,

@@ -7,9 +7,9 @@ use super::conditions::Conditions;
 use super::link::{Link, LinkWay};
 use super::{MAX_JOINED_ROWS, MAX_USUAL_ROWS};
 use crate::direct::access::{Access, Comparison};
-use crate::direct::names::Names;
-use crate::direct::operand::Compared;
-use crate::direct::relation::Relation;
+use crate::direct::operands::operand::Compared;
+use crate::direct::operands::relation::Relation;
+use crate::direct::syntax::names::Names;
 
 /// Rows of a first table of which each may lead to several, by estimate.
 const MAX_MULTIPLIED_ROWS: u64 = 100;

@@ -12,12 +12,13 @@ use super::conditions::{Conditions, From, tables_of};
 use super::order::{Order, Step};
 use super::{Joined, JoinedWay, MAX_JOINED_ROWS, MAX_SMALL_ROWS};
 use crate::direct::access::{Access, indexes};
-use crate::direct::derived_rows::Lookup;
-use crate::direct::joined_list::KeyColumn;
-use crate::direct::names::Names;
-use crate::direct::order::OrderItem;
 use crate::direct::read::index_order;
-use crate::direct::row_source::{Derived, RowSource};
+use crate::direct::rows::derived_rows::Lookup;
+use crate::direct::rows::order::OrderItem;
+use crate::direct::rows::row_source::{Derived, RowSource};
+use crate::direct::shown::joined_list::KeyColumn;
+use crate::direct::syntax::attempt::Attempt;
+use crate::direct::syntax::names::Names;
 use crate::error::Result;
 use crate::session::Session;
 
@@ -33,18 +34,18 @@ pub(in crate::direct) struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// `None` if it has other than tables and queries. Without steps: its tables cannot be read by keys, one after the
-    /// other. `given`: the statement's text, and how many parameters it has.
+    /// other.
     pub(in crate::direct) fn of(
         session: &Session,
         from: &'a [ast::TableWithJoins],
         selection: Option<&'a ast::Expr>,
-        given: (&str, usize),
+        attempt: Attempt<'_>,
     ) -> Option<Source<'a>> {
         let From {
             names,
             conditions: mut conjuncts,
             outer,
-        } = tables_of(session, from, given)?;
+        } = tables_of(session, from, attempt)?;
         conjuncts.extend(selection);
         let mut conditions = Conditions::of(&conjuncts, &outer, &names)?;
         let mut order = conditions.order(&names);

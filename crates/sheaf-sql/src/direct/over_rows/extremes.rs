@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_frontend::walk::{ExpressionVisitor, read_outside_queries, walk_expression};
 use sqlparser::ast;
 
-use crate::direct::plain_call::is_aggregate_name;
+use crate::direct::syntax::plain_call::is_aggregate_name;
 use crate::query::values::select_of;
 
 /// A query that computes with the least and greatest values of a whole table's columns, as one without a table that
@@ -25,6 +25,9 @@ pub(super) fn of_extremes(select: &ast::Select) -> Option<ast::Select> {
         select.projection.as_slice()
         && is_extreme(only)
     {
+        return None;
+    }
+    if !select.projection.iter().any(has_extreme) {
         return None;
     }
     let mut extremes = Extremes {
@@ -56,6 +59,23 @@ struct Extremes<'a> {
 fn is_extreme(expr: &ast::Expr) -> bool {
     let is_name = |name: String| ["min", "max"].contains(&name.to_ascii_lowercase().as_str());
     matches!(expr, ast::Expr::Function(function) if is_name(function.name.to_string()))
+}
+
+/// Whether there is one in an item. The copy of a long query takes megabytes.
+fn has_extreme(item: &ast::SelectItem) -> bool {
+    let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item
+    else {
+        return false;
+    };
+    let mut is_found = false;
+    read_outside_queries(expr, &mut |expr| {
+        is_found |= is_extreme(expr);
+        match is_found {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    is_found
 }
 
 impl ExpressionVisitor for Extremes<'_> {

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Conjuncts that are neither keys nor tests of a row are the plan's own filter. LIMIT is applied to its result, before
-//! the select list is computed where no operators are needed ([`super::row_query`]). Where the rows of the result are
-//! those that were found, in an order of their own columns, LIMIT leaves as many of them to the plan as are wanted, and
-//! to its subqueries.
+//! the select list is computed where no operators are needed ([`super::expression::row_query`]). Where the rows of the
+//! result are those that were found, in an order of their own columns, LIMIT leaves as many of them to the plan as are
+//! wanted, and to its subqueries.
 
 mod extremes;
 mod rows_in_plan;
@@ -37,21 +37,22 @@ use sqlparser::ast;
 
 use super::derived::{is_in_from, is_link, without_conditions};
 use super::expression::{Collector, Inputs, PlanInputs};
+use super::join::joined_result::Rows;
 use super::join::{Join, Source, ordered_columns};
-use super::joined_list::JoinedKey;
-use super::joined_result::Rows;
-use super::names::{Names, column_of};
-use super::operand::Operand;
-use super::order::MAX_SORTED_BYTES;
+use super::operands::operand::Operand;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select_of_groups};
-use super::select_list::{Headers, shown_whole};
-use super::select_shape::{
+use super::rows::order::MAX_SORTED_BYTES;
+use super::rows::stored_value::value_of;
+use super::shown::joined_list::JoinedKey;
+use super::shown::select_list::{Headers, shown_whole};
+use super::subquery::{Restored, Subqueries, Subquery};
+use super::syntax::attempt::Attempt;
+use super::syntax::names::{Names, column_of};
+use super::syntax::select_shape::{
     PartsOfRow, aliases_of, computes_list, has_aggregate, has_aggregate_of_rows, has_queries,
     has_window_function, is_one_group, is_text, qualify_wildcard, shows_columns_of_queries,
     shows_each_row,
 };
-use super::stored_value::value_of;
-use super::subquery::{Restored, Subqueries, Subquery};
 use crate::accounts::TableNeed;
 use crate::error::Result;
 use crate::query::value_extent::is_string;
@@ -202,17 +203,15 @@ impl OverRows {
         }
     }
 
-    /// The plan of a query; `None` if its rows are not found by keys. `text` is what was parsed.
-    /// `parameters`: how many the statement has, with what its session gives besides.
+    /// The plan of a query; `None` if its rows are not found by keys.
     pub(super) fn compile(
         session: &Session,
-        (query, text): (&ast::Query, &str),
-        parameters: usize,
+        query: &ast::Query,
+        attempt: Attempt<'_>,
     ) -> Option<OverRows> {
-        let given = ((query, text), parameters);
-        let mut plan = OverRows::compile_one(session, given, Begin::Keys)?;
+        let mut plan = OverRows::compile_one(session, (query, attempt), Begin::Keys)?;
         if plan.is_cut && !plan.rows.is_walk() {
-            match OverRows::compile_one(session, given, Begin::Walk) {
+            match OverRows::compile_one(session, (query, attempt), Begin::Walk) {
                 // As of a join: it can end before the last of the same rows.
                 Some(mut walk) if walk.rows.reads_rows_of(&plan.rows) => {
                     walk.otherwise = Some(Box::new(plan));
@@ -227,17 +226,19 @@ impl OverRows {
     /// The same of a query that no index serves: it reads its only table from end to end, if that is small.
     pub(super) fn compile_whole(
         session: &Session,
-        given: ((&ast::Query, &str), usize),
+        query: &ast::Query,
+        attempt: Attempt<'_>,
     ) -> Option<OverRows> {
-        let plan = OverRows::compile_one(session, given, Begin::Small)?;
+        let plan = OverRows::compile_one(session, (query, attempt), Begin::Small)?;
         (plan.rows.tables.len() == 1 && plan.rows.reads_small()).then_some(plan)
     }
 
     fn compile_one(
         session: &Session,
-        ((query, text), parameters): ((&ast::Query, &str), usize),
+        (query, attempt): (&ast::Query, Attempt<'_>),
         begin: Begin,
     ) -> Option<OverRows> {
+        let text = attempt.text;
         // It may have such a value.
         if text.len() > MAX_VALUE_BYTES {
             return None;
@@ -262,7 +263,7 @@ impl OverRows {
         let selection = select.selection.as_ref();
         let mut source = match select.from.as_slice() {
             [] => Source::of_nothing(selection),
-            from => Source::of(session, from, selection, (text, parameters))?,
+            from => Source::of(session, from, selection, attempt)?,
         };
         if source.rest().iter().any(|conjunct| is_link(conjunct)) {
             return None;
@@ -316,11 +317,11 @@ impl OverRows {
         let mut collector = Collector::of_query(names, aliases_of(select));
         let mut taken = select.clone();
         let mut has_wildcard = false;
-        let text_of_subqueries = match of_extremes {
-            Some(_) => ONE_ITEM,
-            None => text,
+        let of_subqueries = match of_extremes {
+            Some(_) => attempt.with_text(ONE_ITEM),
+            None => attempt,
         };
-        let mut subqueries = Subqueries::new(session, (names, text_of_subqueries), parameters);
+        let mut subqueries = Subqueries::new(session, names, of_subqueries);
         let mut take = |expr: &mut ast::Expr, collector: &mut Collector<'_>| {
             subqueries.take_from(expr)?;
             collector.take_part(expr)
@@ -442,7 +443,12 @@ impl OverRows {
             query,
             subqueries,
             outer,
-            rows: Join::of_rows(session, source, &places, cut_key)?,
+            rows: Join::of_rows(
+                session.variables.pushes_index_conditions(),
+                source,
+                &places,
+                cut_key,
+            )?,
             is_cut: cut_order.is_some(),
             computes_list,
             filters_texts,

@@ -10,11 +10,11 @@ use sqlparser::ast;
 
 use crate::direct::access::{Access, Comparison, conditions, filter_of};
 use crate::direct::expression::Expressions;
-use crate::direct::names::{ColumnNames, Names};
-use crate::direct::operand::Operand;
-use crate::direct::order::{OrderItem, SortKey, descends};
-use crate::direct::row::Item;
-use crate::direct::select_list::is_called;
+use crate::direct::operands::operand::Operand;
+use crate::direct::rows::order::{OrderItem, SortKey, descends};
+use crate::direct::shown::row::Item;
+use crate::direct::shown::select_list::is_called;
+use crate::direct::syntax::names::{ColumnNames, Names};
 
 /// What a WHERE says: comparisons of columns with operands, and the rest. `None` if a row alone does not decide.
 pub(in crate::direct) fn condition(

@@ -13,12 +13,12 @@ use super::clauses::{
 use super::plain_query::{PlainQuery, PlainSelect, plain_query, plain_select};
 use super::{Read, Shown, Walk};
 use crate::direct::access::{Access, Comparison, indexes};
-use crate::direct::aggregate::Aggregate;
-use crate::direct::locking_clause::{Locking, locking};
-use crate::direct::names::Names;
-use crate::direct::order::{OrderItem, SortKey};
-use crate::direct::row::Item;
-use crate::direct::select_list::{self, SelectList, is_aggregate};
+use crate::direct::rows::order::{OrderItem, SortKey};
+use crate::direct::shown::aggregate::Aggregate;
+use crate::direct::shown::row::Item;
+use crate::direct::shown::select_list::{self, SelectList, is_aggregate};
+use crate::direct::syntax::locking_clause::{Locking, locking};
+use crate::direct::syntax::names::Names;
 use crate::session::Session;
 
 impl Read {

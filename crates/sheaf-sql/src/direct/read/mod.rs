@@ -4,9 +4,16 @@
 //! DISTINCT, hold them in memory first. Where no index finds the rows by few keys, but one has the order of a LIMIT, a
 //! plan walks along it for a while and sees whether it meets rows enough. Until a plan has sent its first byte it may
 //! still find that its operands or the number of rows do not suit it, and leave the statement to the vectorised path.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`constants`] | SELECT of constants |
+//! | [`counted`] | SQL_CALC_FOUND_ROWS |
 
 mod clauses;
 mod compile;
+pub(super) mod constants;
+pub(super) mod counted;
 mod plain_query;
 mod prepare;
 mod run;
@@ -16,12 +23,12 @@ use arrow::datatypes::SchemaRef;
 use sheaf_storage::Direction;
 
 use super::access::{Access, BoundAccess};
-use super::aggregate::Aggregate;
-use super::locking_clause::Locking;
-use super::operand::Operand;
-use super::order::SortKey;
-use super::row::Item;
-use super::select_list::Computed;
+use super::operands::operand::Operand;
+use super::rows::order::SortKey;
+use super::shown::aggregate::Aggregate;
+use super::shown::row::Item;
+use super::shown::select_list::Computed;
+use super::syntax::locking_clause::Locking;
 use crate::session::result::ColumnMeta;
 
 pub(super) use clauses::{condition, index_order, limit_and_offset, may_divide, row_count};

@@ -10,10 +10,10 @@ use sheaf_table::{RowView, Table};
 
 use super::{Read, Shown};
 use crate::direct::expression::Evaluator;
-use crate::direct::headers::ShownColumns;
-use crate::direct::order::Sorter;
-use crate::direct::row::{Item, ResultRow, cells_of_old_rows};
-use crate::direct::stored_value::value_of;
+use crate::direct::rows::order::Sorter;
+use crate::direct::rows::stored_value::value_of;
+use crate::direct::shown::row::{Item, ResultRow, cells_of_old_rows};
+use crate::direct::syntax::headers::ShownColumns;
 use crate::error::Result;
 use crate::events::thread_work::{self, Work};
 use crate::session::Session;

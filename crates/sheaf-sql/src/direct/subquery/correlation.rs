@@ -16,13 +16,13 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_outside_quer
 use sqlparser::ast;
 
 use super::Subqueries;
-use crate::change::assigned::last_part;
-use crate::direct::arithmetic::Arithmetic;
+use crate::change::values::assigned::last_part;
 use crate::direct::derived::table_of_from;
 use crate::direct::expression::{Collector, Expressions};
-use crate::direct::names::{ColumnNames, Names, column_of};
-use crate::direct::operand::{Operand, are_comparable};
-use crate::direct::relation::Relation;
+use crate::direct::operands::arithmetic::Arithmetic;
+use crate::direct::operands::operand::{Operand, are_comparable};
+use crate::direct::operands::relation::Relation;
+use crate::direct::syntax::names::{ColumnNames, Names, column_of};
 
 impl Subqueries<'_> {
     /// Puts parameters in the places of the row's columns in a query of the subquery's FROM.
@@ -151,7 +151,7 @@ impl Subqueries<'_> {
         };
         if is_taken {
             let mut columns = Taken {
-                first: self.parameters,
+                first: self.attempt.parameters,
                 of_row: &of_row,
                 outer: &mut taken.columns,
             };

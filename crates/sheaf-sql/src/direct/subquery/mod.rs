@@ -17,8 +17,13 @@
 //!   WHERE id IN (SELECT user FROM c WHERE post = ?)    ->    WHERE id IN (what it finds)
 //!   WHERE email = ? OR id = ?                          ->    WHERE id IN (ids WHERE email = ?, ids WHERE id = ?)
 //! ```
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`quantified`] | IN, ANY and ALL of subqueries, written as EXISTS |
 
 mod correlation;
+pub(super) mod quantified;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -40,12 +45,13 @@ use self::correlation::FromRow;
 use super::access::{MAX_LIST, list_in_place};
 use super::derived::part_of_from;
 use super::expression::{Evaluator, Expressions};
-use super::headers::Spelled;
-use super::names::{Names, column_of};
-use super::select_shape::{computes_nothing, is_constant};
-use super::values::Values;
+use super::rows::values::Values;
+use super::syntax::attempt::Attempt;
+use super::syntax::headers::Spelled;
+use super::syntax::names::{Names, column_of};
+use super::syntax::select_shape::{computes_nothing, is_constant};
 use super::{Action, DirectPlan, needs_of};
-use crate::change::assigned::last_part;
+use crate::change::values::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;
@@ -84,9 +90,7 @@ impl std::fmt::Debug for Subquery {
 pub(super) struct Subqueries<'a> {
     pub(super) session: &'a Session,
     pub(super) names: &'a [Names<'a>],
-    pub(super) text: &'a str,
-    /// Parameters of the statement, and what its session gives besides.
-    pub(super) parameters: usize,
+    pub(super) attempt: Attempt<'a>,
     pub(super) found: Vec<Subquery>,
     depth: usize,
     /// The expressions around the current one: whether each of them computes with the values of its operands.
@@ -97,14 +101,13 @@ pub(super) struct Subqueries<'a> {
 impl<'a> Subqueries<'a> {
     pub(super) fn new(
         session: &'a Session,
-        (names, text): (&'a [Names<'a>], &'a str),
-        parameters: usize,
+        names: &'a [Names<'a>],
+        attempt: Attempt<'a>,
     ) -> Subqueries<'a> {
         Subqueries {
             session,
             names,
-            text,
-            parameters,
+            attempt,
             found: Vec::new(),
             depth: 0,
             computes: Vec::new(),
@@ -150,22 +153,25 @@ impl<'a> Subqueries<'a> {
                 self.correlate_query(&mut join.relation, &mut taken);
             }
         }
-        let given = (self.text, self.parameters + taken.columns.len());
+        let before = self.attempt.parameters;
+        let with_columns = self.attempt.with_parameters(before + taken.columns.len());
         let mut inner = Vec::new();
         for part in &select.from {
-            inner.push(part_of_from(self.session, &part.relation, given)?);
+            inner.push(part_of_from(self.session, &part.relation, with_columns)?);
             for join in &part.joins {
-                inner.push(part_of_from(self.session, &join.relation, given)?);
+                inner.push(part_of_from(self.session, &join.relation, with_columns)?);
             }
         }
         if let Some(selection) = &mut select.selection {
             self.correlate(selection, &inner, &mut taken);
         }
         drop(inner);
-        let computed = taken.computed(&mut query, self.names, self.parameters)?;
-        let parameters =
-            self.parameters + taken.columns.len() + computed.as_ref().map_or(0, Expressions::len);
-        let action = self.session.query_action(&query, self.text, parameters)?;
+        let computed = taken.computed(&mut query, self.names, before)?;
+        // The conditions may have taken columns, too.
+        let columns = taken.columns.len();
+        let parameters = before + columns + computed.as_ref().map_or(0, Expressions::len);
+        let attempt = self.attempt.with_parameters(parameters);
+        let action = self.session.query_action(&query, attempt)?;
         // Whatever runs for each row reads few rows each time.
         let reads_small = match &action {
             Action::Join(join) => join.reads_small(),
@@ -523,7 +529,7 @@ enum Outcome {
 pub(super) fn with_places(
     session: &Session,
     query: &ast::Query,
-    (text, parameters): (&str, usize),
+    attempt: Attempt<'_>,
 ) -> Option<(ast::Query, Vec<Subquery>)> {
     let is_candidate = |select: &ast::Select| {
         let selection = select.selection.as_ref();
@@ -538,7 +544,7 @@ pub(super) fn with_places(
     if let ast::SetExpr::Select(select) = query.body.as_mut()
         && let Some(selection) = &mut select.selection
     {
-        let subqueries = Subqueries::new(session, (&[], text), parameters);
+        let subqueries = Subqueries::new(session, &[], attempt);
         put_places(selection, &subqueries, &mut found);
     }
     (!found.is_empty()).then_some((query, found))
@@ -550,7 +556,7 @@ pub(super) fn with_places(
 pub(super) fn with_list(
     session: &Session,
     query: &ast::Query,
-    (text, parameters): (&str, usize),
+    attempt: Attempt<'_>,
 ) -> Option<(ast::Query, Vec<Subquery>)> {
     let may_have_place =
         |select: &ast::Select| query.locks.is_empty() && select.selection.is_some();
@@ -577,11 +583,11 @@ pub(super) fn with_list(
         }
     }
     let place = Place {
-        subqueries: Subqueries::new(session, (&[], text), parameters),
-        own: Subqueries::new(session, (&[], ONE_ITEM), parameters),
+        subqueries: Subqueries::new(session, &[], attempt),
+        own: Subqueries::new(session, &[], attempt.with_text(ONE_ITEM)),
         from: &from,
         names: &names,
-        list: list_in_place(parameters),
+        list: list_in_place(attempt.parameters),
     };
     let found = place.put_list(select.selection.as_mut()?)?;
     Some((changed, found))
@@ -731,7 +737,7 @@ fn put_places(condition: &mut ast::Expr, subqueries: &Subqueries<'_>, found: &mu
                 if let ast::Expr::Subquery(_) = side.as_ref()
                     && let Some(subquery) = subqueries.subquery(side.as_ref().clone())
                 {
-                    let place = format!("?{}", subqueries.parameters + found.len());
+                    let place = format!("?{}", subqueries.attempt.parameters + found.len());
                     **side = ast::Expr::value(ast::Value::Placeholder(place));
                     found.push(subquery);
                 }

@@ -21,6 +21,16 @@ pub struct Coerced<T> {
     pub problem: Option<CoercionProblem>,
 }
 
+impl<T> Coerced<T> {
+    /// The value as another type, with the same problem.
+    pub(crate) fn map<U>(self, as_other: impl FnOnce(T) -> U) -> Coerced<U> {
+        Coerced {
+            value: as_other(self.value),
+            problem: self.problem,
+        }
+    }
+}
+
 /// What is wrong with a value for a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoercionProblem {
@@ -230,6 +240,14 @@ fn datetime_of_text(text: &str) -> Option<i64> {
     let text = without_offset(text);
     let read = read_datetime(text).ok().filter(|read| !read.trailing)?;
     read.micros(6).ok()
+}
+
+/// Whether a string is a date without a time of the day. MySQL casts it to a DATETIME, but stores it in none.
+pub fn is_date_alone(json: Json<'_>) -> bool {
+    let View::String(text) = json.view() else {
+        return false;
+    };
+    read_datetime(without_offset(text)).is_ok_and(|read| !read.has_time)
 }
 
 /// As a TIME: signed microseconds, with all digits of a second's fraction. `None` is NULL.

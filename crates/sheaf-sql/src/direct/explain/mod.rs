@@ -1,0 +1,13 @@
+//! What EXPLAIN and the counters of reads say of direct plans.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`description`] | the plan describes itself |
+//! | [`operators_alike`] | the operators' plan that does the same, for its estimates |
+//! | [`analyze`] | EXPLAIN ANALYZE |
+//! | [`reads`] | how plans read the tables that they begin with |
+
+pub(super) mod analyze;
+pub(super) mod description;
+pub(super) mod operators_alike;
+pub(super) mod reads;
