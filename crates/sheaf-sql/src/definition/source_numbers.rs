@@ -269,8 +269,7 @@ impl Circumstances<'_> {
                     | ColumnType::BigInt { .. }
             )
         };
-        let is_date =
-            |ty: &ColumnType| matches!(ty, ColumnType::Date | ColumnType::DateTime { .. });
+        let is_date = |ty: &ColumnType| ty.has_date() && !ty.follows_time_zone();
         let is_known = |ty: &ColumnType| is_number(ty) || is_date(ty);
         if !is_known(old) || !is_known(new) {
             return None;

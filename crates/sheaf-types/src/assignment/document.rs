@@ -44,9 +44,7 @@ pub(super) fn to_column(ty: &ColumnType, json: Json<'_>, mode: Mode) -> Converte
     };
     match (found.problem, json.view()) {
         // It may have an offset from UTC.
-        (None, View::String(text)) if ty.has_date() && *ty != ColumnType::Date => {
-            convert_text(ty, text, mode)
-        }
+        (None, View::String(text)) if ty.is_moment() => convert_text(ty, text, mode),
         (None, _) => convert(ty, &found.value, mode),
         (Some(CoercionProblem::Invalid), _) => Converted::bad(
             match found.value {
