@@ -27,9 +27,10 @@ pub struct Aggregate {
 
 impl PartialEq for Aggregate {
     fn eq(&self, other: &Aggregate) -> bool {
-        self.distinct == other.distinct
+        // Arguments differ at a glance, by their fingerprints.
+        self.arguments == other.arguments
+            && self.distinct == other.distinct
             && self.function == other.function
-            && self.arguments == other.arguments
             && self.order_by == other.order_by
     }
 }

@@ -11,12 +11,14 @@
 //! | [`expression`] | the same expression as DataFusion writes it, and back |
 //! | [`long_lists`] | long disjunctions of constants as lists, and parts of such lists |
 //! | [`fold`] | constants are computed |
+//! | [`fingerprint`] | what equal expressions share, so that lists of them are searched at once |
 //! | [`physical`] | the same as it is computed over batches |
 //! | [`aggregate`] | aggregates of groups |
 //! | [`window`] | functions over windows |
 
 pub mod aggregate;
 pub mod expression;
+pub mod fingerprint;
 pub mod fold;
 pub mod long_lists;
 pub mod physical;
@@ -36,6 +38,7 @@ use sheaf_exec::functions::{SqlType, closed};
 use sheaf_exec::typing::nodes_of_call;
 
 pub use aggregate::Aggregate;
+pub use fingerprint::{Fingerprint, Places};
 pub use typing::Typing;
 pub use window::WindowFunction;
 
@@ -52,6 +55,7 @@ pub struct Scalar {
     notes: bool,
     /// With all that is in it.
     size: Size,
+    fingerprint: Fingerprint,
 }
 
 /// What an expression is.
@@ -160,7 +164,7 @@ impl Comparison {
 }
 
 /// What an expression is tested for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truth {
     Null,
     True,
@@ -189,6 +193,9 @@ fn condition(nullable: bool) -> FieldRef {
 /// literal is and what a conversion is to stands in the field alone.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Scalar) -> bool {
+        if self.fingerprint != other.fingerprint {
+            return false;
+        }
         let is_of_same_type = match &self.kind {
             ScalarKind::Literal(_) | ScalarKind::Cast(_) => {
                 self.field.data_type() == other.field.data_type()
@@ -204,7 +211,9 @@ impl Scalar {
     fn new(kind: ScalarKind, field: FieldRef) -> Scalar {
         let mut notes = false;
         let mut size = Size { nodes: 1, cases: 0 };
+        let mut fingerprint = Fingerprint::of_kind(&kind);
         visit_operands(&kind, &mut |operand| {
+            fingerprint = fingerprint.with(operand);
             notes |= operand.notes;
             size.nodes = size.nodes.saturating_add(operand.size.nodes);
             size.cases = size.cases.max(operand.size.cases);
@@ -222,7 +231,13 @@ impl Scalar {
             field,
             notes,
             size,
+            fingerprint,
         }
+    }
+
+    /// Equal expressions have equal ones.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
     }
 
     /// `field` says whether it may be NULL here.
@@ -285,34 +300,41 @@ impl Scalar {
         let mut all = Vec::new();
         let (mut nullable, mut notes) = (false, false);
         let mut size = Size { nodes: 1, cases: 0 };
+        let chain = match is_and {
+            true => ScalarKind::And,
+            false => ScalarKind::Or,
+        };
+        let mut fingerprint = Fingerprint::of_kind(&chain(Vec::new()));
         for condition in conditions {
             nullable |= condition.is_nullable();
             notes |= condition.notes;
             size.cases = size.cases.max(condition.size.cases);
             size.nodes = size.nodes.saturating_add(condition.size.nodes);
+            let is_chain = condition.chain_length(is_and) > 1;
             match condition.kind {
-                ScalarKind::And(inner) if is_and => {
+                ScalarKind::And(inner) | ScalarKind::Or(inner) if is_chain => {
                     size.nodes -= 1;
+                    fingerprint = match all.is_empty() {
+                        true => condition.fingerprint,
+                        false => inner.iter().fold(fingerprint, Fingerprint::with),
+                    };
                     add_all(&mut all, inner);
                 }
-                ScalarKind::Or(inner) if !is_and => {
-                    size.nodes -= 1;
-                    add_all(&mut all, inner);
+                _ => {
+                    fingerprint = fingerprint.with(&condition);
+                    all.push(condition);
                 }
-                _ => all.push(condition),
             }
         }
         match all.len() {
             0 => Scalar::constant(is_and),
             1 => all.remove(0),
             _ => Scalar {
-                kind: match is_and {
-                    true => ScalarKind::And(all),
-                    false => ScalarKind::Or(all),
-                },
+                kind: chain(all),
                 field: condition(nullable),
                 notes,
                 size,
+                fingerprint,
             },
         }
     }

@@ -36,8 +36,9 @@ pub struct WindowOrder {
 
 impl PartialEq for WindowFunction {
     fn eq(&self, other: &WindowFunction) -> bool {
-        self.function == other.function
-            && self.arguments == other.arguments
+        // Arguments differ at a glance, by their fingerprints.
+        self.arguments == other.arguments
+            && self.function == other.function
             && self.partition_by == other.partition_by
             && self.order_by == other.order_by
             && self.frame == other.frame

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
-use sheaf_algebra::scalar::ScalarKind;
 use sheaf_algebra::scalar::typing::AggregateCall;
+use sheaf_algebra::scalar::{Fingerprint, ScalarKind};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::arithmetic::digits_of_wide_average;
@@ -357,12 +357,17 @@ impl Binder<'_> {
         };
         let aggregate = self.with_purpose(Purpose::Shown, |this| this.typing().aggregate(call))?;
         let field = Arc::clone(aggregate.field());
-        let mut known = self.block()?.aggregates.iter();
-        if let Some((id, _)) = known.find(|(_, known)| *known == aggregate) {
-            return Ok(Scalar::column(*id, field));
+        let fingerprint = Fingerprint::of_all(aggregate.arguments().iter());
+        let block = self.block()?;
+        let is_it = |at: usize| block.aggregates[at].1 == aggregate;
+        if let Some(at) = block.aggregate_places.find(fingerprint, is_it) {
+            return Ok(Scalar::column(block.aggregates[at].0, field));
         }
         let id = self.columns.add_computed(name, Arc::clone(&field));
-        self.block()?.aggregates.push((id, aggregate));
+        let block = self.block()?;
+        let place = block.aggregates.len();
+        block.aggregate_places.add(fingerprint, place);
+        block.aggregates.push((id, aggregate));
         Ok(Scalar::column(id, field))
     }
 }

@@ -2,7 +2,7 @@
 
 use sheaf_access::cancel;
 use sheaf_algebra::relation::DependentKind;
-use sheaf_algebra::scalar::{Aggregate, WindowFunction};
+use sheaf_algebra::scalar::{Aggregate, Places, WindowFunction};
 use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sqlparser::ast::{Expr, WindowSpec};
 
@@ -105,6 +105,8 @@ pub struct Block {
     /// The WINDOW clause.
     pub windows: Vec<NamedWindow>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
+    /// Where these are, by their arguments.
+    pub aggregate_places: Places,
     /// Columns that aggregates have become.
     pub aggregated: ColumnSet,
     pub functions: Vec<(ColumnId, WindowFunction)>,
@@ -164,6 +166,7 @@ impl Block {
             ordered_so_far: 0,
             windows: Vec::new(),
             aggregates: Vec::new(),
+            aggregate_places: Places::default(),
             aggregated: ColumnSet::new(),
             functions: Vec::new(),
             windows_of_functions: 0,

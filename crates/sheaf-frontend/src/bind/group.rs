@@ -23,6 +23,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
 use sheaf_algebra::properties::constants;
 use sheaf_algebra::relation::{Item, SortKey};
+use sheaf_algebra::scalar::Places;
 use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
@@ -44,6 +45,9 @@ pub(super) struct Keys {
     pub computed: Vec<Item>,
     /// The same expressions as they are in a select list, which notes more than GROUP BY.
     shown: Vec<(Scalar, ColumnId)>,
+    /// Where the two have what.
+    computed_places: Places,
+    shown_places: Places,
     /// WITH ROLLUP: keys that come again. What is named above the group is the first of them.
     repeated: Vec<Item>,
     /// The items of the select list that are keys, by their position.
@@ -53,6 +57,18 @@ pub(super) struct Keys {
 }
 
 impl Keys {
+    /// The column of the group that an expression is, and the key as it was written.
+    fn known(&self, scalar: &Scalar) -> Option<(&Scalar, ColumnId)> {
+        let fingerprint = scalar.fingerprint();
+        let is_computed = |at: usize| self.computed[at].value == *scalar;
+        if let Some(at) = self.computed_places.find(fingerprint, is_computed) {
+            return Some((&self.computed[at].value, self.computed[at].column));
+        }
+        let is_shown = |at: usize| self.shown[at].0 == *scalar;
+        let (value, column) = &self.shown[self.shown_places.find(fingerprint, is_shown)?];
+        Some((value, *column))
+    }
+
     /// An expression above the group.
     pub fn in_expression(&self, scalar: Scalar) -> Scalar {
         if self.level.is_some() {
@@ -62,10 +78,7 @@ impl Keys {
             return scalar;
         }
         scalar.replace(&|scalar| {
-            let computed = self.computed.iter().map(|item| (&item.value, item.column));
-            let shown = self.shown.iter().map(|(value, column)| (value, *column));
-            let mut known = computed.chain(shown);
-            let (value, column) = known.find(|(value, _)| *value == scalar)?;
+            let (value, column) = self.known(scalar)?;
             Some(Scalar::column(column, Arc::clone(value.field())))
         })
     }
@@ -75,10 +88,7 @@ impl Keys {
     /// As [`Self::in_expression`], where keys may be NULL because they are rolled up.
     fn rolled_up(&self, scalar: Scalar) -> Scalar {
         scalar.replace(&|scalar| {
-            let computed = self.computed.iter().map(|item| (&item.value, item.column));
-            let shown = self.shown.iter().map(|(value, column)| (value, *column));
-            let mut known = computed.chain(shown);
-            let column = match known.find(|(value, _)| *value == scalar) {
+            let column = match self.known(scalar) {
                 Some((_, column)) => column,
                 None => scalar
                     .as_column()
@@ -132,6 +142,8 @@ impl Binder<'_> {
             columns: Vec::new(),
             computed: Vec::new(),
             shown: Vec::new(),
+            computed_places: Places::default(),
+            shown_places: Places::default(),
             repeated: Vec::new(),
             items: Vec::new(),
             level: is_rollup.then(|| {
@@ -280,8 +292,9 @@ impl Binder<'_> {
             return Ok(false);
         }
         let has_subqueries = !self.block()?.pending.is_empty();
-        let mut known = keys.computed.iter();
-        if known.any(|item| item.value == value) {
+        let fingerprint = value.fingerprint();
+        let is_it = |at: usize| keys.computed[at].value == value;
+        if keys.computed_places.find(fingerprint, is_it).is_some() {
             self.repeat(value, keys);
             return Ok(false);
         }
@@ -291,9 +304,11 @@ impl Binder<'_> {
             self.block()?.grouped.push((expr.clone(), of_group));
         } else {
             let shown = self.with_purpose(Purpose::Shown, |this| this.value(expr))?;
+            keys.shown_places.add(shown.fingerprint(), keys.shown.len());
             keys.shown.push((shown, column));
         }
         keys.columns.push(column);
+        keys.computed_places.add(fingerprint, keys.computed.len());
         keys.computed.push(Item { column, value });
         Ok(false)
     }
@@ -318,6 +333,7 @@ impl Binder<'_> {
     ) -> Bound<Relation> {
         let block = self.block()?;
         let aggregates = std::mem::take(&mut block.aggregates);
+        block.aggregate_places = Places::default();
         block.aggregated = aggregates.iter().map(|(id, _)| *id).collect();
         let in_aggregates = std::mem::take(&mut block.pending_in_aggregates);
         relation = with_subqueries(relation, in_aggregates)?;

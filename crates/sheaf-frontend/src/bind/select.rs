@@ -16,11 +16,13 @@
 //! What a row or a group is not asked for is not there: most SELECTs have few of these.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
 use sheaf_algebra::relation::{DependentKind, Item, SortKey};
+use sheaf_algebra::scalar::Places;
 use sheaf_algebra::{ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
@@ -262,17 +264,18 @@ impl Binder<'_> {
     ) -> Bound<(Relation, Vec<Output>)> {
         let below = relation.column_set();
         let mut listed: Vec<Item> = Vec::with_capacity(items.len());
+        let mut taken = ColumnSet::new();
         let mut outputs = Vec::with_capacity(items.len());
         for mut item in items {
             item.value = self.rolled_up_label(item.value)?;
             // A column that is shown twice, or is one of a query around, gets an id of its own.
-            let own = item.value.as_column().filter(|column| {
-                below.contains(*column) && !listed.iter().any(|listed| listed.column == *column)
-            });
+            let own = item.value.as_column();
+            let own = own.filter(|column| below.contains(*column) && !taken.contains(*column));
             let id = match own {
                 Some(column) => column,
                 None => self.new_column(&item.header.name, &item.value),
             };
+            taken.insert(id);
             self.columns.rename(id, &item.header.name);
             outputs.push(Output {
                 id,
@@ -307,6 +310,12 @@ impl Binder<'_> {
             Some(_) => return unsupported("DISTINCT ON"),
         };
         let ordered_items = std::mem::take(&mut self.block()?.ordered_items);
+        let mut places = Places::default();
+        if !order.is_empty() {
+            for (at, item) in listed.iter().enumerate() {
+                places.add(item.value.fingerprint(), at);
+            }
+        }
         let mut above: Vec<Item> = Vec::new();
         let mut sort = Vec::with_capacity(order.len());
         for (key, descends) in order {
@@ -354,16 +363,16 @@ impl Binder<'_> {
                 OrderKey::Value(value) if value.as_literal().is_some() => continue,
                 OrderKey::Value(value) => {
                     // Items are columns by now.
-                    let known = listed
-                        .iter()
-                        .find(|item| item.value == value && is_repeatable(&value));
-                    let column = match known {
-                        Some(item) => item.column,
+                    let fingerprint = value.fingerprint();
+                    let known = places.find(fingerprint, |at| listed[at].value == value);
+                    let column = match known.filter(|_| is_repeatable(&value)) {
+                        Some(at) => listed[at].column,
                         None => {
                             let column = match value.as_column() {
                                 Some(column) if below.contains(column) => column,
                                 _ => self.new_column("order", &value),
                             };
+                            places.add(fingerprint, listed.len());
                             listed.push(Item {
                                 column,
                                 value: value.clone(),
@@ -624,6 +633,8 @@ impl Binder<'_> {
         items: &[BoundItem<'_>],
     ) -> Bound<Vec<(OrderKey, bool)>> {
         let mut keys = Vec::with_capacity(order_by.len());
+        // Made when a key asks for it.
+        let mut places: Option<HashMap<&Expr, usize>> = None;
         for (before, item) in order_by.iter().enumerate() {
             self.block()?.ordered_so_far = before;
             let descends = item.options.asc == Some(false);
@@ -642,10 +653,8 @@ impl Binder<'_> {
                 keys.push((OrderKey::Item(position), descends));
                 continue;
             }
-            let same = items
-                .iter()
-                .position(|item| item.expr == Some(expr) && is_repeatable(&item.value));
-            keys.push(match same {
+            let places = places.get_or_insert_with(|| places_of(items));
+            keys.push(match places.get(expr).copied() {
                 Some(position) => (OrderKey::Item(position), descends),
                 None => (OrderKey::Value(self.whole_value(expr)?), descends),
             });
@@ -735,6 +744,17 @@ fn pending_above_groups(keys: &Keys, pending: &mut [Pending]) {
             pending.right = right.map_scalars(&mut |scalar| keys.in_expression(scalar));
         }
     }
+}
+
+/// The first item that is each expression, of those that have one value however often they are computed.
+fn places_of<'s>(items: &[BoundItem<'s>]) -> HashMap<&'s Expr, usize> {
+    let mut places = HashMap::with_capacity(items.len());
+    for (position, item) in items.iter().enumerate() {
+        if let Some(expr) = item.expr.filter(|_| is_repeatable(&item.value)) {
+            places.entry(expr).or_insert(position);
+        }
+    }
+    places
 }
 
 /// The item that a name in ORDER BY means: an alias, or a column, as [`named_items`] says of the same name. Error 1052
