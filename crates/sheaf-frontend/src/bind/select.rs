@@ -245,7 +245,7 @@ impl Binder<'_> {
         };
         let (above, below): (Vec<_>, Vec<_>) = pending.into_iter().partition(uses_windows);
         relation = with_subqueries(relation, below)?;
-        relation = relation.window(functions);
+        relation = self.over_windows(relation, functions);
         relation = with_subqueries(relation, above)?;
         self.listed_rows(select, relation, items, order)
     }

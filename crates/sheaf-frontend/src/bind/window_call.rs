@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use datafusion_common::ScalarValue;
 use datafusion_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
-use sheaf_algebra::Scalar;
+use sheaf_algebra::relation::Item;
+use sheaf_algebra::scalar::WindowFunction;
 use sheaf_algebra::scalar::typing::WindowCall;
+use sheaf_algebra::{ColumnId, Relation, Scalar};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, NullTreatment, OrderByExpr, Value as Literal, WindowSpec, WindowType};
@@ -102,6 +104,43 @@ impl Binder<'_> {
         let id = self.columns.add_computed(name, Arc::clone(&field));
         self.block()?.functions.push((id, function));
         Ok(Scalar::column(id, field))
+    }
+
+    /// The rows with what functions over windows make of them. Functions may share an operand, as the two that AVG is
+    /// made of: what notes something is computed once a row.
+    pub(super) fn over_windows(
+        &mut self,
+        mut relation: Relation,
+        functions: Vec<(ColumnId, WindowFunction)>,
+    ) -> Relation {
+        let mut noting: Vec<Item> = Vec::new();
+        let mut once = |operand: Scalar| {
+            if !operand.notes() || operand.as_literal().is_some() {
+                return operand;
+            }
+            let known = noting.iter().find(|item| item.value == operand);
+            let column = match known {
+                Some(item) => item.column,
+                None => self.new_column("operand", &operand),
+            };
+            let taken = Scalar::column(column, Arc::clone(operand.field()));
+            if known.is_none() {
+                noting.push(Item {
+                    column,
+                    value: operand,
+                });
+            }
+            taken
+        };
+        let functions = functions.into_iter();
+        let functions: Vec<_> = functions
+            .map(|(id, function)| (id, function.map_operands(&mut once)))
+            .collect();
+        if !noting.is_empty() {
+            let items = self.passed_on(&relation).chain(noting).collect();
+            relation = relation.project(items);
+        }
+        relation.window(functions)
     }
 
     fn window_operands(
