@@ -127,6 +127,9 @@ impl StatementParser<'_> {
                 binary_log |= logs != "SLOW LOGS";
                 return Ok(());
             }
+            if parser.accept("RELAY LOGS") {
+                return parser.channel();
+            }
             let known = parser.accept_one_of(&[
                 "PRIVILEGES",
                 "HOSTS",
@@ -134,7 +137,6 @@ impl StatementParser<'_> {
                 "ENGINE LOGS",
                 "ERROR LOGS",
                 "GENERAL LOGS",
-                "RELAY LOGS",
                 "QUERY CACHE",
             ]);
             if known.is_none() {
