@@ -21,9 +21,7 @@
 //! | [`first_of_equal_exec`] | which rows are the first of equal ones |
 //! | [`otherwise_exec`] | the rows of another plan where one has none |
 //! | [`gather_in_order_exec`] | gathers the parts of a union one behind the other |
-//! | [`recursion_limit_exec`] | where an endless recursion ends |
-//! | [`new_rows_exec`] | the rows of a recursion that were not there before |
-//! | [`round_exec`] | the rows of a round of a recursion that several of its members read |
+//! | [`recursive_exec`] | rows and what follows from them, round by round |
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`compacted_exec`] | batches with buffers of their own |
@@ -68,15 +66,13 @@ pub mod late_columns_exec;
 pub mod lazy_connective;
 pub mod less_order_exec;
 pub mod measuring_exec;
-pub mod new_rows_exec;
 pub mod node_id;
 pub(crate) mod noted_rows;
 pub mod otherwise_exec;
 pub(crate) mod plan_members;
-pub mod recursion_limit_exec;
+pub mod recursive_exec;
 pub mod regret_exec;
 pub mod restartable_exec;
-pub mod round_exec;
 pub mod row_by_row_exec;
 pub(crate) mod row_file;
 pub(crate) mod row_set;

@@ -138,7 +138,7 @@ impl Planner<'_> {
             conflicting_hints: Vec::new(),
             budget: None,
             repeats: self.repeats,
-            shared_rounds: self.shared_rounds.clone(),
+            rounds: self.rounds.clone(),
             most_kept: self.most_kept,
             sorts_long_texts: self.sorts_long_texts,
         };

@@ -29,10 +29,10 @@ use datafusion_physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::projection::ProjectionExec;
-use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
+use sheaf_exec::operator::recursive_exec::RecursiveExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::{MAX_KEPT_BYTES, SharedExec, is_repeatable, is_same};
@@ -95,7 +95,7 @@ fn find_candidates<'p>(
     plan: &'p Arc<dyn ExecutionPlan>,
     candidates: &mut Vec<&'p Arc<dyn ExecutionPlan>>,
 ) {
-    if plan.is::<RegretExec>() || plan.is::<RecursiveQueryExec>() {
+    if plan.is::<RegretExec>() || plan.is::<RecursiveExec>() {
         return;
     }
     // Operators that only hand rows on are shared with those below them or not at all.

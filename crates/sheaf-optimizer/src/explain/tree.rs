@@ -17,11 +17,9 @@ use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::metrics::MetricValue;
 use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_physical_plan::projection::ProjectionExec;
-use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
-use datafusion_physical_plan::work_table::WorkTableExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 use sheaf_access::{Fetch, IndexRef};
 use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
@@ -40,12 +38,10 @@ use sheaf_exec::operator::key_width_exec::KeyWidthExec;
 use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
-use sheaf_exec::operator::new_rows_exec::NewRowsExec;
 use sheaf_exec::operator::node_id::NodeId;
-use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
+use sheaf_exec::operator::recursive_exec::{RecursiveExec, RoundRowsExec};
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
-use sheaf_exec::operator::round_exec::{RoundExec, RoundRowsExec};
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::SharedExec;
@@ -269,9 +265,6 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NodeNotes, shown: Shown) -> 
     if let Some(expand) = plan.downcast_ref::<ExpandExec>() {
         return table_function(expand, note, children());
     }
-    if let Some(round) = plan.downcast_ref::<RoundExec>() {
-        return plan_tree(round.members(), notes, shown);
-    }
     if let Some(tables) = plan.downcast_ref::<CommonTablesExec>() {
         return common_tables(tables, notes, shown);
     }
@@ -316,12 +309,9 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .downcast_ref::<GatherInOrderExec>()
             .is_some_and(GatherInOrderExec::runs_one)
         || plan.is::<MeasuringExec>()
-        || plan.is::<RecursionLimitExec>()
         || plan
             .downcast_ref::<RowByRowExec>()
             .is_some_and(RowByRowExec::hands_all_on)
-        || plan.is::<NewRowsExec>()
-        || plan.is::<RoundExec>()
         || plan.is::<SubqueryValuesExec>()
         || plan.is::<CommonTablesExec>())
 }
@@ -611,9 +601,9 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
         "Zero rows".to_string()
     } else if plan.is::<PlaceholderRowExec>() {
         "Rows fetched before execution".to_string()
-    } else if plan.is::<RecursiveQueryExec>() {
+    } else if plan.is::<RecursiveExec>() {
         "Repeat until convergence".to_string()
-    } else if plan.is::<WorkTableExec>() || plan.is::<RoundRowsExec>() || plan.is::<ValuesExec>() {
+    } else if plan.is::<RoundRowsExec>() || plan.is::<ValuesExec>() {
         match about {
             About::Table(row) => format!(
                 "Table scan on {}",

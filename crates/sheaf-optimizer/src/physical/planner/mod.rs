@@ -33,7 +33,7 @@ use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::physical_planning_context::{
     PhysicalPlanningContext, ScalarSubqueryResults, SubqueryIndex,
 };
-use datafusion_expr::{EmptyRelation, Expr, LogicalPlan, TableSource};
+use datafusion_expr::{EmptyRelation, Expr, LogicalPlan};
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
@@ -43,7 +43,7 @@ use sheaf_access::Budget;
 use sheaf_exec::json_table::Expand;
 use sheaf_exec::operator::bounded_expr::bounded;
 use sheaf_exec::operator::lazy_connective::lazily_connected;
-use sheaf_exec::operator::round_exec::RoundRows;
+use sheaf_exec::operator::recursive_exec::RoundRows;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 use sheaf_exec::plan_size::check_room_for_expression;
@@ -93,7 +93,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         conflicting_hints: Vec::new(),
         budget: None,
         repeats: false,
-        shared_rounds: Vec::new(),
+        rounds: Vec::new(),
         most_kept: 0.0,
         sorts_long_texts: false,
     };
@@ -163,8 +163,8 @@ pub(crate) struct Planner<'a> {
     pub budget: Option<Budget>,
     /// The part that is being planned runs again and again: the repeated half of a recursive query.
     pub repeats: bool,
-    /// The rows of the rounds that are being planned, where several members read them.
-    pub shared_rounds: Vec<(Arc<dyn TableSource>, Arc<RoundRows>)>,
+    /// By their names, the recursive queries whose rounds are being planned, the innermost behind.
+    pub rounds: Vec<(String, Arc<RoundRows>)>,
     /// See [`PhysicalQuery::most_kept`].
     pub most_kept: f64,
     /// Long texts are sorted to group them, which leaves one sort at a time room for no other.

@@ -23,7 +23,7 @@ impl Planner<'_> {
             conflicting_hints: std::mem::take(&mut self.conflicting_hints),
             budget: self.budget.take(),
             repeats: self.repeats,
-            shared_rounds: self.shared_rounds.clone(),
+            rounds: self.rounds.clone(),
             most_kept: self.most_kept,
             sorts_long_texts: self.sorts_long_texts,
         };

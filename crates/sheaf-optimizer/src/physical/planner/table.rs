@@ -7,8 +7,7 @@ use datafusion_common::{DFSchema, Result, internal_err};
 use datafusion_expr::TableScan;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion_physical_plan::work_table::WorkTableExec;
-use sheaf_exec::operator::round_exec::RoundRowsExec;
+use sheaf_exec::operator::recursive_exec::RoundRowsExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_exec::{CommonTableSource, MemoryTableSource, SheafTableSource, WorkTableSource};
 
@@ -38,15 +37,12 @@ impl Planner<'_> {
         if let Some(source) = scan.source.downcast_ref::<WorkTableSource>() {
             let schema = datafusion_expr::TableSource::schema(source);
             let (name, projection) = (source.name.clone(), scan.projection.clone());
-            let mut shared = self.shared_rounds.iter().rev();
-            let shared = shared.find(|(of, _)| Arc::ptr_eq(of, &scan.source));
-            let plan: Arc<dyn ExecutionPlan> = match shared {
-                Some((_, rows)) => {
-                    let rows = Arc::clone(rows);
-                    Arc::new(RoundRowsExec::new(name, &schema, projection, rows)?)
-                }
-                None => Arc::new(WorkTableExec::new(name, schema, projection)?),
+            let mut rounds = self.rounds.iter().rev();
+            let Some((_, rows)) = rounds.find(|(of, _)| *of == name) else {
+                return internal_err!("{name} is read outside of its recursion");
             };
+            let rows = Arc::clone(rows);
+            let plan = Arc::new(RoundRowsExec::new(name, &schema, projection, rows)?);
             let mut row = block.row(&source.name, "ALL");
             row.add(ExtraNote::Recursive);
             return Ok(Planned {
