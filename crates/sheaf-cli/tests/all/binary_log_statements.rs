@@ -154,6 +154,10 @@ fn a_table_with_its_rows_is_one_transaction() {
             "SET autocommit = 0",
         ],
     );
+    // Followers make no foreign keys in the transaction of the rows.
+    let with_parent =
+        "CREATE TABLE k (PRIMARY KEY (a), FOREIGN KEY (a) REFERENCES s (a)) SELECT a FROM s";
+    assert_eq!(code(own, with_parent), 3978);
     let made = added(own, &["CREATE TABLE c (PRIMARY KEY (a)) SELECT * FROM s"]);
     assert_eq!(made.len(), 4, "{made:?}");
     assert_eq!(made[0], "Query BEGIN");

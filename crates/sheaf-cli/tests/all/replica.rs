@@ -812,3 +812,24 @@ fn a_replica_forgets_what_was_executed_when_it_is_told_to() {
     pair.crash_replica();
     assert_eq!(query_text(&mut pair.replica, executed), ["1"]);
 }
+
+#[test]
+fn the_number_of_a_replica_is_the_one_that_it_has_now() {
+    let mut pair = Pair::new();
+    run(
+        &mut pair.source,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.items (id INT PRIMARY KEY)",
+            "INSERT INTO shop.items VALUES (1)",
+        ],
+    );
+    run(&mut pair.replica, &["SET GLOBAL server_id = 1"]);
+    pair.follow("");
+    let replica = &mut pair.replica;
+    wait_until("the error", || field(replica, "Last_IO_Errno") == "1593");
+    // The applier has begun with the number of the source, and leaves none of its changes out any more.
+    run(replica, &["SET GLOBAL server_id = 2", "START REPLICA"]);
+    pair.catch_up();
+    pair.check_same(&["SELECT id FROM shop.items"]);
+}

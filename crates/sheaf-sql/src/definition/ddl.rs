@@ -143,6 +143,14 @@ impl Session {
         ((temporary, on_duplicate), replaced): ((bool, OnDuplicate), Option<&Replaced>),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        // Followers make the table in the transaction of its rows, and those of MySQL no foreign keys there.
+        if !request.foreign_keys.is_empty() && self.is_replicated() {
+            return Err(SqlError::new(
+                codes::FOREIGN_KEY_WITH_ATOMIC_CREATE_SELECT,
+                "Foreign key creation is not allowed with CREATE TABLE as SELECT and CREATE TABLE with START \
+                 TRANSACTION statement.",
+            ));
+        }
         // A table that comes with its rows is bulk loaded, and a bulk load skips and replaces nothing. A temporary one
         // is there before its rows.
         if on_duplicate != OnDuplicate::Error && has_unique_key(&request) && !temporary {

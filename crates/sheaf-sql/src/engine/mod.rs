@@ -465,6 +465,12 @@ impl Engine {
         self.aborted_clients.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// `server_id`, as it is now.
+    pub(crate) fn server_id(&self) -> u32 {
+        let globals = self.globals.read();
+        globals.unwrap_or_else(PoisonError::into_inner).server_id()
+    }
+
     /// A copy of the global variables.
     pub fn globals(&self) -> Variables {
         self.globals

@@ -135,7 +135,6 @@ struct Group {
 struct Applier {
     engine: Arc<Engine>,
     session: Session,
-    own_server_id: u32,
     /// Changes are in the own binary log.
     logs: bool,
     position: Position,
@@ -169,7 +168,6 @@ impl Applier {
             }
         }));
         Ok(Applier {
-            own_server_id: engine.globals().server_id(),
             logs,
             engine: Arc::clone(engine),
             session,
@@ -340,10 +338,11 @@ impl Applier {
             self.interrupt();
         }
         let replica = self.engine.replica();
-        let is_done = event.server_id() == self.own_server_id
-            || gtid.is_some_and(|gtid| {
-                self.position.gtids.contains(gtid) || self.engine.has_logged(gtid)
-            });
+        let is_known = gtid
+            .is_some_and(|gtid| self.position.gtids.contains(gtid) || self.engine.has_logged(gtid));
+        // The number may be set anew at any time.
+        let is_own = event.server_id() == self.engine.server_id();
+        let is_done = is_own || is_known;
         // What is left out anyway is not one of those to leave out.
         let is_counted = replica.state.change(|known| {
             let name = gtid.map_or("ANONYMOUS".to_string(), |gtid| gtid.to_string());
@@ -356,7 +355,8 @@ impl Applier {
         });
         let origin = (self.logs && !is_done).then(|| origin_of(event, gtid));
         self.group = Group {
-            gtid,
+            // What is left out for its number alone has not been executed.
+            gtid: gtid.filter(|_| !is_own),
             origin,
             is_begun: true,
             is_open: false,
