@@ -507,3 +507,47 @@ fn what_was_executed_is_known_while_files_cannot_be_written() {
     );
     stop(server);
 }
+
+/// The files are written behind the commits. A table may be gone by then whose changes are still to be written.
+#[test]
+fn changes_of_a_table_that_is_gone_by_now_are_written() {
+    let (_directory, server, _, mut connection) = serve_with_log();
+    let own = &mut connection;
+    run(
+        own,
+        &[
+            // Each transaction has a file, and with it what is known of tables is written down.
+            "SET GLOBAL max_binlog_size = 4096",
+            "CREATE DATABASE shop",
+            "USE shop",
+            "CREATE TABLE long_values (id INT PRIMARY KEY, b LONGBLOB)",
+            "CREATE TABLE gone (id INT PRIMARY KEY, b LONGTEXT)",
+            "CREATE TABLE emptied (id INT PRIMARY KEY)",
+            "INSERT INTO gone VALUES (1, REPEAT('x', 5000))",
+            "INSERT INTO emptied VALUES (1)",
+            "BEGIN",
+        ],
+    );
+    for id in 0..8 {
+        let insert = format!("INSERT INTO long_values VALUES ({id}, REPEAT('x', 4194304))");
+        run(own, &[&insert]);
+    }
+    run(
+        own,
+        &[
+            "COMMIT",
+            "INSERT INTO gone VALUES (2, REPEAT('y', 5000))",
+            "INSERT INTO emptied VALUES (2)",
+            "DROP TABLE gone",
+            "TRUNCATE TABLE emptied",
+            "INSERT INTO emptied VALUES (3)",
+            "FLUSH BINARY LOGS",
+        ],
+    );
+    let written = events(own);
+    let rows = written
+        .iter()
+        .filter(|event| event.starts_with("Write_rows"));
+    assert!(rows.count() >= 6, "{written:?}");
+    stop(server);
+}

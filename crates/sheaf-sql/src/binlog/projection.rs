@@ -59,8 +59,8 @@ struct KnownTable {
     /// The columns that followers see, by their positions in the row.
     columns: Vec<usize>,
     remark: Vec<u8>,
-    /// Where the log had been read to when it was asked for last.
-    used_at: Lsn,
+    /// Its tree was seen to be gone when the log went so far: nothing behind is about it.
+    gone_at: Option<Lsn>,
 }
 
 /// What the log has said of tables so far.
@@ -117,7 +117,7 @@ impl Projection {
     ///
     /// # Errors
     /// The description cannot be read.
-    pub(super) fn learn(&mut self, remark: Vec<u8>, at: Lsn) -> Result<()> {
+    pub(super) fn learn(&mut self, remark: Vec<u8>) -> Result<()> {
         let followed = FollowedTable::read(&remark)?;
         let definition = &followed.definition;
         let columns = definition.columns.iter().enumerate();
@@ -133,7 +133,7 @@ impl Projection {
             columns,
             followed,
             remark,
-            used_at: at,
+            gone_at: None,
         };
         self.tables.insert(tree, known);
         Ok(())
@@ -144,16 +144,23 @@ impl Projection {
         self.tables.values().map(|table| table.remark.as_slice())
     }
 
-    /// Forgets tables that `is_there` does not know, and that nothing behind `needed` in the log is about.
-    pub(super) fn forget(&mut self, needed: Lsn, is_there: impl Fn(TreeId) -> bool) {
-        self.tables
-            .retain(|tree, table| is_there(*tree) || table.used_at >= needed);
+    /// Forgets tables that are gone and that nothing from `needed` on in the log is about. The log may not be read to
+    /// its end, so a table is kept until what was logged before it was seen to be gone is read. `is_there` knows trees
+    /// that are there, and what has committed later than `newest` was logged after it was asked.
+    pub(super) fn forget(&mut self, needed: Lsn, newest: Lsn, is_there: impl Fn(TreeId) -> bool) {
+        self.tables.retain(|tree, table| {
+            if is_there(*tree) {
+                table.gone_at = None;
+                return true;
+            }
+            *table.gone_at.get_or_insert(newest) >= needed
+        });
         let tables = &self.tables;
         self.of_long_values
             .retain(|_, tree| tables.contains_key(tree));
     }
 
-    /// Writes a transaction to a file: `gtid`, and its events. `at`: where the log was read to.
+    /// Writes a transaction to a file: `gtid`, and its events.
     ///
     /// The first event says how long all are. The events of a large transaction are made twice: to be measured, and to
     /// be written. So they are never in memory together.
@@ -164,7 +171,7 @@ impl Projection {
         &mut self,
         transaction: &FollowedTransaction,
         options: ProjectionOptions,
-        (at, gtid): (Lsn, GtidLog),
+        gtid: GtidLog,
         file: &mut BinlogFile<File>,
     ) -> Result<()> {
         let header = header_of(transaction, options);
@@ -175,11 +182,6 @@ impl Projection {
             true => self.put_rows(transaction, options, &mut length)?,
             false => self.put_rows(transaction, options, &mut rows)?,
         };
-        for tree in &found.tables {
-            if let Some(table) = self.tables.get_mut(tree) {
-                table.used_at = at;
-            }
-        }
         let tables = found.tables.iter().filter_map(|tree| self.tables.get(tree));
         let begin = begin_of(tables.map(|table| &table.followed.definition));
         let mut first: Vec<(EventHeader, Query)> = vec![(header, begin)];

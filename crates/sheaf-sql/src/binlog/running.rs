@@ -114,7 +114,7 @@ impl Running {
         }
         let mut projection = Projection::default();
         for remark in state.into_iter().flat_map(|state| state.remarks) {
-            projection.learn(remark, feed.position())?;
+            projection.learn(remark)?;
         }
         let mut previous = BTreeMap::new();
         for file in files.numbers() {
@@ -163,7 +163,7 @@ impl Running {
     pub(super) fn catch_up(&mut self, settings: &Mutex<SettingsOverTime>) -> Result<()> {
         while let Some(followed) = self.feed.deliver()? {
             match followed {
-                Followed::Remark(remark) => self.projection.learn(remark, self.feed.position())?,
+                Followed::Remark(remark) => self.projection.learn(remark)?,
                 // It was met before.
                 Followed::Transaction(transaction) if transaction.number <= self.number => {}
                 Followed::Transaction(transaction) => {
@@ -197,9 +197,8 @@ impl Running {
             event = event.originally_committed(origin.committed_us, origin.version);
         }
         let before = self.file.position();
-        let place = (self.feed.position(), event);
         let file = &mut self.file;
-        self.projection.write(transaction, options, place, file)?;
+        self.projection.write(transaction, options, event, file)?;
         self.executed.add(gtid);
         self.number = number;
         if gtid.server() != self.server {
@@ -273,10 +272,11 @@ impl Running {
         let synced = self.file.get_ref().sync_data();
         synced.map_err(|error| failed(self.newest, &error))?;
         let point = self.feed.restart_point();
-        // Tables that are gone, and that the log behind the point says nothing about.
         let known = self.storage.tree_ids()?;
-        self.projection
-            .forget(point.position, |tree| known.binary_search(&tree).is_ok());
+        let newest = self.storage.newest_commit();
+        self.projection.forget(point.position, newest, |tree| {
+            known.binary_search(&tree).is_ok()
+        });
         let state = State {
             history: self.storage.history(),
             point,
