@@ -262,10 +262,18 @@ impl Description<'_> {
             node = PlanNode::line(format!("Aggregate: {texts}"), Some(node));
         }
         if let Some(distinct) = distinct {
-            let text = match columns_text(distinct, name) {
-                // Of what rows are sorted by.
-                names if names.is_empty() => "Remove duplicates".to_string(),
-                names => format!("Remove duplicates by {names}"),
+            // What rows are sorted by is not told apart once more.
+            let sorted = read.sort_keys().0.into_iter().flat_map(SortKey::items);
+            let mut names: Vec<String> = Vec::new();
+            for item in distinct.items().iter().chain(sorted) {
+                let name = name(item.column);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            let text = match names.as_slice() {
+                [] => "Remove duplicates".to_string(),
+                names => format!("Remove duplicates by {}", names.join(", ")),
             };
             node = PlanNode::line(text, Some(node));
         }
