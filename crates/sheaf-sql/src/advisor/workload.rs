@@ -6,6 +6,7 @@ use super::MAX_STATEMENTS;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::scan;
+use crate::parser::text_size::{begins_with, first_word};
 use crate::rights::Client;
 use crate::session::Session;
 use crate::virtual_database::PERFORMANCE_SCHEMA;
@@ -104,14 +105,11 @@ fn without_rows(digest: &str) -> Option<String> {
 
 /// Whether a text may be a statement that reads or changes rows.
 fn is_advisable(text: &str) -> bool {
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
-    let word = text.split(|c: char| !c.is_ascii_alphabetic()).next();
-    let word = word.unwrap_or_default();
     let words = [
         "SELECT", "WITH", "TABLE", "INSERT", "REPLACE", "UPDATE", "DELETE",
     ];
-    // A comment in front says nothing.
-    word.is_empty() || words.iter().any(|known| known.eq_ignore_ascii_case(word))
+    // A comment with a meaning says nothing.
+    first_word(text).is_empty() || begins_with(text, &words)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::direct::{
 };
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
+use crate::parser::text_size::begins_with;
 use crate::parser::{Parsed, ParsedStatement};
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::query::run::PlannedQuery;
@@ -306,12 +307,10 @@ fn not_explainable() -> SqlError {
 }
 
 fn is_explainable(statement: &str) -> bool {
-    let word = statement.trim_start_matches(['(', ' ', '\n', '\t']);
-    let word: String = word.chars().take_while(char::is_ascii_alphabetic).collect();
-    [
+    let words = [
         "SELECT", "WITH", "TABLE", "VALUES", "UPDATE", "INSERT", "DELETE", "REPLACE",
-    ]
-    .contains(&word.to_ascii_uppercase().as_str())
+    ];
+    begins_with(statement, &words)
 }
 
 /// What is shown of a query; nothing if the statement has none.

@@ -26,6 +26,7 @@ use crate::binlog::statement::definition_with_rows;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Statement;
+use crate::parser::text_size::first_word;
 use crate::session::{IgnoredResult, Session, SessionInfo};
 use crate::session_parts::transactions::{IncomingTable, SourceKind};
 
@@ -440,11 +441,7 @@ impl Applier {
         end: u64,
     ) -> Result<Step> {
         let text = text_of(query)?;
-        let word = text
-            .trim_start()
-            .split(|c: char| !c.is_ascii_alphabetic())
-            .next();
-        match word.unwrap_or_default().to_ascii_uppercase().as_str() {
+        match first_word(&text).to_ascii_uppercase().as_str() {
             "BEGIN" => {
                 self.open()?;
                 return Ok(Step::Within);

@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::events::StatementEvent;
 use crate::events::slow_log::Entry;
 use crate::events::thread_work::{self, Work};
+use crate::parser::text_size::{at_first_word, begins_with, first_word};
 use crate::session::measured::{DigestCircumstances, KnownBy, Sent, Unfinished};
 use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::{Session, SessionHandle};
@@ -292,13 +293,6 @@ fn shown(text: &str, parameters: &[Value], most_bytes: usize) -> String {
     shown
 }
 
-/// The word that a statement begins with, if it does with one.
-fn first_word(text: &str) -> &str {
-    let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '(');
-    let end = text.find(|c: char| !c.is_ascii_alphabetic());
-    &text[..end.unwrap_or(text.len())]
-}
-
 /// Whether a password may stand in a statement. Words decide, wherever they stand: a statement with an error, or one in
 /// a string that is to be prepared, has its password as well. Statements about rows say what applications keep in
 /// tables.
@@ -307,13 +301,11 @@ fn may_have_password(text: &str) -> bool {
         "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "TABLE", "VALUES", "LOAD",
     ];
     const WORDS: [&[u8]; 2] = [b"identified", b"password"];
-    let first = first_word(text);
-    let is_about_rows = |known: &&str| first.eq_ignore_ascii_case(known);
     let has = |word: &&[u8]| {
         let mut parts = text.as_bytes().windows(word.len());
         parts.any(|part| part.eq_ignore_ascii_case(word))
     };
-    !ABOUT_ROWS.iter().any(is_about_rows) && WORDS.iter().any(has)
+    !begins_with(text, &ABOUT_ROWS) && WORDS.iter().any(has)
 }
 
 /// The greatest place that is no greater and between characters.
@@ -338,7 +330,7 @@ fn is_administration(text: &str) -> bool {
         ["OPTIMIZE", "TABLE"],
         ["REPAIR", "TABLE"],
     ];
-    let mut words = text.split_ascii_whitespace();
+    let mut words = at_first_word(text).split_ascii_whitespace();
     let (first, second) = (words.next(), words.next());
     let is =
         |word: Option<&str>, known: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(known));
@@ -373,8 +365,6 @@ mod tests {
         }
         let text = " (select password from users where id = 1)";
         assert_eq!(shown(text, &[], 100), text);
-        assert_eq!(first_word(" (select 1)"), "select");
-        assert_eq!(first_word("/**/ set"), "");
     }
 
     #[test]

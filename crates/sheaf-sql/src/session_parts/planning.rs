@@ -13,7 +13,7 @@ use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
 
 use crate::parser::hint::{Hint, hints_of};
 use crate::parser::parsed_at_once;
-use crate::parser::text_size::{TextSize, at_first_word};
+use crate::parser::text_size::{TextSize, at_first_word, begins_with};
 use crate::session_parts::handle::SessionHandle;
 
 /// Statements of so much text are not looked at: what they take is measured only.
@@ -86,14 +86,6 @@ fn expected_at_once(text: &str) -> usize {
         false => PARSED_TOKEN_BYTES,
     };
     size.meaningful * of_token + size.listed * LISTED_TOKEN_BYTES + size.queries * QUERY_BYTES
-}
-
-/// Whether the first word of a statement is one of these.
-fn begins_with(text: &str, words: &[&str]) -> bool {
-    let is_in_words = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    let text = at_first_word(text);
-    let first = text.split(|char| !is_in_words(char)).next();
-    first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
 }
 
 /// Whether a statement of this text is a query, which `max_execution_time` is for.

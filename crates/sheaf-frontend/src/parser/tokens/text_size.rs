@@ -82,6 +82,19 @@ pub fn at_first_word(text: &str) -> &str {
     }
 }
 
+/// The word that a statement begins with; empty, if it begins with none.
+pub fn first_word(text: &str) -> &str {
+    let text = at_first_word(text);
+    let end = text.find(|char: char| !(char.is_ascii_alphanumeric() || char == '_'));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Whether the first word of a statement is one of these.
+pub fn begins_with(text: &str, words: &[&str]) -> bool {
+    let first = first_word(text);
+    words.iter().any(|word| first.eq_ignore_ascii_case(word))
+}
+
 /// How long the comment is that a text begins with, if it has no meaning.
 fn length_of_comment(text: &[u8]) -> Option<usize> {
     let end_of_line = || text.iter().position(|byte| *byte == b'\n');
@@ -110,4 +123,26 @@ fn length_of_quoted(text: &[u8], quote: u8) -> usize {
         }
     }
     text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_stands_behind_comments_and_parentheses() {
+        for (text, word) in [
+            (" (select 1)", "select"),
+            ("/**/ set", "set"),
+            ("# a\n-- b\n((/* c */table t))", "table"),
+            ("load_it", "load_it"),
+            ("/*! select 1 */", ""),
+            ("'x'", ""),
+            ("", ""),
+        ] {
+            assert_eq!(first_word(text), word, "{text}");
+        }
+        assert!(begins_with("/* x */ Select 1", &["SET", "SELECT"]));
+        assert!(!begins_with("selected", &["SELECT"]) && !begins_with("", &["SELECT"]));
+    }
 }
