@@ -57,7 +57,7 @@ pub use estimate::risk::Expectation;
 pub use explain::explanation::Explanation;
 pub use explain::plan_node::PlanNode;
 pub use explain::reads::Reads;
-pub use explain::{ExplainRow, ExtraNote, access_words};
+pub use explain::{ExplainRow, ExtraNote, RowConditions, access_words};
 pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
 pub use physical::planner::plan_physical;

@@ -86,6 +86,16 @@ pub struct ExplainRow {
     /// Estimated rows of the plan up to here.
     pub(crate) produced: Option<f64>,
     pub(crate) detail: Option<Arc<TableDetail>>,
+    /// Of a plan that describes itself: what it tests.
+    pub conditions: Option<RowConditions>,
+}
+
+/// What is tested while a table is read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RowConditions {
+    /// On entries of an index, before rows are fetched.
+    pub on_entries: Option<String>,
+    pub on_rows: Option<String>,
 }
 
 /// What is taken to be spent on a row after it was read, in microseconds: what MySQL calls row_evaluate_cost.

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use crate::explain::sql_text::Names;
-use crate::explain::{ExplainRow, ExtraNote};
+use crate::explain::{ExplainRow, ExtraNote, RowConditions};
 use crate::json::{Json, Object};
 
 /// The document of a plan whose rows are `rows` and whose cost is `cost_us`, if that is known.
@@ -147,10 +147,7 @@ impl Blocks<'_> {
             table.add(change, true);
         }
         let detail = row.detail.as_deref();
-        let names = detail.map(|detail| Names {
-            database: Some(&detail.table.definition.database),
-            table: row.table.as_deref(),
-        });
+        let conditions = conditions_of(row);
         table = table
             .with_some("table_name", row.table.as_deref())
             .with_some("access_type", row.type_.as_deref())
@@ -183,12 +180,11 @@ impl Blocks<'_> {
         table = table
             .with_some("notes", (!notes.is_empty()).then_some(notes))
             .with_some("switches_after_cost", row.switch_limit_us.map(cost));
-        if let (Some(detail), Some(names)) = (detail, names) {
+        if let Some(detail) = detail {
             let ranges = detail.range_texts();
-            table = table
-                .with_some("ranges", (!ranges.is_empty()).then_some(ranges))
-                .with_some("index_condition", detail.index_condition(names));
+            table = table.with_some("ranges", (!ranges.is_empty()).then_some(ranges));
         }
+        table = table.with_some("index_condition", conditions.on_entries);
         if let Some(cost_us) = row.cost_us {
             let prefix_us = row.prefix_cost_us.unwrap_or(cost_us);
             let eval_us = row.eval_cost_us();
@@ -199,7 +195,7 @@ impl Blocks<'_> {
                 .with_some("data_read_per_join", row.data_read_per_join());
             table.add("cost_info", info);
         }
-        if let (Some(detail), Some(names)) = (detail, names) {
+        if let Some(detail) = detail {
             let (index, rows) = detail.resident();
             let share = |share: f64| Json::fixed(share, 2);
             let resident = Object::new()
@@ -207,8 +203,8 @@ impl Blocks<'_> {
                 .with_some("rows", rows.map(share));
             table.add("resident", resident);
             table.add("used_columns", detail.used_columns());
-            table = table.with_some("attached_condition", detail.attached_condition(names));
         }
+        table = table.with_some("attached_condition", conditions.on_rows);
         match row.derived {
             // It is in the document once.
             Some(id) if self.done.contains(&id) => {
@@ -230,6 +226,24 @@ impl Blocks<'_> {
 }
 
 /// A cost as MySQL writes it: a number in a text.
+/// What a plan says of itself, or what was planned.
+fn conditions_of(row: &ExplainRow) -> RowConditions {
+    match (&row.conditions, &row.detail) {
+        (Some(own), _) => own.clone(),
+        (None, Some(detail)) => {
+            let names = Names {
+                database: Some(&detail.table.definition.database),
+                table: row.table.as_deref(),
+            };
+            RowConditions {
+                on_entries: detail.index_condition(names),
+                on_rows: detail.attached_condition(names),
+            }
+        }
+        (None, None) => RowConditions::default(),
+    }
+}
+
 fn cost(cost_us: f64) -> String {
     format!("{cost_us:.2}")
 }

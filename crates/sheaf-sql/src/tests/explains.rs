@@ -367,6 +367,32 @@ fn a_direct_plan_shows_what_it_reads() {
 
 /// Of indexes whose keys say the same, the one in the wanted order comes before the first one.
 #[test]
+fn a_direct_plan_says_in_each_format_what_it_tests() {
+    let mut bench = bench();
+    let sql = "SELECT * FROM t WHERE k = 5 AND c <> 'c5'";
+    let tree = bench.rows(&format!("EXPLAIN FORMAT=TREE {sql}")).join("\n");
+    assert!(
+        tree.contains(", with row condition: (t.c <> 'c5')"),
+        "{tree}"
+    );
+    let json = document(&mut bench, &format!("EXPLAIN FORMAT=JSON {sql}"));
+    has_in_order(
+        &json,
+        &[
+            "\"access_type\": \"ref\"",
+            "\"attached_condition\": \"(`",
+            "`.`t`.`c` <> 'c5')\"",
+        ],
+    );
+    // All of the condition is the key.
+    let json = document(
+        &mut bench,
+        "EXPLAIN FORMAT=JSON SELECT * FROM t WHERE k = 5",
+    );
+    assert!(!json.contains("_condition"), "{json}");
+}
+
+#[test]
 fn a_direct_plan_takes_the_index_in_the_order_of_its_limit() {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE n (i INT PRIMARY KEY)");

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use sheaf_access::IndexRef;
-use sheaf_optimizer::{ExplainRow, ExtraNote, PlanNode, access_words};
+use sheaf_optimizer::{ExplainRow, ExtraNote, PlanNode, RowConditions, access_words};
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 use sheaf_types::Value;
+use sheaf_types::text::quoting::quoted_name;
 
 use super::{Access, Comparison, Kind, Next};
 use crate::direct::operands::operand::{Compared, Operand};
@@ -308,16 +309,43 @@ impl Access {
             let columns = &read.table.definition.columns;
             columns[comparison.column].name.as_str()
         };
-        let tested = |positions: &[usize]| {
+        let plain = |comparison: &Comparison| format!("{}.{}", read.alias, name(comparison));
+        let tested = |positions: &[usize], column: &dyn Fn(&Comparison) -> String| {
             let comparisons = positions
                 .iter()
                 .map(|position| &self.comparisons[*position]);
-            let texts = comparisons.map(|comparison| {
-                let column = format!("{}.{}", read.alias, name(comparison));
-                format!("({})", comparison.text(&column, read))
-            });
+            let texts = comparisons
+                .map(|comparison| format!("({})", comparison.text(&column(comparison), read)));
             texts.collect::<Vec<_>>()
         };
+        // FORMAT=JSON names columns in full.
+        let quoted = |comparison: &Comparison| {
+            let parts = [
+                read.table.definition.database.as_str(),
+                read.alias,
+                name(comparison),
+            ];
+            parts.map(quoted_name).join(".")
+        };
+        let filter = || {
+            self.filter
+                .iter()
+                .filter_map(|filter| filter.condition_text())
+        };
+        let all = |mut conditions: Vec<String>| {
+            conditions.extend(filter());
+            conditions
+        };
+        let joined =
+            |conditions: Vec<String>| (!conditions.is_empty()).then(|| conditions.join(" and "));
+        let in_document = |conditions: Vec<String>| match conditions.len() {
+            0 | 1 => joined(conditions),
+            _ => joined(conditions).map(|all| format!("({all})")),
+        };
+        row.conditions = Some(RowConditions {
+            on_entries: in_document(tested(&on_entries, &quoted)),
+            on_rows: in_document(all(tested(&on_rows, &quoted))),
+        });
         let mut text = access_words(&row);
         let bound: Vec<String> = self
             .bound()
@@ -333,17 +361,10 @@ impl Access {
             text.push_str(" (reverse)");
         }
         if !on_entries.is_empty() {
-            let condition = tested(&on_entries).join(" and ");
+            let condition = tested(&on_entries, &plain).join(" and ");
             text.push_str(&format!(", with index condition: {condition}"));
         }
-        let mut of_rows = tested(&on_rows);
-        of_rows.extend(
-            self.filter
-                .iter()
-                .filter_map(|filter| filter.condition_text()),
-        );
-        if !of_rows.is_empty() {
-            let condition = of_rows.join(" and ");
+        if let Some(condition) = joined(all(tested(&on_rows, &plain))) {
             text.push_str(&format!(", with row condition: {condition}"));
         }
         (PlanNode::line(text, None), row)
