@@ -763,3 +763,40 @@ fn columns_are_called_as_they_are_written() {
         assert_eq!(names_of(rows.columns().as_ref()), names, "{statement}");
     }
 }
+
+/// MySQL makes a moment of a parameter before it compares it.
+#[test]
+fn a_text_that_is_bound_and_no_moment_finds_nothing() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("moments");
+    let rows = [
+        "CREATE TABLE t (id INT PRIMARY KEY, d DATE, dt DATETIME, t TIME, KEY (d))",
+        "INSERT INTO t VALUES (1, '2020-01-01', '2020-01-01', '10:00:00'), (2, '2021-01-01', '2021-01-01', '11:00:00')",
+    ];
+    for sql in rows {
+        connection.query_drop(sql).expect(sql);
+    }
+    for (condition, text, found) in [
+        ("d > ?", "abc", 0),
+        ("d > ?", "", 0),
+        ("d <> ?", "abc", 0),
+        ("dt > ?", "abc", 0),
+        ("t > ?", "abc", 0),
+        ("d BETWEEN ? AND '2030-01-01'", "abc", 0),
+        ("d IN (?, '2020-01-01')", "abc", 1),
+        ("NOT d <=> ?", "abc", 2),
+        ("d > ?", "2020-01-01", 1),
+        ("t > ?", "10:30", 1),
+    ] {
+        let count = format!("SELECT COUNT(*) FROM t WHERE {condition}");
+        let count: Option<u64> = connection.exec_first(&count, (text,)).expect("it counts");
+        assert_eq!(count, Some(found), "{condition} {text}");
+    }
+    connection
+        .query_drop("SET sql_mode = ''")
+        .expect("no mode is one");
+    connection
+        .exec_drop("DELETE FROM t WHERE d > ?", ("abc",))
+        .expect("it is no error without a mode");
+    assert_eq!(query_text(&mut connection, "SELECT COUNT(*) FROM t"), ["2"]);
+}

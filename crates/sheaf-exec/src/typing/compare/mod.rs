@@ -45,7 +45,7 @@ use crate::functions::{EvaluationError, call};
 use collation::{is_made_of_literals, is_strong_text, text_beside};
 use domain::{convert, domain};
 use moment::{
-    Moment, note_temporal_text, place_before, place_of_time, point_in_time,
+    Moment, is_no_time, note_temporal_text, place_before, place_of_time, point_in_time,
     refuse_number_that_is_none, temporal_prefix,
 };
 use operand::is_column;
@@ -67,6 +67,8 @@ pub(super) use year::{beside_year, day_of_year, number_of_year};
 /// | `Operator` | error 1525 | is equal to the number that it shows |
 /// | `OnlyMember` | less than every date, and a warning | the same |
 /// | `OneOfSeveral` | the same | is the number that it is, which is mostly another one |
+///
+/// In a statement with parameters such a text is NULL, and a warning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartOf {
     /// An operator.
@@ -417,10 +419,12 @@ fn with_literal(
                 }
                 Moment::Before(_, text) | Moment::None(text) => {
                     let begins = temporal::datetime_of_text(temporal_prefix(text));
+                    if begins.is_none() && may_be_null_parameter(rule) {
+                        note_temporal_text(name, text, &left.expr, (rule, found))?;
+                        return Ok(Some(compared_with_null(op)));
+                    }
                     let is_refused = part_of == PartOf::Operator && begins.is_none();
                     match is_refused && !rule.truncated.is_refused() {
-                        // MySQL reads a parameter when it compares, and says nothing of it.
-                        true if rule.are_parameters => {}
                         true => return Err(EvaluationError::wrong_value(name, text).into()),
                         false => note_temporal_text(name, text, &left.expr, (rule, found))?,
                     }
@@ -431,7 +435,16 @@ fn with_literal(
                 }
             }
         }
-        SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, (rule, found))?,
+        SqlType::Time { .. } => {
+            let text = text_of(value, value_type).filter(|_| *value_type != SqlType::Bytes);
+            if let Some(text) = text.filter(|text| is_no_time(text))
+                && may_be_null_parameter(rule)
+            {
+                note_temporal_text("TIME", &text, &left.expr, (rule, found))?;
+                return Ok(Some(compared_with_null(op)));
+            }
+            place_of_time((value, value_type), &left.expr, (rule, found))?
+        }
         SqlType::Float if value_type.is_exact_number() => match part_of {
             PartOf::OneOfSeveral => place_among_floats(&left.field, value),
             _ => place_in_float_column(&left.field, value, value_type),
@@ -451,6 +464,21 @@ fn with_literal(
         _ => None,
     };
     Ok(place.map(|place| compare_with_place(op, &left.expr, place)))
+}
+
+/// Whether a text that is no moment is NULL beside moments: MySQL makes a moment of a parameter before it compares it.
+/// Statements that change rows refuse it.
+fn may_be_null_parameter(rule: Rule<'_>) -> bool {
+    rule.are_parameters && !rule.truncated.is_refused()
+}
+
+/// A comparison with NULL of what is not NULL where it is one.
+fn compared_with_null(op: Operator) -> Expr {
+    match op {
+        Operator::IsNotDistinctFrom => lit(false),
+        Operator::IsDistinctFrom => lit(true),
+        _ => unknown(),
+    }
 }
 
 /// A value as a condition.

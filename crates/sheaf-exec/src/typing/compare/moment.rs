@@ -70,6 +70,11 @@ pub(super) fn refuse_number_that_is_none(
     }
 }
 
+/// Whether a text does not even begin with a time.
+pub(super) fn is_no_time(text: &str) -> bool {
+    temporal::read_time(text).is_err() && temporal::time_of_text(temporal_prefix(text)).is_none()
+}
+
 /// What is longer than any time is on one side of all. A text that is no time is 00:00:00, as in MariaDB. A number that
 /// is none is compared as a number.
 pub(super) fn place_of_time(
