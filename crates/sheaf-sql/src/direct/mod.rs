@@ -96,6 +96,7 @@ use syntax::limits::{
 };
 
 pub(crate) use access::measured::{AccessId, Work};
+use cache::given_up::{COSTLY_ROWS, GivenUp};
 pub(crate) use cache::known_plan::Known;
 use cache::known_plan::plan_key;
 use cache::statement_cache::MAX_STATEMENT_BYTES;
@@ -153,6 +154,7 @@ pub(crate) struct DirectPlan {
     needs: Vec<TableNeed>,
     /// What was allocated for it, as far as the program's allocator counts.
     bytes: usize,
+    given_up: GivenUp,
 }
 
 enum Action {
@@ -661,9 +663,18 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        self.around_direct(plan, parameters, |session, parameters| {
+        if plan.given_up.skips_run() {
+            return Ok(false);
+        }
+        let read_before = self.handle.counters.rows_read.get();
+        let is_done = self.around_direct(plan, parameters, |session, parameters| {
             session.run_parts(plan, (parameters, spelled), sink)
-        })
+        })?;
+        let read = self.handle.counters.rows_read.get();
+        if is_done || read.saturating_sub(read_before) >= COSTLY_ROWS {
+            plan.given_up.note(is_done);
+        }
+        Ok(is_done)
     }
 
     /// What is done before and after a plan is run.

@@ -1,5 +1,6 @@
 //! What a plan consists of besides what its statement is given by its session.
 
+use super::cache::given_up::GivenUp;
 use super::subquery::Subquery;
 use super::syntax::needs::needs_of;
 use super::{Action, DirectPlan};
@@ -42,6 +43,7 @@ impl PartsOfPlan {
             window: None,
             needs,
             bytes: 0,
+            given_up: GivenUp::default(),
         }
     }
 }

@@ -50,7 +50,7 @@ use super::syntax::attempt::Attempt;
 use super::syntax::headers::Spelled;
 use super::syntax::names::{Names, column_of};
 use super::syntax::select_shape::{computes_nothing, is_constant};
-use super::{Action, DirectPlan, needs_of};
+use super::{Action, DirectPlan, PartsOfPlan};
 use crate::change::values::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -182,20 +182,9 @@ impl<'a> Subqueries<'a> {
             return None;
         }
         let statement = Statement::Query(Box::new(query));
-        let needs = needs_of(&action, &statement);
+        let plan = PartsOfPlan::of(action, &statement).into_plan(parameters);
         let Statement::Query(query) = statement else {
             return None;
-        };
-        let plan = DirectPlan {
-            needs,
-            action,
-            parameters,
-            given: Vec::new(),
-            constants: None,
-            subqueries: Vec::new(),
-            list: Vec::new(),
-            window: None,
-            bytes: 0,
         };
         let is_plain = plan.needs.iter().all(|need| need.locks.is_none());
         (is_plain && (is_exists || plan.result_columns() == 1)).then_some(Subquery {
