@@ -144,6 +144,11 @@ impl LoggedTable {
         self.columns.len()
     }
 
+    /// Whether followers find its rows by a primary key.
+    pub fn has_key(&self) -> bool {
+        self.roles.iter().any(|role| role.is_of_key)
+    }
+
     pub fn all_columns(&self) -> ColumnSet {
         ColumnSet::all(self.width())
     }

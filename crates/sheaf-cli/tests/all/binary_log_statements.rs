@@ -327,6 +327,27 @@ fn rows_that_move_are_updated_and_share_events() {
         )
         .is_empty()
     );
+    // Followers find rows without a primary key by their values, all those of an event before they change one.
+    run(
+        own,
+        &[
+            "CREATE TABLE k (a INT, KEY (a))",
+            "INSERT INTO k VALUES (5), (7)",
+        ],
+    );
+    let mut updates = |statements: &[&str]| {
+        let events = added(own, statements);
+        let updates = events.iter().filter(|event| event.starts_with("Update"));
+        updates.count()
+    };
+    let twice = [
+        "BEGIN",
+        "UPDATE k SET a = 4 WHERE a = 5",
+        "UPDATE k SET a = 3 WHERE a = 4",
+        "COMMIT",
+    ];
+    assert_eq!(updates(&twice), 2);
+    assert_eq!(updates(&["UPDATE k SET a = a + 10"]), 1);
     stop(server);
 }
 

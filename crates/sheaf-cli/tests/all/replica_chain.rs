@@ -43,9 +43,13 @@ impl Server {
 
     /// Kills it and starts it again, on another port.
     fn crash(&mut self) {
+        self.crash_and_start(&options(self.number));
+    }
+
+    fn crash_and_start(&mut self, options: &[&str]) {
         self.process.kill().expect("the process is ours");
         self.process.wait().expect("the process is ours");
-        let (process, port) = serve_with(self.directory.path(), &options(self.number));
+        let (process, port) = serve_with(self.directory.path(), options);
         (self.process, self.port) = (process, port);
         self.connection = connect(port);
     }
@@ -186,4 +190,39 @@ fn a_chain_of_servers_has_the_gtids_of_the_first_and_any_of_them_may_be_followed
         query_text(&mut a.connection, "SELECT COUNT(*) FROM shop.own"),
         ["2"]
     );
+}
+
+/// No file of the server has them, so a follower that lacks them cannot get them from it.
+#[test]
+fn transactions_that_were_applied_without_a_log_are_purged() {
+    let [mut a, mut b, mut c] = [0, 1, 2].map(Server::new);
+    let uuid = a.uuid();
+    b.follow(a.port);
+    let define = [
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.t (id INT PRIMARY KEY)",
+    ];
+    run(&mut a.connection, &define);
+    b.catch_up_with(&mut a);
+    let with_log = options(1);
+    b.crash_and_start(&with_log[1..]);
+    run(&mut a.connection, &["INSERT INTO shop.t VALUES (1)"]);
+    b.catch_up_with(&mut a);
+    b.crash_and_start(&with_log);
+    run(&mut a.connection, &["INSERT INTO shop.t VALUES (2)"]);
+    b.catch_up_with(&mut a);
+    let purged = query_text(&mut b.connection, "SELECT @@gtid_purged");
+    assert_eq!(purged, [format!("{uuid}:3")]);
+    c.follow(b.port);
+    let connection = &mut c.connection;
+    wait_until("the error", || {
+        let status: Option<mysql::Row> = connection
+            .query_first("SHOW REPLICA STATUS")
+            .expect("the status of the replica");
+        let error: Option<String> = status
+            .expect("it is a replica")
+            .get("Last_IO_Error")
+            .flatten();
+        error.is_some_and(|error| error.contains("purged required binary logs"))
+    });
 }

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::BufReader;
 use std::time::SystemTime;
 
+use sheaf_binlog::gtid::GtidSet;
 use sheaf_binlog::reader::EventReader;
 use sheaf_binlog::shown::{info_of, name_of};
 use sheaf_types::error::codes;
 
-use super::Binlogger;
 use super::files::{FileNumber, Files, failed};
+use super::{Binlogger, lock};
 use crate::error::{Result, SqlError};
 
 /// An event as SHOW BINLOG EVENTS prints it.
@@ -158,7 +159,9 @@ impl Binlogger {
     /// Those of files.
     pub(crate) fn reset(&self) -> Result<()> {
         let settings = self.settings();
-        self.with(|running| running.reset(settings))
+        self.with(|running| running.reset(settings))?;
+        *lock(&self.unlogged) = GtidSet::new();
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use sheaf_types::error::codes;
 
 use super::Binlogger;
 use super::files::{FileNumber, failed};
+use super::lock;
 use crate::error::{Result, SqlError};
 
 /// Where the first event of a file begins.
@@ -99,7 +100,9 @@ impl Binlogger {
                     (number, position, GtidSet::new())
                 }
                 DumpStart::Gtids(has) => {
-                    let number = running.file_for(&has).ok_or_else(|| {
+                    let is_known = lock(&self.unlogged).is_subset(&has);
+                    let file = running.file_for(&has).filter(|_| is_known);
+                    let number = file.ok_or_else(|| {
                         fatal(
                             "Cannot replicate because the source purged required binary logs. Replicate the missing \
                              transactions from elsewhere, or provision a new replica from backup.",

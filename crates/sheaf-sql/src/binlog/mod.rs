@@ -86,6 +86,8 @@ pub(crate) struct Binlogger {
     has_written: Condvar,
     stops: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// See [`Binlogger::note_unlogged`].
+    unlogged: Mutex<GtidSet>,
 }
 
 enum Work {
@@ -126,6 +128,7 @@ impl Binlogger {
             has_written: Condvar::new(),
             stops: AtomicBool::new(false),
             thread: Mutex::new(None),
+            unlogged: Mutex::default(),
         });
         let weak = Arc::downgrade(&binlogger);
         let thread = thread::Builder::new()
@@ -223,6 +226,18 @@ impl Binlogger {
     /// What was executed, and what of it was in files that were removed. While files cannot be written, the newest
     /// transactions are in the log alone.
     pub(crate) fn gtids(&self) -> (GtidSet, GtidSet) {
+        let (executed, mut purged) = self.gtids_of_files();
+        purged.union(&lock(&self.unlogged));
+        (executed, purged)
+    }
+
+    /// Transactions of a source that were applied while there was no binary log: no file ever had them.
+    pub(crate) fn note_unlogged(&self, mut applied: GtidSet) {
+        applied.subtract(&self.gtids_of_files().0);
+        *lock(&self.unlogged) = applied;
+    }
+
+    fn gtids_of_files(&self) -> (GtidSet, GtidSet) {
         if let Ok(known) = self.with(|running| Ok(running.known())) {
             return (known.executed, known.purged);
         }

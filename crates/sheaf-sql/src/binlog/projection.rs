@@ -28,8 +28,10 @@
 //! updated: the log [says so](MOVED_ROW).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::{self, Write as _};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::ops::ControlFlow;
 
@@ -348,6 +350,8 @@ struct Run<'t> {
     /// Bytes of its events that are full.
     bytes: usize,
     event: RowsEvent<'t>,
+    /// What rows without a key have become, as hashes.
+    made: HashSet<u64>,
 }
 
 /// What the rows of an event have in common.
@@ -439,7 +443,16 @@ impl<'t, 's> Rows<'t, 's> {
             before: set_before,
             after: set_after,
         };
-        if self.run.as_ref().is_none_or(|run| run.shape != shape) {
+        // Followers find rows without a key by all of their values, and those of an event before they change one. So
+        // a row that changes again begins an event.
+        let of_keyless = |row: &Option<RowValues>| match table.has_key() {
+            true => None,
+            false => row.as_ref().map(hash_of),
+        };
+        let changes_again =
+            |run: &Run<'_>| of_keyless(&before).is_some_and(|before| run.made.contains(&before));
+        let run = self.run.as_ref();
+        if run.is_none_or(|run| run.shape != shape || changes_again(run)) {
             self.write_run()?;
             self.put(&TableMap::new(tree.0, table))?;
             let event = match (shape.before.clone(), shape.after.clone()) {
@@ -457,11 +470,15 @@ impl<'t, 's> Rows<'t, 's> {
                 shape,
                 bytes: 0,
                 event,
+                made: HashSet::new(),
             });
         }
         let Some(run) = &mut self.run else {
             return Ok(());
         };
+        if before.is_some() {
+            run.made.extend(of_keyless(&after));
+        }
         let full = match (row_of(before), row_of(after)) {
             (Some(before), Some(after)) => run.event.push_update(&before, &after),
             (None, Some(after)) => run.event.push_insert(&after),
@@ -491,6 +508,20 @@ impl<'t, 's> Rows<'t, 's> {
             None => Ok(()),
         }
     }
+}
+
+fn hash_of(row: &RowValues) -> u64 {
+    struct Hashed(DefaultHasher);
+    impl fmt::Write for Hashed {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut hashed = Hashed(DefaultHasher::new());
+    // Nothing that it writes to fails.
+    let _ = write!(hashed, "{row:?}");
+    hashed.0.finish()
 }
 
 /// The values of a row; NULL for those that are not known, which no image has.

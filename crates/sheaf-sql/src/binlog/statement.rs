@@ -10,6 +10,8 @@ use sheaf_table::AccountName;
 use sheaf_types::text::quoting::quoted_name;
 
 use super::text_words::words_of;
+use crate::parser::scan::without_words;
+use crate::parser::text_size::at_first_word;
 
 /// First byte: the version of what follows. Earlier ones did not have all of the session.
 const VERSION: u8 = 3;
@@ -18,13 +20,27 @@ const FIRST_VERSION: u8 = 1;
 
 /// What stands behind the definition of a table whose rows follow in the same transaction, and how MySQL says it.
 pub(super) const WITH_ROWS: &str = " /*!80021 START TRANSACTION */";
-const WITH_ROWS_IN_MYSQL: &str = " START TRANSACTION";
 
 /// The definition of a table whose rows follow in the same transaction. `None`: the statement is none of such a table.
-pub(crate) fn definition_with_rows(text: &str) -> Option<&str> {
+pub(crate) fn definition_with_rows(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim_end();
-    let mut words = [WITH_ROWS, WITH_ROWS_IN_MYSQL].into_iter();
-    words.find_map(|words| text.strip_suffix(words))
+    if let Some(definition) = text.strip_suffix(WITH_ROWS) {
+        return Some(Cow::Borrowed(definition));
+    }
+    // MySQL's words stand between the columns and the options of the table.
+    let definition = without_words(text, ["START", "TRANSACTION"]);
+    definition.filter(|_| is_create_table(text)).map(Cow::Owned)
+}
+
+/// CREATE TABLE, but not of a temporary table.
+pub(crate) fn is_create_table(text: &str) -> bool {
+    let mut words = at_first_word(text).split_ascii_whitespace();
+    let mut is = |known: &str| {
+        words
+            .next()
+            .is_some_and(|word| word.eq_ignore_ascii_case(known))
+    };
+    is("CREATE") && is("TABLE")
 }
 
 /// Bits of the session.
@@ -256,9 +272,19 @@ mod tests {
                 "CREATE TABLE t (a INT) /*!80021 START TRANSACTION */",
                 Some("CREATE TABLE t (a INT)"),
             ),
+            (
+                "CREATE TABLE `START TRANSACTION` (a INT COMMENT 'START TRANSACTION') START TRANSACTION ENGINE=InnoDB \
+                 COMMENT='START TRANSACTION'",
+                Some(
+                    "CREATE TABLE `START TRANSACTION` (a INT COMMENT 'START TRANSACTION') ENGINE=InnoDB \
+                     COMMENT='START TRANSACTION'",
+                ),
+            ),
             ("CREATE TABLE t (a INT)", None),
+            ("CREATE TABLE t (a INT) COMMENT 'START TRANSACTION'", None),
+            ("CREATE PROCEDURE p() BEGIN START TRANSACTION; END", None),
         ] {
-            assert_eq!(definition_with_rows(text), definition);
+            assert_eq!(definition_with_rows(text).as_deref(), definition);
         }
     }
 

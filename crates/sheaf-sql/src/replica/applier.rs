@@ -5,6 +5,7 @@
 //! source it is (`binlog/origin.rs`). What fails is rolled back, and the thread stops with the error, as MySQL's
 //! does. After a deadlock or a lock wait the transaction is received again a few times.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ use super::queue::Queued;
 use super::source::Position;
 use super::state::{Connection, ThreadError, Until, place};
 use crate::binlog::origin::Origin;
-use crate::binlog::statement::definition_with_rows;
+use crate::binlog::statement::{definition_with_rows, is_create_table};
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::Statement;
@@ -474,8 +475,10 @@ impl Applier {
         // MySQL says that rows follow; MariaDB has a definition in a transaction only if they do.
         let definition = match definition_with_rows(&text) {
             Some(definition) => Some(definition),
-            None => Some(text.as_str()).filter(|_| self.group.is_open && is_create_table(&text)),
+            None => Some(Cow::Borrowed(text.as_str()))
+                .filter(|_| self.group.is_open && is_create_table(&text)),
         };
+        let definition = definition.as_deref();
         let is_taken =
             self.group.is_skipped || self.takes_statement(query, definition.unwrap_or(&text))?;
         if !is_taken {
@@ -728,12 +731,6 @@ fn origin_of(event: &SourceEvent<'_>, gtid: Option<Gtid>) -> Origin {
         version,
         gtid,
     }
-}
-
-/// CREATE TABLE, but not of a temporary table.
-fn is_create_table(text: &str) -> bool {
-    let mut words = text.split_whitespace().map(str::to_ascii_uppercase);
-    words.next().as_deref() == Some("CREATE") && words.next().as_deref() == Some("TABLE")
 }
 
 /// The text of a statement, which is in the character set of its client.

@@ -103,6 +103,9 @@ impl Engine {
             sql: kept.options.runs_sql,
         };
         let started_by = kept.options.started_by.clone();
+        if let Some(binlog) = self.binlog() {
+            binlog.note_unlogged(kept.position.gtids.clone());
+        }
         replica.state.change(|known| {
             known.kept = Some(kept);
             known.password = password;

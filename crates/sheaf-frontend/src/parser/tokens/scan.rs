@@ -134,6 +134,36 @@ pub fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
     start.map(|start| (start..end, text.len()))
 }
 
+/// A statement without the first pair of these words that stands outside of parentheses; `None`: there is none.
+pub fn without_words(text: &str, [first, second]: [&str; 2]) -> Option<String> {
+    let mut depth = 0_usize;
+    let mut begins: Option<usize> = None;
+    for (piece, range) in Pieces::new(text) {
+        let before = match piece {
+            Piece::Blank => continue,
+            _ => begins.take(),
+        };
+        let word = text.get(range.clone()).unwrap_or_default();
+        match piece {
+            Piece::Symbol(b'(') => depth += 1,
+            Piece::Symbol(b')') => depth = depth.saturating_sub(1),
+            Piece::Word if depth > 0 => {}
+            Piece::Word => {
+                if let Some(start) = before.filter(|_| word.eq_ignore_ascii_case(second)) {
+                    return Some(format!(
+                        "{}{}",
+                        text[..start].trim_end(),
+                        &text[range.end..]
+                    ));
+                }
+                begins = word.eq_ignore_ascii_case(first).then_some(range.start);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Refuses a statement that would nest too deep: error 1436.
 ///
 /// The measure is an upper bound taken from the tokens that the parser reads: operators since the last comma, clause
