@@ -233,6 +233,22 @@ impl Action {
 }
 
 impl DirectPlan {
+    /// A plan that is given nothing but so many parameters.
+    fn given_parameters(action: Action, needs: Vec<TableNeed>, parameters: usize) -> DirectPlan {
+        DirectPlan {
+            action,
+            parameters,
+            given: Vec::new(),
+            constants: None,
+            subqueries: Vec::new(),
+            list: Vec::new(),
+            window: None,
+            needs,
+            bytes: 0,
+            given_up: GivenUp::default(),
+        }
+    }
+
     /// What was allocated for it.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

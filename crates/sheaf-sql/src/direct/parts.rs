@@ -1,6 +1,5 @@
 //! What a plan consists of besides what its statement is given by its session.
 
-use super::cache::given_up::GivenUp;
 use super::subquery::Subquery;
 use super::syntax::needs::needs_of;
 use super::{Action, DirectPlan};
@@ -34,16 +33,9 @@ impl PartsOfPlan {
             list,
         } = self;
         DirectPlan {
-            action,
-            parameters,
-            given: Vec::new(),
-            constants: None,
             subqueries,
             list,
-            window: None,
-            needs,
-            bytes: 0,
-            given_up: GivenUp::default(),
+            ..DirectPlan::given_parameters(action, needs, parameters)
         }
     }
 }

@@ -50,7 +50,7 @@ use super::syntax::attempt::Attempt;
 use super::syntax::headers::Spelled;
 use super::syntax::names::{Names, column_of};
 use super::syntax::select_shape::{computes_nothing, is_constant};
-use super::{Action, DirectPlan, PartsOfPlan};
+use super::{Action, DirectPlan, needs_of};
 use crate::change::values::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -182,7 +182,8 @@ impl<'a> Subqueries<'a> {
             return None;
         }
         let statement = Statement::Query(Box::new(query));
-        let plan = PartsOfPlan::of(action, &statement).into_plan(parameters);
+        let needs = needs_of(&action, &statement);
+        let plan = DirectPlan::given_parameters(action, needs, parameters);
         let Statement::Query(query) = statement else {
             return None;
         };
