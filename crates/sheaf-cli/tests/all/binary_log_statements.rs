@@ -193,16 +193,18 @@ fn a_table_with_its_rows_is_one_transaction() {
     );
     assert_eq!(events(own).len(), before);
     assert_eq!(code(own, "SELECT * FROM twice"), 1146);
-    // The rows need their parents, and values that were given out stay so.
+    // Values that were given out stay so.
     run(
         own,
         &[
-            "CREATE TABLE k (id INT AUTO_INCREMENT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES s (a)) SELECT a FROM s",
+            "CREATE TABLE k (id INT AUTO_INCREMENT PRIMARY KEY, a INT) SELECT a FROM s",
             "DELETE FROM k WHERE id = 2",
             "INSERT INTO k (a) VALUES (1)",
         ],
     );
     assert_eq!(query_text(own, "SELECT * FROM k"), ["1\t1", "3\t1"]);
+    // Without followers there may be foreign keys, and the rows need their parents.
+    run(own, &["COMMIT", "SET sql_log_bin = 0"]);
     let orphan = "CREATE TABLE o (a INT, FOREIGN KEY (a) REFERENCES s (a)) SELECT 7 AS a";
     assert_eq!(code(own, orphan), 1452);
     assert_eq!(code(own, "SELECT * FROM o"), 1146);
@@ -549,8 +551,8 @@ fn changes_of_a_table_that_is_gone_by_now_are_written() {
             "BEGIN",
         ],
     );
-    for id in 0..8 {
-        let insert = format!("INSERT INTO long_values VALUES ({id}, REPEAT('x', 4194304))");
+    for id in 0..32 {
+        let insert = format!("INSERT INTO long_values VALUES ({id}, REPEAT('x', 1048576))");
         run(own, &[&insert]);
     }
     run(

@@ -827,7 +827,7 @@ fn the_number_of_a_replica_is_the_one_that_it_has_now() {
     run(&mut pair.replica, &["SET GLOBAL server_id = 1"]);
     pair.follow("");
     let replica = &mut pair.replica;
-    wait_until("the error", || field(replica, "Last_IO_Errno") == "1593");
+    wait_until("the error", || field(replica, "Last_IO_Errno") == "13117");
     // The applier has begun with the number of the source, and leaves none of its changes out any more.
     run(replica, &["SET GLOBAL server_id = 2", "START REPLICA"]);
     pair.catch_up();
