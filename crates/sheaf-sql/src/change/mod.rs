@@ -2,7 +2,7 @@
 //!
 //! | folder or file | what it holds |
 //! |---|---|
-//! | [`insert`] | INSERT and REPLACE, also ON DUPLICATE KEY UPDATE: where rows go, what is in them, and how they are written |
+//! | [`insert`] | INSERT and REPLACE, also ON DUPLICATE KEY UPDATE: where rows go and how they are written |
 //! | [`update`] | UPDATE, of one table and of several |
 //! | [`delete`] | DELETE, from one table and from several |
 //! | [`load`] | LOAD DATA |
