@@ -21,7 +21,8 @@ use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::types::{SqlType, zerofill};
 use sheaf_types::Collation;
 use sqlparser::ast::{
-    BinaryOperator, DataType, Expr, TrimWhereField, UnaryOperator, Value as Literal,
+    BinaryOperator, DataType, Expr, Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator,
+    Value as Literal,
 };
 
 use super::arguments::unit_name;
@@ -499,9 +500,28 @@ pub(super) fn is_repeatable(scalar: &Scalar) -> bool {
     scalar.as_column().is_some() || (!scalar.varies() && !may_be_parameter)
 }
 
+/// What a query shows, if it is one expression.
+fn only_item(query: &Query) -> Option<&Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] => {
+            Some(item)
+        }
+        _ => None,
+    }
+}
+
 /// Whether an expression says whether something is so, and is a number only where a number is wanted.
 fn says_whether(expr: &Expr) -> bool {
-    const FUNCTIONS: [&str; 6] = [
+    const FUNCTIONS: [&str; 12] = [
+        "gtid_subset",
+        "is_ipv4",
+        "is_ipv4_compat",
+        "is_ipv4_mapped",
+        "is_ipv6",
+        "is_uuid",
         "isnull",
         "json_contains",
         "json_contains_path",
@@ -518,7 +538,12 @@ fn says_whether(expr: &Expr) -> bool {
                     BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor
                 )
         }
+        Expr::UnaryOp {
+            op: UnaryOperator::Plus,
+            expr,
+        } => says_whether(expr),
         Expr::UnaryOp { op, .. } => matches!(op, UnaryOperator::Not | UnaryOperator::BangNot),
+        Expr::Subquery(query) => only_item(query).is_some_and(says_whether),
         Expr::Function(call) => {
             let name = object_text(&call.name);
             FUNCTIONS.iter().any(|known| is_same(&name, known))
