@@ -39,7 +39,6 @@ use crate::parser::scan::resolve_executable_comments;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     pub text: String,
-    pub hash: [u8; 32],
 }
 
 impl Digest {
@@ -62,22 +61,21 @@ impl Digest {
                 break;
             }
         }
-        Digest::of_text(reduction.text())
-    }
-
-    fn of_text(text: String) -> Digest {
-        let hash = Sha256::digest(text.as_bytes()).into();
-        Digest { text, hash }
+        Digest {
+            text: reduction.text(),
+        }
     }
 
     /// Of `PREPARE name FROM statement` and of EXECUTE: what the statement is, behind what is done to it.
     pub fn behind(&self, verb: &str) -> Digest {
-        Digest::of_text(format!("{verb} {}", self.text))
+        Digest {
+            text: format!("{verb} {}", self.text),
+        }
     }
 
-    /// The hash in hexadecimal digits.
+    /// The hash in hexadecimal digits. It is made where it is shown: that takes as long as reading the statement.
     pub fn hex(&self) -> String {
-        hex(&self.hash)
+        hex(&Sha256::digest(self.text.as_bytes()).into())
     }
 }
 

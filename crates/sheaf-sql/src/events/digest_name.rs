@@ -1,12 +1,11 @@
 //! A digest in a schema: what statements are counted by.
 
+use std::cmp::Ordering;
+
 use sheaf_frontend::digest::Digest;
 
-/// A schema and a hash.
-pub(super) type Key = (Option<String>, [u8; 32]);
-
 /// A digest in a schema.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DigestName {
     pub(crate) schema: Option<String>,
     pub(crate) digest: Digest,
@@ -19,8 +18,17 @@ impl DigestName {
             digest,
         }
     }
+}
 
-    pub(super) fn key(&self) -> Key {
-        (self.schema.clone(), self.digest.hash)
+impl Ord for DigestName {
+    fn cmp(&self, other: &DigestName) -> Ordering {
+        let texts = self.digest.text.cmp(&other.digest.text);
+        texts.then_with(|| self.schema.cmp(&other.schema))
+    }
+}
+
+impl PartialOrd for DigestName {
+    fn partial_cmp(&self, other: &DigestName) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }

@@ -1,15 +1,16 @@
-//! The digests that are known, by schema and hash, with the sums that sessions have handed over.
+//! The digests that are known, by text and schema, with the sums that sessions have handed over.
 //!
 //! There are at most `performance_schema_digests_size` of them. What has no place is summed up in one row without a
 //! digest, as in MySQL.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sheaf_frontend::digest::Digest;
 
-use super::digest_name::{DigestName, Key};
+use super::digest_name::DigestName;
 use super::digest_sums::DigestSums;
 use super::latency_histogram::LatencyHistogram;
 use super::local_sums::LocalSums;
@@ -17,7 +18,7 @@ use super::local_sums::LocalSums;
 /// Sessions that have different digests mostly use different shards.
 const SHARDS: usize = 16;
 
-type Shard = BTreeMap<Key, (Arc<DigestName>, DigestSums)>;
+type Shard = BTreeMap<Arc<DigestName>, DigestSums>;
 
 /// See the module's comment.
 pub(crate) struct DigestTable {
@@ -69,24 +70,26 @@ impl DigestTable {
         self.lost.load(Ordering::Relaxed)
     }
 
-    fn shard(&self, key: &Key) -> MutexGuard<'_, Shard> {
-        lock(&self.shards[usize::from(key.1[0]) % SHARDS])
+    fn shard(&self, name: &DigestName) -> MutexGuard<'_, Shard> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(name.digest.text.as_bytes());
+        // The remainder is below the number of shards.
+        let shard = hasher.finish() % SHARDS as u64;
+        lock(&self.shards[shard as usize])
     }
 
     /// A digest with its place in the table; `None`: there is none left.
     pub(crate) fn name_of(&self, schema: Option<&str>, digest: Digest) -> Option<Arc<DigestName>> {
-        let name = DigestName::new(schema, digest);
-        let key = name.key();
-        let mut shard = self.shard(&key);
-        if let Some((known, _)) = shard.get(&key) {
+        let name = Arc::new(DigestName::new(schema, digest));
+        let mut shard = self.shard(&name);
+        if let Some((known, _)) = shard.get_key_value(&name) {
             return Some(Arc::clone(known));
         }
         if !self.take_place() {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let name = Arc::new(name);
-        shard.insert(key, (Arc::clone(&name), DigestSums::default()));
+        shard.insert(Arc::clone(&name), DigestSums::default());
         Some(name)
     }
 
@@ -104,13 +107,12 @@ impl DigestTable {
         let Some(name) = name else {
             return lock(&self.rest).merge(sums);
         };
-        let key = name.key();
-        let mut shard = self.shard(&key);
-        match shard.get_mut(&key) {
-            Some((_, known)) => known.merge(sums),
+        let mut shard = self.shard(name);
+        match shard.get_mut(name) {
+            Some(known) => known.merge(sums),
             // The table was emptied meanwhile.
             None if self.take_place() => {
-                shard.insert(key, (Arc::clone(name), sums.clone()));
+                shard.insert(Arc::clone(name), sums.clone());
             }
             None => {
                 drop(shard);
@@ -127,25 +129,18 @@ impl DigestTable {
         let mut all: Shard = BTreeMap::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            all.extend(
-                shard
-                    .iter()
-                    .map(|(key, entry)| (key.clone(), entry.clone())),
-            );
+            let sums =
+                |(name, sums): (&Arc<DigestName>, &DigestSums)| (Arc::clone(name), sums.clone());
+            all.extend(shard.iter().map(sums));
         }
         let mut rest = lock(&self.rest).clone();
         for session in sessions {
             session.for_each(|name, sums| match name {
-                Some(name) => {
-                    let entry = all.entry(name.key());
-                    let (_, known) =
-                        entry.or_insert_with(|| (Arc::clone(name), DigestSums::default()));
-                    known.merge(sums);
-                }
+                Some(name) => all.entry(Arc::clone(name)).or_default().merge(sums),
                 None => rest.merge(sums),
             });
         }
-        let all = all.into_values().map(|(name, sums)| (Some(name), sums));
+        let all = all.into_iter().map(|(name, sums)| (Some(name), sums));
         let all = all.chain([(None, rest)]);
         all.filter(|(_, sums)| sums.count > 0).collect()
     }
@@ -153,7 +148,7 @@ impl DigestTable {
     /// Forgets how long statements took, and nothing else.
     pub(crate) fn clear_times<'s>(&self, sessions: impl Iterator<Item = &'s LocalSums>) {
         for shard in &self.shards {
-            for (_, sums) in lock(shard).values_mut() {
+            for sums in lock(shard).values_mut() {
                 sums.times = LatencyHistogram::default();
             }
         }

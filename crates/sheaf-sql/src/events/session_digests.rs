@@ -77,9 +77,7 @@ impl<C: PartialEq> SessionDigests<C> {
         let mut slots = self.local.lock();
         let is_it = |slot: &Slot| {
             let name = slot.name.as_deref();
-            name.is_some_and(|name| {
-                name.digest.hash == digest.hash && name.schema.as_deref() == schema
-            })
+            name.is_some_and(|name| name.digest == digest && name.schema.as_deref() == schema)
         };
         let found = slots.iter().position(is_it);
         let slot = match found {
