@@ -106,6 +106,15 @@ impl Session {
         statement: ParsedStatement<'_>,
     ) -> Result<Explanation> {
         let text = statement.text;
+        let direct = match direct {
+            // What is said of it is all its own: operators need not be planned.
+            Direct::Described(described, Operators::No)
+                if matches!(statement.ast, Statement::Query(_)) =>
+            {
+                return Ok(described.explanation.as_direct());
+            }
+            direct => direct,
+        };
         let (query, change) = self.plan_to_explain_as_is(statement)?;
         let own = explanation(query);
         Ok(match direct {
