@@ -459,7 +459,9 @@ impl Session {
         }
         // What no index serves reads a small table from end to end.
         let parts = parts.or_else(|| match statement {
-            Statement::Query(query) if !has_long_condition(query) => {
+            Statement::Query(query)
+                if !has_long_condition(query) && !read::is_of_large_table(self, query) =>
+            {
                 let action = match read::Read::compile_whole(self, query, text) {
                     Some((read, table)) => Action::Read(Box::new(read), table),
                     None => {

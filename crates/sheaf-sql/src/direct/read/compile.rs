@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use sheaf_storage::Direction;
+use sheaf_storage::{Direction, KeyRange};
 use sheaf_table::Table;
 use sqlparser::ast;
 
@@ -12,7 +12,7 @@ use super::clauses::{
 };
 use super::plain_query::{PlainQuery, PlainSelect, plain_query, plain_select};
 use super::{Read, Shown, Walk};
-use crate::direct::access::{Access, Comparison, indexes};
+use crate::direct::access::{Access, Comparison, MAX_ROWS, indexes};
 use crate::direct::rows::order::{OrderItem, SortKey};
 use crate::direct::shown::aggregate::Aggregate;
 use crate::direct::shown::row::Item;
@@ -280,4 +280,20 @@ impl Walk {
             Some(Walk { access, direction })
         })
     }
+}
+
+/// Whether a query is of one table that has too many rows for any plan that reads it from end to end.
+pub(in crate::direct) fn is_of_large_table(session: &Session, query: &ast::Query) -> bool {
+    let table_of = || {
+        let select = plain_query(query)?.select;
+        Names::of(session, &select.from)?.table().cloned()
+    };
+    let Some(table) = table_of() else {
+        return false;
+    };
+    let Ok(Some(_guard)) = session.borrow_for_read(&table, false) else {
+        return false;
+    };
+    let rows = table.clustered.estimate_entries(&KeyRange::all());
+    rows.is_ok_and(|rows| rows > MAX_ROWS)
 }

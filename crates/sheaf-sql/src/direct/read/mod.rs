@@ -32,6 +32,7 @@ use super::syntax::locking_clause::Locking;
 use crate::session::result::ColumnMeta;
 
 pub(super) use clauses::{condition, index_order, limit_and_offset, may_divide, row_count};
+pub(super) use compile::is_of_large_table;
 pub(super) use plain_query::{
     PlainQuery, PlainSelect, plain_query, plain_select, plain_select_of_groups,
 };
