@@ -165,8 +165,15 @@ pub fn text_place(text: &str, to: u8) -> i128 {
     }
 }
 
+/// Whether doubles near this one are closer to each other than multiples of 10^-`to`: then at most one multiple is the
+/// same double. Elsewhere several are equal to it, and it has no place among them.
+pub fn tells_multiples_apart(value: f64, to: u8) -> bool {
+    let spacing = value.abs().next_up() - value.abs();
+    !value.is_finite() || spacing < 10_f64.powi(-i32::from(to))
+}
+
 /// A double among the integers, exactly; among multiples of smaller units by its shortest decimal form, as a DECIMAL
-/// would store it. `None` for NaN.
+/// would store it. `None` for NaN. Where [several](tells_multiples_apart) multiples are equal to it, this is one of them.
 pub fn double_floor(value: f64, to: u8, among_integers: bool) -> Option<Floor> {
     /// Doubles up to here are exact as an `i128`.
     const LIMIT: f64 = 1e38;
@@ -190,6 +197,16 @@ pub fn double_floor(value: f64, to: u8, among_integers: bool) -> Option<Floor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn doubles_tell_multiples_apart_that_lie_further_from_each_other() {
+        assert!(tells_multiples_apart(1e6, 4));
+        assert!(tells_multiples_apart(-0.1, 15));
+        // 97716021308405775.0001 and 97716021308405784 are the same double.
+        assert!(!tells_multiples_apart(97_716_021_308_405_775.0, 0));
+        assert!(!tells_multiples_apart(0.1, 20));
+        assert!(tells_multiples_apart(f64::INFINITY, 0));
+    }
 
     #[test]
     fn texts_stand_at_numbers_or_between_them() {

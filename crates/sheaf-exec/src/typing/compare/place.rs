@@ -9,8 +9,8 @@ use datafusion_expr::{Expr, Operator, binary_expr, lit};
 use sheaf_access::{i256_of, int256_of};
 use sheaf_types::number;
 use sheaf_types::number::{
-    Floor, Int256, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
-    wide_floor_of, wide_text_floor,
+    Floor, Int256, double_floor, double_to_decimal, floor_of, power_of_ten, tells_multiples_apart,
+    text_floor, wide_floor_of, wide_text_floor,
 };
 
 use super::operand::{Operand, integer_value, is_column, text_of};
@@ -179,7 +179,10 @@ pub(in crate::typing) fn number_place(
     if matches!(data_type, DataType::Decimal256(..)) {
         let floor = match value {
             ScalarValue::Float64(Some(number)) if is_column(&left.expr) || is_short(*number) => {
-                wide_text_floor(&format!("{number:e}"), decimals)
+                match has_one_place(*number, data_type) {
+                    true => wide_text_floor(&format!("{number:e}"), decimals),
+                    false => return None,
+                }
             }
             _ => match text_of(value, value_type) {
                 Some(text) => wide_text_floor(&text, decimals),
@@ -209,6 +212,9 @@ fn floor_of_constant(
         wide @ ScalarValue::Decimal256(Some(_), ..) => wide_number_floor(wide, decimals)?.narrow(),
         ScalarValue::UInt64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
         ScalarValue::Float64(Some(number)) if is_column(&left.expr) || is_short(*number) => {
+            if !has_one_place(*number, left.field.data_type()) {
+                return None;
+            }
             double_floor(*number, decimals, is_integer)?
         }
         _ => match text_of(value, value_type) {
@@ -252,6 +258,18 @@ fn wide_place_among(floor: Floor<Int256>, data_type: &DataType) -> Option<Place>
         true => Place::At(value),
         false => Place::Above(value),
     })
+}
+
+/// Whether a double is equal to at most one value of an exact type. A DECIMAL of more digits than a double has several
+/// that are the same double: no range of keys is found by one place then, and they are compared as doubles.
+fn has_one_place(number: f64, data_type: &DataType) -> bool {
+    let (DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)) =
+        data_type
+    else {
+        return true;
+    };
+    let is_beyond = number.abs() > 2.0 * 10_f64.powi(i32::from(*precision) - i32::from(*scale));
+    is_beyond || u8::try_from(*scale).is_ok_and(|scale| tells_multiples_apart(number, scale))
 }
 
 /// Whether a comparison as doubles has the same outcome as an exact one.
