@@ -7,51 +7,11 @@ use sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
-
-/// Functions that the grammar knows with their arguments.
-const OF_THE_GRAMMAR: [&str; 37] = [
-    "adddate",
-    "ascii",
-    "curdate",
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "curtime",
-    "date",
-    "date_add",
-    "date_sub",
-    "day",
-    "hour",
-    "if",
-    "insert",
-    "left",
-    "localtime",
-    "localtimestamp",
-    "mid",
-    "minute",
-    "mod",
-    "month",
-    "now",
-    "repeat",
-    "replace",
-    "right",
-    "second",
-    "subdate",
-    "sysdate",
-    "time",
-    "timestamp",
-    "timestampadd",
-    "timestampdiff",
-    "truncate",
-    "user",
-    "utc_date",
-    "year",
-];
+use crate::function_names::is_of_grammar;
 
 /// 1582, or 1064 for a function of the grammar.
 pub fn wrong_argument_count(name: &str) -> SqlError {
-    if OF_THE_GRAMMAR.contains(&name.to_ascii_lowercase().as_str()) {
+    if is_of_grammar(name) {
         return SqlError::parse_error(")", 1);
     }
     SqlError::new(

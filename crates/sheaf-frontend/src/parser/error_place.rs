@@ -7,6 +7,7 @@ use sqlparser::tokenizer::{Location, TokenizerError};
 
 use super::{RECURSION_LIMIT, StatementParser};
 use crate::error::SqlError;
+use crate::function_names::is_of_grammar;
 
 impl StatementParser<'_> {
     pub(super) fn syntax_error(&self, text: &str, error: &ParserError) -> SqlError {
@@ -67,50 +68,6 @@ fn offset_of(text: &str, place: Location) -> usize {
     offset.min(text.len())
 }
 
-/// Functions that are words of MySQL's grammar. An alias in their arguments is a mistake like any other.
-const OF_GRAMMAR: [&str; 40] = [
-    "adddate",
-    "ascii",
-    "char",
-    "charset",
-    "coalesce",
-    "collation",
-    "convert",
-    "curdate",
-    "curtime",
-    "database",
-    "date",
-    "date_add",
-    "date_sub",
-    "day",
-    "extract",
-    "hour",
-    "if",
-    "insert",
-    "interval",
-    "left",
-    "microsecond",
-    "mid",
-    "minute",
-    "mod",
-    "month",
-    "now",
-    "position",
-    "quarter",
-    "repeat",
-    "replace",
-    "reverse",
-    "right",
-    "second",
-    "substr",
-    "substring",
-    "time",
-    "timestamp",
-    "trim",
-    "truncate",
-    "year",
-];
-
 /// The function in whose arguments an alias stands at a place, `abs(3 AS three)`.
 fn function_with_alias(text: &str, place: Location) -> Option<String> {
     if place.line == 0 {
@@ -148,6 +105,6 @@ fn function_with_alias(text: &str, place: Location) -> Option<String> {
     }
     let call = before[..open.pop()?].trim_end();
     let name = call[call.trim_end_matches(is_name).len()..].to_lowercase();
-    let is_function = !OF_GRAMMAR.contains(&name.as_str()) && scalar_function(&name).is_some();
+    let is_function = !is_of_grammar(&name) && scalar_function(&name).is_some();
     is_function.then_some(name)
 }
