@@ -370,16 +370,27 @@ pub fn access_words(row: &ExplainRow) -> String {
     let table = row.table.as_deref().unwrap_or_default();
     match (row.type_.as_deref(), row.key.as_deref()) {
         (_, None) => format!("Table scan on {table}"),
-        (Some("const" | "eq_ref"), Some(key)) => {
-            format!("Single-row index lookup on {table} using {key}")
+        (Some("const" | "eq_ref" | "ref"), Some(key)) => {
+            format!("{} on {table} using {key}", lookup_words(row))
         }
-        (Some("ref"), Some(key)) => format!("Index lookup on {table} using {key}"),
         // The note names the indexes and what is made of them.
         (Some("index_merge"), Some(_)) => format!("Index merge on {table}"),
         (Some("range"), Some(key)) => {
             format!("{}ndex range scan on {table} using {key}", covering(row))
         }
         (_, Some(key)) => format!("{}ndex scan on {table} using {key}", covering(row)),
+    }
+}
+
+/// How a lookup by keys is called: by its type, and whether the index has all columns.
+fn lookup_words(row: &ExplainRow) -> &'static str {
+    match (row.type_.as_deref(), row.is_index_only()) {
+        (Some("const" | "eq_ref"), false) => "Single-row index lookup",
+        (Some("const" | "eq_ref"), true) => "Single-row covering index lookup",
+        (Some("range"), false) => "Index range lookup",
+        (Some("range"), true) => "Covering index range lookup",
+        (_, false) => "Index lookup",
+        (_, true) => "Covering index lookup",
     }
 }
 

@@ -58,7 +58,7 @@ use crate::explain::plan_node::{PlanNode, Progress, limit_text};
 use crate::explain::sql_text::{
     Names, conditions_text, expression_text, operator_text, order_text,
 };
-use crate::explain::{ExplainRow, MAY_SWITCH, access_words};
+use crate::explain::{ExplainRow, MAY_SWITCH, access_words, lookup_words};
 
 /// What is said of the operators besides the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -392,13 +392,7 @@ fn keyed_join(
     if let Some(About::Table(row)) = note.map(|note| &note.about) {
         let table = row.table.as_deref().unwrap_or_default();
         let key = row.key.as_deref().unwrap_or_default();
-        let kind = match row.type_.as_deref() {
-            Some("eq_ref") => "Single-row index lookup",
-            Some("range") if row.is_index_only() => "Covering index range lookup",
-            Some("range") => "Index range lookup",
-            _ if row.is_index_only() => "Covering index lookup",
-            _ => "Index lookup",
-        };
+        let kind = lookup_words(row);
         let keys = row
             .detail
             .as_ref()

@@ -238,7 +238,7 @@ fn the_tree_says_what_the_operators_do() {
     let tree = document(&mut bench, "EXPLAIN FORMAT=TREE DELETE FROM t WHERE k = 5");
     has_in_order(
         &tree,
-        &["-> Delete from t (buffered)\n    -> Index lookup on t using by_k (k = 5)"],
+        &["-> Delete from t (buffered)\n    -> Covering index lookup on t using by_k (k = 5)"],
     );
     bench.ok("SET optimizer_switch = 'default'");
     let tree = document(
@@ -505,6 +505,26 @@ fn a_direct_plan_of_queries_describes_itself() {
             "-> Table scan on u\n",
             "-> Value of a subquery that runs for each row\n",
             "-> Single-row index lookup on t using PRIMARY (id=(u.id + 1)), with row condition: (t.k > u.t)\n",
+        ],
+    );
+}
+
+/// A small table that is read whole is tested by its conditions, and a lookup that needs the index only says so.
+#[test]
+fn a_direct_plan_tells_what_it_tests_and_what_an_index_covers() {
+    let mut bench = bench();
+    bench.ok("CREATE TABLE few (id INT PRIMARY KEY, name VARCHAR(20))");
+    bench.ok("INSERT INTO few VALUES (1, 'a'), (2, 'b'), (3, 'c')");
+    let tree = document(
+        &mut bench,
+        "EXPLAIN FORMAT=TREE SELECT t.id FROM few JOIN t ON t.k = few.id WHERE few.name = 'b'",
+    );
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)\n",
+            "-> Table scan on few, with row condition: (few.name = 'b')",
+            "-> Covering index lookup on t using by_k (k=few.id)",
         ],
     );
 }

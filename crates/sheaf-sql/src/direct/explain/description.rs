@@ -385,14 +385,8 @@ impl Description<'_> {
                 let Some(rows) = rows else {
                     return Ok(None);
                 };
-                let (id, kind) = block;
-                let mut row = ExplainRow::table(id, kind, alias, "ALL");
-                row.rows = Some(rows);
-                match access.has_tests() {
-                    true => row.add(ExtraNote::UsingWhere),
-                    false => row.filtered = Some(100.0),
-                }
-                let node = PlanNode::line(format!("Table scan on {alias}"), None);
+                let read_in = self.read_in(block, (alias, table), outer);
+                let (node, row) = access.describe(&read_in, None, Some(rows));
                 return Ok(Some(self.read_by([access], node, row)));
             }
             JoinedWay::Walk(table, access, direction)
