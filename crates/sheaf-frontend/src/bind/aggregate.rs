@@ -230,12 +230,7 @@ impl Binder<'_> {
         }
         let order_key = match keys.is_empty() {
             true => Scalar::literal(ScalarValue::Null),
-            false => {
-                let directions = self.text(directions)?;
-                let keys = self.as_stored(keys)?;
-                let arguments = std::iter::once(directions).chain(keys).collect();
-                self.call("$sort_key", arguments)?
-            }
+            false => self.one_sort_key(&directions, keys)?,
         };
         let joined = match operands.len() {
             1 => operands.remove(0),

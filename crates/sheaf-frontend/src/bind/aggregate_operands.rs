@@ -12,6 +12,8 @@
 //!   decimal(6,2) zerofill   decimal(6,2) zerofill      decimal(6,2)
 //! ```
 
+use std::iter;
+
 use arrow::datatypes::{DataType, Field};
 use sheaf_algebra::Scalar;
 use sheaf_exec::functions::SqlType;
@@ -55,6 +57,13 @@ impl Binder<'_> {
     pub(super) fn as_stored(&self, operands: Vec<Scalar>) -> Bound<Vec<Scalar>> {
         let stored = |operand| self.call("$result", vec![operand]);
         operands.into_iter().map(stored).collect()
+    }
+
+    /// Keys of an order as one. `directions` has a letter for each: `a`scending or `d`escending.
+    pub(super) fn one_sort_key(&self, directions: &str, keys: Vec<Scalar>) -> Bound<Scalar> {
+        let directions = self.text(directions)?;
+        let keys = self.as_stored(keys)?;
+        self.call("$sort_key", iter::once(directions).chain(keys).collect())
     }
 
     /// What aggregates compute with, as operators would.
