@@ -41,7 +41,8 @@ enum TestKind {
         kind: NumberKind,
         set: WordSet,
     },
-    /// A DECIMAL of more than 8 bytes: one of these ranges, bounds included.
+    /// A DECIMAL of more than 8 bytes: one of these ranges, bounds included. They are in order, and overlap only where
+    /// they are the same.
     Wide {
         offset: usize,
         width: usize,
@@ -222,7 +223,7 @@ fn column_test(table: &Table, column: usize, operand: Operand<'_>) -> Result<Tes
         }
         Place::RowNumber { offset, width, .. } => {
             let number = |value| number(table, &source, value);
-            let ranges = match operand {
+            let mut ranges: Vec<(i128, i128)> = match operand {
                 Operand::NotNull => vec![(i128::MIN, i128::MAX)],
                 Operand::Compare(CompareOp::NotEq, value) => {
                     let number = number(value)?;
@@ -241,6 +242,7 @@ fn column_test(table: &Table, column: usize, operand: Operand<'_>) -> Result<Tes
                     })
                     .collect::<Result<_>>()?,
             };
+            ranges.sort_unstable();
             TestKind::Wide {
                 offset,
                 width,
@@ -403,9 +405,8 @@ impl RowTest {
                     let number = load_little_wide(rows[row as usize].bytes(), *offset, *width)
                         as i128
                         >> shift;
-                    ranges
-                        .iter()
-                        .any(|&(low, high)| low <= number && number <= high)
+                    let at = ranges.partition_point(|&(_, high)| high < number);
+                    ranges.get(at).is_some_and(|&(low, _)| low <= number)
                 });
             }
             TestKind::WideDecimal { offset, set } => retain(selection, |row| {
