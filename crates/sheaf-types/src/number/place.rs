@@ -173,7 +173,8 @@ pub fn tells_multiples_apart(value: f64, to: u8) -> bool {
 }
 
 /// A double among the integers, exactly; among multiples of smaller units by its shortest decimal form, as a DECIMAL
-/// would store it. `None` for NaN. Where [several](tells_multiples_apart) multiples are equal to it, this is one of them.
+/// would store it. `None` for NaN. Where [several](tells_multiples_apart) multiples are equal to it, this is one of
+/// them.
 pub fn double_floor(value: f64, to: u8, among_integers: bool) -> Option<Floor> {
     /// Doubles up to here are exact as an `i128`.
     const LIMIT: f64 = 1e38;
