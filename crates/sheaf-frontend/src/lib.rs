@@ -16,6 +16,7 @@ pub mod dialect;
 pub mod digest;
 pub mod error;
 pub mod function_names;
+pub mod gtid_wait;
 pub mod last_insert_id;
 pub mod load_file;
 pub mod locking;

@@ -22,6 +22,7 @@ use sheaf_table::{AccountName, TableNames};
 use sheaf_types::{Collation, Value};
 
 use crate::error::{Result, SqlError};
+use crate::gtid_wait::ExecutedGtids;
 use crate::last_insert_id::InsertIdCell;
 use crate::load_file::{FileReader, LoadedFile};
 use crate::parser::hint::HintWarning;
@@ -65,6 +66,10 @@ pub trait SessionValues {
     /// The locks by name, as the session uses them.
     fn user_locks(&self) -> SessionLocks {
         SessionLocks::default()
+    }
+    /// What was executed, as the session sees it.
+    fn executed_gtids(&self) -> ExecutedGtids {
+        Arc::new(|_| Ok(false))
     }
     /// What reads files of the server for the session.
     fn file_reader(&self) -> FileReader {

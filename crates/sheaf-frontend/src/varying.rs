@@ -8,6 +8,7 @@ use sqlparser::ast::{Expr, Function, FunctionArguments, Ident, Query};
 
 use crate::error::NotKept;
 use crate::function_names::without_parenthesis;
+use crate::gtid_wait::WAIT_FOR_EXECUTED_GTID_SET;
 use crate::parser::check_text::column_names;
 use crate::session_functions::SessionFunction;
 use crate::syntax::object_text;
@@ -43,7 +44,13 @@ fn is_volatile(name: &str) -> bool {
 }
 
 /// Functions of the binder's own that wait, read a file, or change the session.
-const BOUND_EACH_CALL: &[&str] = &["benchmark", LAST_INSERT_ID, "load_file", "sleep"];
+const BOUND_EACH_CALL: &[&str] = &[
+    "benchmark",
+    LAST_INSERT_ID,
+    "load_file",
+    "sleep",
+    WAIT_FOR_EXECUTED_GTID_SET,
+];
 const LAST_INSERT_ID: &str = "last_insert_id";
 
 /// Whether a call of this (lower-case) name waits, reads a file, or takes a lock: a plan that may be given up for

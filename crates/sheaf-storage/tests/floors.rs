@@ -260,6 +260,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "last_insert_id",
             "sleep",
             "benchmark",
+            "gtid_wait",
             "load_file",
             "user_lock",
             "walk",

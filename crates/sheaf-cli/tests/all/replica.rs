@@ -780,6 +780,7 @@ fn what_an_event_says_of_its_session_holds_for_it_alone() {
             "SET auto_increment_increment = 7, auto_increment_offset = 3, lc_time_names = 'de_DE'",
             "ALTER TABLE shop.c ADD id INT AUTO_INCREMENT PRIMARY KEY",
             "ALTER TABLE shop.c ADD m VARCHAR(40) DEFAULT (DATE_FORMAT('2020-03-01', '%M'))",
+            "ALTER TABLE shop.c ADD c BIGINT DEFAULT (CONNECTION_ID())",
         ],
     );
     run(
@@ -795,7 +796,12 @@ fn what_an_event_says_of_its_session_holds_for_it_alone() {
         query_text(&mut pair.replica, &format!("{numbers} shop.b")),
         ["1,2,3\tMarch"]
     );
-    pair.check_same(&[&format!("{numbers} shop.b"), &format!("{numbers} shop.c")]);
+    let connection = "SELECT MIN(c) FROM shop.c";
+    pair.check_same(&[
+        &format!("{numbers} shop.b"),
+        &format!("{numbers} shop.c"),
+        connection,
+    ]);
 }
 
 #[test]

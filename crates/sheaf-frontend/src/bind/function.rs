@@ -26,6 +26,7 @@ use crate::column_default::{column_of_default, default_expression};
 use crate::digest::digest_function;
 use crate::error::SqlError;
 use crate::function_names::{needs_parenthesis, without_parenthesis};
+use crate::gtid_wait::{WAIT_FOR_EXECUTED_GTID_SET, gtid_wait_function};
 use crate::load_file::load_file_function;
 use crate::sleep::sleep_function;
 use crate::syntax::{aggregate_name, number_digits, object_text};
@@ -234,6 +235,17 @@ impl Binder<'_> {
                 *seconds = self.call("$cast_signed", vec![seconds.clone()])?;
             }
             return Ok(Some(self.typing().call_function(lock.function, arguments)?));
+        }
+        if name == WAIT_FOR_EXECUTED_GTID_SET {
+            expect((1..=2).contains(&count))?;
+            let mut arguments = self.values(values.iter().copied())?;
+            if let Some(seconds) = arguments.get_mut(1) {
+                *seconds = self.call("$cast_double", vec![seconds.clone()])?;
+            }
+            let session = &self.context.session;
+            let executed = session.executed_gtids();
+            let function = gtid_wait_function(executed, session.cancel_flag(), count);
+            return Ok(Some(self.typing().call_function(function, arguments)?));
         }
         if name == "benchmark" {
             let [times, expression] = values else {

@@ -58,6 +58,7 @@ use sheaf_binlog::gtid::{Interval, Tag, Uuid};
 use sheaf_storage::{ChangeFeed, HistoryId, Storage};
 
 use crate::binlog::files::FileNumber;
+pub(crate) use crate::binlog::running::VERSION_NUMBER;
 use crate::binlog::running::{KnownGtids, Running, own_last};
 use crate::error::{Result, SqlError};
 

@@ -21,7 +21,7 @@ use crate::error::{Result, SqlError};
 /// Bytes of files after which the state is written, so that the log before goes.
 const STATE_INTERVAL_BYTES: u64 = 64 << 20;
 /// The version of the server as GTID_LOG says it: 8.0.99.
-const VERSION_NUMBER: u32 = 80_099;
+pub(crate) const VERSION_NUMBER: u32 = 80_099;
 
 /// Which transactions there were.
 #[derive(Clone, Debug, Default)]

@@ -30,7 +30,7 @@ use crate::query::rows::{Cell, Cells, Rows};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::warnings::Level;
-use crate::variables::{CHARACTER_SETS, Variables};
+use crate::variables::CHARACTER_SETS;
 use crate::virtual_database::{is_for_everybody, is_virtual_database};
 use sheaf_frontend::query::Header;
 
@@ -147,17 +147,9 @@ pub(crate) fn run_show(
         }
         Show::Variables { scope, filter } => {
             session.engine.show_gtids();
-            let global = scope == Scope::Global;
-            let globals = session.engine.globals();
-            let entries = if global {
-                globals.all(true)
-            } else {
-                let entries = session.variables.all(false).into_iter();
-                let shown = |(name, value)| match Variables::is_global_only(name) {
-                    true => (name, globals.get(name).map_or(value, |it| it.to_string())),
-                    false => (name, value),
-                };
-                entries.map(shown).collect()
+            let entries = match scope == Scope::Global {
+                true => session.engine.globals().all(true),
+                false => session.shown_variables(),
             };
             send_filtered(session, name_values(entries), 0, filtered(filter), sink)
         }

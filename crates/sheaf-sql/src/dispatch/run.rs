@@ -283,8 +283,14 @@ impl Session {
                 consistent_snapshot,
                 read_only,
             } => self.begin(consistent_snapshot, read_only, sink),
-            Statement::Commit(end) => self.commit_or_rollback(true, end, sink),
-            Statement::Rollback(end) => self.commit_or_rollback(false, end, sink),
+            Statement::Commit(end) => {
+                self.end_gtid(true)?;
+                self.commit_or_rollback(true, end, sink)
+            }
+            Statement::Rollback(end) => {
+                self.end_gtid(false)?;
+                self.commit_or_rollback(false, end, sink)
+            }
             Statement::Savepoint(name) => self.savepoint(name, sink),
             Statement::RollbackTo(name) => self.rollback_to(&name, sink),
             Statement::ReleaseSavepoint(name) => self.release_savepoint(&name, sink),

@@ -13,12 +13,13 @@ use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Persist, Scope, SetValue};
+use crate::replica::check_outside_transaction;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::variables::persisted::Persisted;
 use crate::variables::{
-    self, Isolation, NewValue, NextTransaction, RESTRICTED, TO_SET_GLOBALS, Truncated,
-    VariableValue, Variables,
+    self, GTID_NEXT, GTID_PURGED, Isolation, NewValue, NextTransaction, RESTRICTED, SaidPurged,
+    TO_SET_GLOBALS, Truncated, VariableValue, Variables,
 };
 
 impl From<Value> for NewValue {
@@ -50,6 +51,8 @@ struct GlobalAssignments {
     assigned: Vec<(String, NewValue)>,
     /// What is kept for the next start, by name.
     persisted: Vec<(&'static str, String)>,
+    /// Transactions that count as executed from now on.
+    purged: Vec<SaidPurged>,
 }
 
 impl GlobalAssignments {
@@ -58,6 +61,7 @@ impl GlobalAssignments {
             draft: globals,
             assigned: Vec::new(),
             persisted: Vec::new(),
+            purged: Vec::new(),
         }
     }
 }
@@ -105,6 +109,7 @@ impl Session {
             .collect::<Result<Vec<_>>>()?;
         self.take_assigned_variables();
         let before = (self.variables.clone(), self.outcome.last_insert_id);
+        let next_gtid = self.transactions.next_gtid;
         let numbers = self.outcome.seeded_numbers.place();
         let mut user_variables = Vec::new();
         let mut globals = GlobalAssignments::new(self.engine.globals());
@@ -114,6 +119,7 @@ impl Session {
             .and_then(|()| self.assign_globals(globals));
         if let Err(error) = outcome {
             (self.variables, self.outcome.last_insert_id) = before;
+            self.transactions.next_gtid = next_gtid;
             self.outcome.seeded_numbers.restore(numbers);
             for (name, value) in user_variables.into_iter().rev() {
                 self.user_variables.restore(name, value);
@@ -196,6 +202,9 @@ impl Session {
                 name,
                 value,
             } => {
+                if persist != Persist::No {
+                    check_can_persist(&name)?;
+                }
                 self.assign_system(scope, &name, value, globals)?;
                 match persist {
                     Persist::No => Ok(()),
@@ -255,6 +264,14 @@ impl Session {
                 format!("Variable '{name}' doesn't have a default value"),
             ));
         }
+        if name == GTID_NEXT && scope != Scope::Global {
+            return self.set_gtid_next(&new);
+        }
+        if name == GTID_PURGED && scope == Scope::Global {
+            check_outside_transaction(name, self.transactions.is_open_for_more())?;
+            globals.purged.push(SaidPurged::of(&new)?);
+            return Ok(());
+        }
         if name == "sql_log_bin" && self.transactions.is_open_for_more() {
             return Err(SqlError::new(
                 codes::INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN,
@@ -313,6 +330,7 @@ impl Session {
                 format!("Variable '{name}' is a non persistent read only variable"),
             ));
         }
+        check_can_persist(name)?;
         let mut unset = GlobalAssignments::new(globals.draft.clone());
         self.assign_system(Scope::Global, name, new, &mut unset)?;
         unset.draft.check_slow_log(name)?;
@@ -331,7 +349,8 @@ impl Session {
         for (name, value) in assignments {
             let name = name.to_ascii_lowercase();
             self.clear_warnings();
-            let assigned = variables::of_configuration(&name, value)
+            let assigned = check_can_persist(&name)
+                .and_then(|()| variables::of_configuration(&name, value))
                 .and_then(|new| self.assign_system(Scope::Global, &name, new, &mut globals));
             if let Err(error) = assigned {
                 faults.push(variables::said_of(&name, value, &error));
@@ -399,11 +418,15 @@ impl Session {
             draft,
             assigned,
             persisted,
+            purged,
         } = globals;
+        // What may fail comes before the others.
+        for said in purged {
+            self.engine.purge_gtids(said)?;
+        }
         if assigned.is_empty() && persisted.is_empty() {
             return Ok(());
         }
-        // What may fail comes before the others.
         for (name, _) in &assigned {
             draft.check_slow_log(name)?;
         }
@@ -481,6 +504,17 @@ impl Variables {
             "collation_connection",
             VariableValue::Text(collation.to_string()),
         );
+    }
+}
+
+/// Error 1238 for what each start finds out by itself.
+fn check_can_persist(name: &str) -> Result<()> {
+    match name {
+        GTID_PURGED => Err(SqlError::new(
+            codes::INCORRECT_GLOBAL_LOCAL_VAR,
+            format!("Variable '{name}' is a non persistent variable"),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -39,11 +39,9 @@ impl Engine {
 
     /// Brings `gtid_executed` and `gtid_purged` up to date.
     pub(crate) fn show_gtids(&self) {
-        let purged = self.binlog().map(|binlog| binlog.gtids().1);
-        let purged = purged.unwrap_or_default().to_string();
-        let executed = self.executed_gtids().to_string();
+        let (executed, purged) = self.executed_and_purged_gtids();
         self.change_globals(|globals| {
-            variables::show_gtids(globals, executed, purged);
+            variables::show_gtids(globals, executed.to_string(), purged.to_string());
         });
     }
 

@@ -24,12 +24,22 @@ impl Engine {
 
     /// The transactions that were executed here, of this server and of others.
     pub(crate) fn executed_gtids(&self) -> GtidSet {
-        let of_own_log = self.binlog().map(|binlog| binlog.gtids().0);
-        let mut executed = of_own_log.unwrap_or_default();
+        self.executed_and_purged_gtids().0
+    }
+
+    /// The transactions that were executed here, and those of them that are in no file of the binary log.
+    pub(crate) fn executed_and_purged_gtids(&self) -> (GtidSet, GtidSet) {
+        let of_own_log = self.binlog().map(|binlog| binlog.gtids());
+        let has_log = of_own_log.is_some();
+        let (mut executed, purged) = of_own_log.unwrap_or_default();
         if let Some(kept) = self.replica.state.get().kept {
             executed.union(&kept.position.gtids);
         }
-        executed
+        let purged = match has_log {
+            true => purged,
+            false => executed.clone(),
+        };
+        (executed, purged)
     }
 
     /// Whether a transaction is this server's own.

@@ -123,8 +123,10 @@ impl Session {
         Ok(None)
     }
 
-    /// Error 1290 if the server is read-only for this session (`read_only`, `super_read_only`).
+    /// Error 1290 if the server is read-only for this session (`read_only`, `super_read_only`). Those of `gtid_next`,
+    /// which says that the next transaction is another server's.
     pub(crate) fn check_server_writable(&self) -> Result<()> {
+        self.transactions.next_gtid.check_change()?;
         let option = match self.engine.read_only() {
             ServerReadOnly::Nobody => return Ok(()),
             _ if self.transactions.source.is_some() => return Ok(()),

@@ -8,11 +8,13 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use sheaf_access::CancelFlag;
+use sheaf_binlog::gtid::{Gtid, GtidSet};
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
-use sheaf_exec::functions::{Length, called};
+use sheaf_exec::functions::{EvaluationError, Length, called};
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::labels::number_of_text;
@@ -23,6 +25,7 @@ use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text, number_literal, zero_filled};
 use sqlparser::ast;
 
+use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::parser::Parsed;
@@ -34,7 +37,8 @@ use crate::query::run::PlannedQuery;
 use crate::query::server_files::reader_of_server_files;
 use crate::session::Session;
 use crate::session::result::Origin;
-use crate::variables::{SERVER_VERSION, VariableValue, Variables};
+use crate::variables::{GTID_OWNED, SERVER_VERSION, VariableValue, Variables};
+use sheaf_frontend::gtid_wait::ExecutedGtids;
 use sheaf_frontend::load_file::FileReader;
 use sheaf_frontend::query::SessionValues;
 use sheaf_frontend::user_lock::SessionLocks;
@@ -114,7 +118,7 @@ impl SessionValues for Session {
     }
 
     fn connection_id(&self) -> u64 {
-        self.id()
+        self.variables.pseudo_thread_id().unwrap_or(self.id())
     }
 
     fn last_insert_id(&self) -> u64 {
@@ -139,6 +143,10 @@ impl SessionValues for Session {
 
     fn user_locks(&self) -> SessionLocks {
         self.user_locks.clone()
+    }
+
+    fn executed_gtids(&self) -> ExecutedGtids {
+        gtids_of(&self.engine, self.transactions.next_gtid.owned())
     }
 
     fn file_reader(&self) -> FileReader {
@@ -189,6 +197,11 @@ impl SessionValues for Session {
             "timestamp" => Value::Double(self.now_utc_micros() as f64 / 1e6),
             "last_insert_id" | "identity" => Value::UInt(self.outcome.last_insert_id),
             "insert_id" => Value::UInt(self.outcome.chosen_insert_id.load(Ordering::Relaxed)),
+            "pseudo_thread_id" => Value::UInt(self.connection_id()),
+            GTID_OWNED => {
+                let owned = self.transactions.next_gtid.owned();
+                Value::Text(owned.map_or_else(String::new, |gtid| gtid.to_string()))
+            }
             "warning_count" => Value::UInt(self.warnings.previous_count()),
             "error_count" => Value::UInt(self.warnings.previous_errors()),
             // Values that only the engine has are read from the engine.
@@ -222,7 +235,37 @@ impl SessionValues for Session {
     }
 }
 
+/// Variables whose value stands elsewhere in the session.
+const KEPT_ELSEWHERE: [&str; 6] = [
+    GTID_OWNED,
+    "identity",
+    "insert_id",
+    "last_insert_id",
+    "pseudo_thread_id",
+    "timestamp",
+];
+
 impl Session {
+    /// The variables as the session sees them, by name, as SHOW VARIABLES prints them.
+    pub(crate) fn shown_variables(&self) -> Vec<(&'static str, String)> {
+        let globals = self.engine.globals();
+        let shown = |(name, value): (&'static str, String)| {
+            let value = if KEPT_ELSEWHERE.contains(&name) {
+                match self.system_variable(false, name) {
+                    Some(Value::Double(number)) => format!("{number:.6}"),
+                    Some(found) => found.to_string(),
+                    None => value,
+                }
+            } else if Variables::is_global_only(name) {
+                globals.get(name).map_or(value, |found| found.to_string())
+            } else {
+                value
+            };
+            (name, value)
+        };
+        self.variables.all(false).into_iter().map(shown).collect()
+    }
+
     /// What was assigned by `@name := value` takes effect. A value that there is no room for is left out: its statement
     /// is over.
     pub(crate) fn take_assigned_variables(&mut self) {
@@ -694,6 +737,27 @@ impl Session {
         let row = row.unwrap_or_else(|| vec![Value::Null; count]);
         Ok(row.into_iter().zip(origins).collect())
     }
+}
+
+/// What was executed, for a session that owns this GTID. A plan that is kept does not keep the engine.
+fn gtids_of(engine: &Arc<Engine>, owned: Option<Gtid>) -> ExecutedGtids {
+    let engine = Arc::downgrade(engine);
+    Arc::new(move |text| {
+        let set = text
+            .parse::<GtidSet>()
+            .map_err(|error| EvaluationError::new(error.code(), error.to_string()))?;
+        if let Some(gtid) = owned.filter(|gtid| set.contains(*gtid)) {
+            return Err(EvaluationError::new(
+                codes::WAITING_FOR_OWNED_GTID,
+                format!(
+                    "The client holds ownership of the GTID {gtid}. Therefore, WAIT_FOR_EXECUTED_GTID_SET cannot wait for \
+                     this GTID."
+                ),
+            ));
+        }
+        let engine = engine.upgrade();
+        Ok(engine.is_some_and(|engine| set.is_subset(&engine.executed_gtids())))
+    })
 }
 
 /// Whether a function makes values as long as an argument says, or as a file is, and this is not little.

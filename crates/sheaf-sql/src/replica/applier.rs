@@ -594,9 +594,10 @@ impl Applier {
         }
         let on = |is_on: bool| if is_on { "1" } else { "0" };
         let mut set = format!(
-            "SET timestamp = {}.{:06}, foreign_key_checks = {}, unique_checks = {}",
+            "SET timestamp = {}.{:06}, pseudo_thread_id = {}, foreign_key_checks = {}, unique_checks = {}",
             event.time(),
             query.microseconds,
+            query.thread_id,
             on(query.foreign_key_checks),
             on(query.unique_checks)
         );

@@ -24,13 +24,16 @@
 //! | [`receiver`] | the I/O thread |
 //! | [`applier`] | the SQL thread: transactions and statements |
 //! | [`apply_rows`] | rows are found and changed |
+//! | [`gtids`] | transactions that count as executed: SET gtid_next and gtid_purged |
 //! | [`control`] | CHANGE REPLICATION SOURCE TO and FILTER, START, STOP and RESET REPLICA |
 
 mod applier;
 mod apply_rows;
 mod control;
+mod gtids;
 mod receiver;
 
+pub(crate) use gtids::check_outside_transaction;
 // Whatever receives and applies names the parts of the replica by it; the engine names `replica_parts`.
 pub use crate::replica_parts::link;
 pub(crate) use crate::replica_parts::{

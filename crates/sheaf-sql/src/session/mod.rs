@@ -73,6 +73,7 @@ pub(crate) use crate::session_parts::ignored_result::IgnoredResult;
 pub use crate::session_parts::info::{Encryption, SessionInfo};
 use crate::session_parts::kept::Kept;
 use crate::session_parts::measured::DigestCircumstances;
+use crate::session_parts::next_gtid::NextGtid;
 use crate::session_parts::outcome::Outcome;
 use crate::session_parts::prepared::{PreparedStatements, Reading};
 use crate::session_parts::request_memory::RequestMemory;
@@ -209,6 +210,7 @@ impl Session {
     /// The state of a new session of the same client.
     fn start_over(&mut self) -> Result<()> {
         self.transactions.next = NextTransaction::default();
+        self.transactions.next_gtid = NextGtid::default();
         let rolled_back = self.transactions.roll_back(&self.handle.counters);
         self.table_locks.unlock_everything(self.engine.catalog());
         self.user_locks.release_all();

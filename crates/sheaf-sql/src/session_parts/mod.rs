@@ -16,6 +16,7 @@ pub(crate) mod ignored_result;
 pub(crate) mod info;
 pub(crate) mod kept;
 pub(crate) mod measured;
+pub(crate) mod next_gtid;
 pub(crate) mod outcome;
 pub(crate) mod planning;
 pub(crate) mod prepared;

@@ -11,6 +11,7 @@ use sheaf_table::{ChangeGuard, ChangeSet, NewTable, ReadGuard, Table, WriteGuard
 use crate::binlog::statement::LoggedStatement;
 use crate::error::{Result, SqlError};
 use crate::session_parts::handle::ShownTransaction;
+use crate::session_parts::next_gtid::NextGtid;
 use crate::session_parts::remembered_locks::StatementLocks;
 use crate::variables::{Isolation, NextTransaction, Variables};
 
@@ -133,6 +134,7 @@ pub(crate) struct Transactions {
     /// A statement has opened the tables that it changes (`Session::lock_tables`).
     pub(crate) has_opened_targets: bool,
     pub(crate) next: NextTransaction,
+    pub(crate) next_gtid: NextGtid,
     /// See `Session::leave_commits`.
     pub(crate) leaves_commits: bool,
     pub(crate) unfinished_commit: Option<UnfinishedCommit>,

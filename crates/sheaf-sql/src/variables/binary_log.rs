@@ -74,6 +74,15 @@ impl Variables {
         self.set_internally("foreign_key_checks", VariableValue::Bool(checks));
     }
 
+    /// The connection that the session speaks for, if it is another one: that of a source's statement.
+    pub(crate) fn pseudo_thread_id(&self) -> Option<u64> {
+        Some(self.integer("pseudo_thread_id")).filter(|id| *id > 0)
+    }
+
+    pub(crate) fn show_gtid_next(&mut self, shown: String) {
+        self.set_internally("gtid_next", VariableValue::Text(shown));
+    }
+
     pub(crate) fn log_changes(&mut self, logs: bool) {
         self.set_internally("sql_log_bin", VariableValue::Bool(logs));
     }

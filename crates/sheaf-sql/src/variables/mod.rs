@@ -12,6 +12,7 @@
 mod assign;
 mod binary_log;
 mod flags;
+mod gtids;
 mod isolation;
 mod monitoring;
 pub(crate) mod persisted;
@@ -42,6 +43,9 @@ use crate::parser::statement::Scope;
 pub use assign::assign;
 pub(crate) use assign::{assign_global, is_read_only, known_name, of_configuration, said_of};
 pub(crate) use binary_log::{show_binary_log, show_gtids};
+pub(crate) use gtids::{
+    ANONYMOUS, AUTOMATIC, GTID_NEXT, GTID_OWNED, GTID_PURGED, SaidNext, SaidPurged,
+};
 pub(crate) use isolation::{Isolation, NextTransaction};
 pub(crate) use restricted::{RESTRICTED, TO_SET_GLOBALS};
 use settings::Settings;

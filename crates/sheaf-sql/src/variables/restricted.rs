@@ -8,11 +8,12 @@ pub(crate) const TO_SET_GLOBALS: Privileges =
 
 /// Variables whose value for the session is restricted, too: those of MySQL's manual, "System Variable Privileges",
 /// that exist here.
-pub(crate) const RESTRICTED: [&str; 15] = [
+pub(crate) const RESTRICTED: [&str; 16] = [
     "binlog_format",
     "bulk_insert_buffer_size",
     "character_set_database",
     "character_set_filesystem",
+    "gtid_next",
     "histogram_generation_max_mem_size",
     "innodb_strict_mode",
     "internal_tmp_mem_storage_engine",

@@ -21,6 +21,7 @@ pub(super) const REFUSED: &[&str] = &[
     "mandatory_roles",
     "offline_mode",
     "resultset_metadata",
+    "session_track_gtids",
     "sql_quote_show_create",
 ];
 

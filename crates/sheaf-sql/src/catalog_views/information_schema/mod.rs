@@ -386,7 +386,7 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
         "ROLE_TABLE_GRANTS" => accounts::role_table_grants(client),
         "ROLE_COLUMN_GRANTS" => accounts::role_column_grants(client),
         "GLOBAL_VARIABLES" => name_values(engine.globals().all(true)),
-        "SESSION_VARIABLES" => name_values(session.variables.all(false)),
+        "SESSION_VARIABLES" => name_values(session.shown_variables()),
         "GLOBAL_STATUS" => name_values(status_entries(session, true)),
         "SESSION_STATUS" => name_values(status_entries(session, false)),
         _ => return Ok(None),

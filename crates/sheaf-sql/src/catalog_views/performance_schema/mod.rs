@@ -189,12 +189,18 @@ pub(crate) fn rows_of(table: &str, session: &Session) -> Result<Rows> {
     if let Some(found) = VirtualTable::named(&TABLES, table) {
         return found.rows(session);
     }
-    let globals = || session.engine.globals().all(true);
+    let globals = || {
+        session.engine.show_gtids();
+        session.engine.globals().all(true)
+    };
     Ok(match table.to_ascii_lowercase().as_str() {
         "global_status" => name_values(status_entries(session, true)),
         "global_variables" => name_values(globals()),
         "session_status" => name_values(status_entries(session, false)),
-        "session_variables" => name_values(session.variables.all(false)),
+        "session_variables" => {
+            session.engine.show_gtids();
+            name_values(session.shown_variables())
+        }
         _ => return Err(SqlError::no_such_table(NAME, table)),
     })
 }
