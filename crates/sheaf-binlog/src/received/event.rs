@@ -1,6 +1,7 @@
 //! An event by its type, and the statement of QUERY.
 
 use super::cursor::Cursor;
+use super::payload::TransactionPayload;
 use crate::event::gtid_log::{ANOTHER_TIME, ANOTHER_VERSION, LOGICAL_CLOCK, TIME_BYTES};
 use crate::event::{CHECKSUM_BYTES, FLAGS_PLACE, HEADER_BYTES, flags, is_sound};
 use crate::gtid::{Gtid, Uuid};
@@ -25,6 +26,7 @@ mod code {
     pub(super) const GTID_LOG: u8 = 33;
     pub(super) const ANONYMOUS_GTID_LOG: u8 = 34;
     pub(super) const PREVIOUS_GTIDS: u8 = 35;
+    pub(super) const TRANSACTION_PAYLOAD: u8 = 40;
     pub(super) const HEARTBEAT_V2: u8 = 41;
     pub(super) const MARIADB_ANNOTATE_ROWS: u8 = 160;
     pub(super) const MARIADB_CHECKPOINT: u8 = 161;
@@ -33,7 +35,7 @@ mod code {
 }
 
 /// Names of the types that are refused, as MySQL and MariaDB call them.
-const REFUSED: [(u8, &str); 13] = [
+const REFUSED: [(u8, &str); 12] = [
     (13, "RAND"),
     (14, "USER_VAR"),
     (17, "BEGIN_LOAD_QUERY"),
@@ -43,7 +45,6 @@ const REFUSED: [(u8, &str); 13] = [
     (37, "VIEW_CHANGE"),
     (38, "XA_PREPARE"),
     (39, "PARTIAL_UPDATE_ROWS"),
-    (40, "TRANSACTION_PAYLOAD"),
     (42, "GTID_TAGGED_LOG"),
     (164, "START_ENCRYPTION"),
     (165, "QUERY_COMPRESSED"),
@@ -99,6 +100,8 @@ pub enum Received<'e> {
     TableMap(&'e [u8]),
     /// The type and the body of an event of rows.
     Rows(super::RowsKind, &'e [u8]),
+    /// All events of a transaction behind its GTID.
+    Payload(TransactionPayload<'e>),
     /// The transaction commits.
     Xid,
     /// There is nothing new.
@@ -268,6 +271,7 @@ impl<'e> SourceEvent<'e> {
             code::DELETE_ROWS | code::DELETE_ROWS_V1 => {
                 Received::Rows(RowsKind::delete(self.code() == code::DELETE_ROWS), body)
             }
+            code::TRANSACTION_PAYLOAD => Received::Payload(TransactionPayload::read(body)?),
             code::XID => Received::Xid,
             code::HEARTBEAT | code::HEARTBEAT_V2 => Received::Heartbeat,
             code::STOP

@@ -14,6 +14,7 @@
 //! |---|---|
 //! | [`event`] | an event by its type, and the statement of QUERY |
 //! | [`table`] | the table that TABLE_MAP describes |
+//! | [`payload`] | the compressed events of a transaction |
 //! | [`rows`] | images of rows |
 //! | `value` | a value of an image, for a column of the replica |
 //! | `json` | a JSON document |
@@ -22,11 +23,13 @@
 mod cursor;
 pub mod event;
 mod json;
+pub mod payload;
 pub mod rows;
 pub mod table;
 mod value;
 
 pub use event::{Received, ReceivedQuery, SourceEvent};
+pub use payload::TransactionPayload;
 pub use rows::{Image, RowsKind, RowsReader};
 pub use table::{SourceColumn, SourceTable};
 pub use value::decode_text;

@@ -42,6 +42,12 @@ impl Engine {
         (executed, purged)
     }
 
+    /// Bytes of an event that the replica takes, at most.
+    pub(crate) fn longest_source_event(&self) -> usize {
+        let said = self.globals().replica_max_event_bytes();
+        said.min(self.long_statements().limit_bytes())
+    }
+
     /// Whether a transaction is this server's own.
     pub(crate) fn has_logged(&self, gtid: Gtid) -> bool {
         gtid.server() == server_uuid(self.storage.history())

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use sheaf_binlog::gtid::Gtid;
 use sheaf_binlog::received::rows::{RowsChange, table_of_rows};
-use sheaf_binlog::received::{Received, ReceivedQuery, RowsKind, SourceEvent, SourceTable};
+use sheaf_binlog::received::{
+    Received, ReceivedQuery, RowsKind, SourceEvent, SourceTable, TransactionPayload,
+};
 use sheaf_table::{AppliedChange, TableError, applied, put_replication_position};
 use sheaf_types::error::codes;
 use sheaf_types::text::quoting::quoted_string;
@@ -35,8 +37,8 @@ use crate::session_parts::transactions::{IncomingTable, SourceKind};
 const MAX_TABLES: usize = 10_000;
 /// The number of no table: MySQL ends a statement with it.
 const NO_TABLE: u64 = 0xFF_FFFF;
-/// Refused events that end the group which they are in: a whole transaction, and what ends the first part of an XA one.
-const GROUP_ENDS: [&str; 2] = ["TRANSACTION_PAYLOAD", "XA_PREPARE"];
+/// A refused event that ends the group which it is in: the first part of an XA transaction.
+const GROUP_END: &str = "XA_PREPARE";
 /// MySQL's number for the version of a server that does not say it.
 const UNKNOWN_VERSION: u32 = 999_999;
 /// How often a transaction is tried again that others were in the way of (replica_transaction_retries).
@@ -227,15 +229,52 @@ impl Applier {
             true => SourceEvent::description(bytes),
             false => SourceEvent::new(bytes, false),
         };
-        let unreadable = || {
-            SqlError::new(
-                codes::REPLICA_RELAY_LOG_READ_FAILURE,
-                "Relay log read failure: an event cannot be read",
-            )
-        };
         let event = event.ok_or_else(unreadable)?;
         let said = event.read().ok_or_else(unreadable)?;
         let end = self.place_behind(&event);
+        self.take_read(&event, said, end)
+    }
+
+    /// The compressed events of a transaction: what stands behind its GTID.
+    fn payload(&mut self, payload: TransactionPayload<'_>, end: u64) -> Result<Step> {
+        if self.group.is_skipped {
+            return self.keep_position(self.next_position(end));
+        }
+        let max_bytes = self.engine.longest_source_event();
+        let failed = |error: std::io::Error| {
+            SqlError::new(
+                codes::REPLICA_RELAY_LOG_READ_FAILURE,
+                format!("Relay log read failure: a compressed transaction cannot be read: {error}"),
+            )
+        };
+        let mut events = payload.events(max_bytes).map_err(failed)?;
+        while let Some(bytes) = events.read_event().map_err(failed)? {
+            let event = SourceEvent::new(bytes, false).ok_or_else(unreadable)?;
+            let said = event.read().ok_or_else(unreadable)?;
+            // Its transaction is one of a file, and has a GTID already.
+            let is_within = matches!(
+                said,
+                Received::Query(_)
+                    | Received::LastInsertId(_)
+                    | Received::InsertId(_)
+                    | Received::TableMap(_)
+                    | Received::Rows(..)
+                    | Received::Xid
+                    | Received::Nothing
+                    | Received::Refused(_)
+            );
+            if !is_within {
+                return Err(unreadable());
+            }
+            if let Step::Ended = self.take_read(&event, said, end)? {
+                return Ok(Step::Ended);
+            }
+        }
+        Err(unreadable())
+    }
+
+    /// `end`: the position behind the event.
+    fn take_read(&mut self, event: &SourceEvent<'_>, said: Received<'_>, end: u64) -> Result<Step> {
         match said {
             Received::FormatDescription { version, .. } => {
                 let source = match version.contains("MariaDB") {
@@ -258,18 +297,18 @@ impl Applier {
                     self.is_in_front = true;
                     return Ok(Step::Within);
                 }
-                self.begin_group(&event, gtid)?;
+                self.begin_group(event, gtid)?;
             }
             Received::MariadbGtid {
                 is_one_statement, ..
             } => {
-                self.begin_group(&event, None)?;
+                self.begin_group(event, None)?;
                 self.group.is_one_statement = is_one_statement;
                 if !is_one_statement {
                     self.open()?;
                 }
             }
-            Received::Query(query) => return self.query(&event, &query, end),
+            Received::Query(query) => return self.query(event, &query, end),
             Received::LastInsertId(value) => {
                 self.set(&format!("SET last_insert_id = {value}"))?;
             }
@@ -282,13 +321,14 @@ impl Applier {
                 self.tables.insert(table.id, table);
             }
             Received::Rows(kind, body) => self.rows(kind, body, end)?,
+            Received::Payload(payload) => return self.payload(payload, end),
             Received::Xid => return self.commit(end),
             Received::Refused(name) => {
                 if !self.group.is_skipped {
                     return Err(fatal(&format!("events {name} are not supported yet")));
                 }
                 let is_statement = self.group.is_one_statement && name == "QUERY_COMPRESSED";
-                if is_statement || GROUP_ENDS.contains(&name.as_str()) {
+                if is_statement || name == GROUP_END {
                     return self.keep_position(self.next_position(end));
                 }
             }
@@ -732,6 +772,13 @@ fn origin_of(event: &SourceEvent<'_>, gtid: Option<Gtid>) -> Origin {
         version,
         gtid,
     }
+}
+
+fn unreadable() -> SqlError {
+    SqlError::new(
+        codes::REPLICA_RELAY_LOG_READ_FAILURE,
+        "Relay log read failure: an event cannot be read",
+    )
 }
 
 /// The text of a statement, which is in the character set of its client.

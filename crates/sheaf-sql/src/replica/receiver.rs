@@ -99,7 +99,7 @@ fn receive_once(
         .get()
         .ok_or_else(|| fatal("there is no way to other servers"))?;
     let budget = engine.long_statements();
-    let max_event_bytes = globals.replica_max_event_bytes().min(budget.limit_bytes());
+    let max_event_bytes = engine.longest_source_event();
     let executed = engine.executed_gtids();
     let request = LinkRequest {
         host: kept.options.host.clone(),
