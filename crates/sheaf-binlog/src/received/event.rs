@@ -35,7 +35,7 @@ mod code {
 }
 
 /// Names of the types that are refused, as MySQL and MariaDB call them.
-const REFUSED: [(u8, &str); 12] = [
+const REFUSED: [(u8, &str); 11] = [
     (13, "RAND"),
     (14, "USER_VAR"),
     (17, "BEGIN_LOAD_QUERY"),
@@ -47,7 +47,6 @@ const REFUSED: [(u8, &str); 12] = [
     (39, "PARTIAL_UPDATE_ROWS"),
     (42, "GTID_TAGGED_LOG"),
     (164, "START_ENCRYPTION"),
-    (165, "QUERY_COMPRESSED"),
 ];
 
 /// Where FORMAT_DESCRIPTION has the version, and its bytes.

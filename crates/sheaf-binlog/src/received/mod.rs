@@ -14,12 +14,14 @@
 //! |---|---|
 //! | [`event`] | an event by its type, and the statement of QUERY |
 //! | [`table`] | the table that TABLE_MAP describes |
+//! | [`compressed`] | events that MariaDB compresses |
 //! | [`payload`] | the compressed events of a transaction |
 //! | [`rows`] | images of rows |
 //! | `value` | a value of an image, for a column of the replica |
 //! | `json` | a JSON document |
 //! | `cursor` | numbers and lengths |
 
+pub mod compressed;
 mod cursor;
 pub mod event;
 mod json;
@@ -28,6 +30,7 @@ pub mod rows;
 pub mod table;
 mod value;
 
+pub use compressed::uncompressed;
 pub use event::{Received, ReceivedQuery, SourceEvent};
 pub use payload::TransactionPayload;
 pub use rows::{Image, RowsKind, RowsReader};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use sheaf_binlog::gtid::Gtid;
 use sheaf_binlog::received::rows::{RowsChange, table_of_rows};
 use sheaf_binlog::received::{
-    Received, ReceivedQuery, RowsKind, SourceEvent, SourceTable, TransactionPayload,
+    Received, ReceivedQuery, RowsKind, SourceEvent, SourceTable, TransactionPayload, uncompressed,
 };
 use sheaf_table::{AppliedChange, TableError, applied, put_replication_position};
 use sheaf_types::error::codes;
@@ -132,8 +132,6 @@ struct Group {
     is_skipped: bool,
     /// sql_replica_skip_counter leaves it out.
     is_counted: bool,
-    /// A statement of MariaDB ends it, and neither COMMIT nor XID.
-    is_one_statement: bool,
 }
 
 struct Applier {
@@ -225,6 +223,9 @@ impl Applier {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Step> {
+        let plain = uncompressed(bytes, self.engine.longest_source_event());
+        let plain = plain.map_err(|error| unreadable_because(&error))?;
+        let bytes = plain.as_deref().unwrap_or(bytes);
         let event = match SourceEvent::is_description(bytes) {
             true => SourceEvent::description(bytes),
             false => SourceEvent::new(bytes, false),
@@ -241,12 +242,7 @@ impl Applier {
             return self.keep_position(self.next_position(end));
         }
         let max_bytes = self.engine.longest_source_event();
-        let failed = |error: std::io::Error| {
-            SqlError::new(
-                codes::REPLICA_RELAY_LOG_READ_FAILURE,
-                format!("Relay log read failure: a compressed transaction cannot be read: {error}"),
-            )
-        };
+        let failed = |error| unreadable_because(&error);
         let mut events = payload.events(max_bytes).map_err(failed)?;
         while let Some(bytes) = events.read_event().map_err(failed)? {
             let event = SourceEvent::new(bytes, false).ok_or_else(unreadable)?;
@@ -303,7 +299,6 @@ impl Applier {
                 is_one_statement, ..
             } => {
                 self.begin_group(event, None)?;
-                self.group.is_one_statement = is_one_statement;
                 if !is_one_statement {
                     self.open()?;
                 }
@@ -327,8 +322,7 @@ impl Applier {
                 if !self.group.is_skipped {
                     return Err(fatal(&format!("events {name} are not supported yet")));
                 }
-                let is_statement = self.group.is_one_statement && name == "QUERY_COMPRESSED";
-                if is_statement || name == GROUP_END {
+                if name == GROUP_END {
                     return self.keep_position(self.next_position(end));
                 }
             }
@@ -404,7 +398,6 @@ impl Applier {
             is_open: false,
             is_skipped: is_done || is_counted,
             is_counted,
-            is_one_statement: false,
         };
         Ok(())
     }
@@ -778,6 +771,14 @@ fn unreadable() -> SqlError {
     SqlError::new(
         codes::REPLICA_RELAY_LOG_READ_FAILURE,
         "Relay log read failure: an event cannot be read",
+    )
+}
+
+/// Of compressed bytes.
+fn unreadable_because(error: &std::io::Error) -> SqlError {
+    SqlError::new(
+        codes::REPLICA_RELAY_LOG_READ_FAILURE,
+        format!("Relay log read failure: compressed events cannot be read: {error}"),
     )
 }
 
