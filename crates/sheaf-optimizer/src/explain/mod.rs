@@ -270,6 +270,20 @@ impl ExplainRow {
         self.extra = Some(texts.join("; "));
     }
 
+    /// Rows of the table, joined with those before them, are tested by a condition, too.
+    pub fn test_joined(&mut self, condition: &str) {
+        if self.table.is_none() {
+            return;
+        }
+        self.add(ExtraNote::UsingWhere);
+        self.filtered = None;
+        let on_rows = &mut self.conditions.get_or_insert_default().on_rows;
+        *on_rows = Some(match on_rows.take() {
+            None => condition.to_string(),
+            Some(own) => format!("({own} and {condition})"),
+        });
+    }
+
     /// Another plan takes the place of this one if it turns out badly.
     pub(crate) fn may_switch_to(&mut self, plan: &str) {
         self.switches_to = Some(plan.to_string());

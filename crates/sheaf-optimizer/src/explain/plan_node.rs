@@ -91,6 +91,17 @@ impl PlanNode {
         }
     }
 
+    /// The row of the table that is read last, of the tables that a nested loop joins.
+    pub fn last_table(&mut self) -> Option<&mut ExplainRow> {
+        match self.tables.is_empty() {
+            false => self.tables.last_mut(),
+            true => {
+                let mut children = self.children.iter_mut().rev();
+                children.find_map(PlanNode::last_table)
+            }
+        }
+    }
+
     /// EXPLAIN's table: the rows of all nodes, by their query blocks.
     pub(crate) fn tables(&self) -> Vec<&ExplainRow> {
         let mut found = Vec::new();

@@ -3,7 +3,7 @@
 use super::Bench;
 
 /// 1,000 rows with an index that 10 share a key of.
-fn bench() -> Bench {
+pub(super) fn bench() -> Bench {
     let mut bench = Bench::new();
     bench.ok("CREATE TABLE t (id INT PRIMARY KEY, k INT, c VARCHAR(20), KEY by_k (k))");
     let rows: Vec<String> = (0..1000)
@@ -114,14 +114,14 @@ fn offset_limit_and_memory_choose_the_traces() {
 }
 
 /// The one text that EXPLAIN FORMAT=JSON or TREE shows.
-fn document(bench: &mut Bench, sql: &str) -> String {
+pub(super) fn document(bench: &mut Bench, sql: &str) -> String {
     let rows = bench.rows(sql);
     assert_eq!(rows.len(), 1, "{sql}");
     rows[0].clone()
 }
 
 /// Whether `parts` come one after the other in `text`.
-fn has_in_order(text: &str, parts: &[&str]) {
+pub(super) fn has_in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {
         match rest.split_once(part) {

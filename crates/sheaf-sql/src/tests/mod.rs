@@ -7,6 +7,7 @@ mod compatibility;
 mod constants;
 mod definitions;
 mod direct;
+mod direct_explains;
 mod explains;
 mod inserts;
 mod loads;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use sheaf_access::IndexRef;
+use sheaf_frontend::value_literal::value_literal;
 use sheaf_optimizer::{ExplainRow, ExtraNote, PlanNode, RowConditions, access_words};
 use sheaf_storage::Direction;
 use sheaf_table::Table;
 use sheaf_types::Value;
 use sheaf_types::text::quoting::quoted_name;
+use sqlparser::ast;
 
 use super::{Access, Comparison, Kind, Next};
 use crate::direct::operands::operand::{Compared, Operand};
@@ -41,6 +43,25 @@ pub(in crate::direct) struct OuterColumn {
     pub(in crate::direct) with_database: String,
     /// As the tree does.
     pub(in crate::direct) name: String,
+}
+
+/// What stands for a parameter in a condition: its value, if that is known before the statement runs, or where it comes
+/// from. `of_row`: see [`ReadIn`].
+pub(in crate::direct) fn written_parameter(
+    number: usize,
+    parameters: &[Value],
+    (first, columns): (usize, &[OuterColumn]),
+) -> ast::Expr {
+    let place = number.checked_sub(first);
+    let name = match (
+        place.and_then(|place| columns.get(place)),
+        parameters.get(number),
+    ) {
+        (Some(column), _) => column.name.as_str(),
+        (None, Some(value)) => return value_literal(value),
+        (None, None) => FOUND_FIRST,
+    };
+    ast::Expr::Identifier(ast::Ident::new(name))
 }
 
 impl ReadIn<'_> {
@@ -328,9 +349,10 @@ impl Access {
             parts.map(quoted_name).join(".")
         };
         let filter = || {
-            self.filter
-                .iter()
-                .filter_map(|filter| filter.condition_text())
+            self.filter.iter().filter_map(|filter| {
+                let parameter = |number| written_parameter(number, read.parameters, read.of_row);
+                filter.condition_text(&parameter)
+            })
         };
         let all = |mut conditions: Vec<String>| {
             conditions.extend(filter());

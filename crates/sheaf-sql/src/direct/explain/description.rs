@@ -25,7 +25,7 @@ use sheaf_table::Table;
 use sheaf_types::Value;
 
 use crate::direct::access::measured::AccessId;
-use crate::direct::access::{Access, OuterColumn, ReadIn};
+use crate::direct::access::{Access, OuterColumn, ReadIn, written_parameter};
 use crate::direct::change::Rows;
 use crate::direct::join::{Join, Joined, JoinedWay, rows_if_small};
 use crate::direct::operands::operand::{Compared, Operand};
@@ -521,6 +521,13 @@ impl Description<'_> {
         if let Some(row) = rows.first_table() {
             query.notes().for_each(|note| row.add(note));
         }
+        let of_row = (self.of_row.0, self.of_row.1.as_slice());
+        let parameter = |number: usize| written_parameter(number, self.parameters, of_row);
+        let steps = query.told_steps(&parameter);
+        // MySQL attaches a condition on joined rows to the table that is read last.
+        if let (Some(condition), Some(row)) = (&steps.condition, rows.last_table()) {
+            row.test_joined(condition);
+        }
         let mut children = vec![rows];
         for subquery in &query.subqueries {
             let line = match subquery.is_exists {
@@ -543,12 +550,11 @@ impl Description<'_> {
             };
             children.push(node);
         }
-        let steps = query.steps();
-        let text = match steps.is_empty() {
+        let text = match steps.texts.is_empty() {
             true => "Select list over the rows".to_string(),
             false => format!(
                 "Operators over the rows, in one batch: {}",
-                steps.join(", ")
+                steps.texts.join("; ")
             ),
         };
         let node = node_of(&text, children);

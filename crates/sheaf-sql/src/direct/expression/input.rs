@@ -54,6 +54,15 @@ impl Inputs {
         let inputs = self.list.iter().zip(values);
         inputs.map(|(input, value)| part(input, value)).collect()
     }
+
+    /// Each as it stands in the statement. `parameter`: what stands for a parameter by its place.
+    pub(super) fn written(&self, parameter: &dyn Fn(usize) -> ast::Expr) -> Vec<Option<ast::Expr>> {
+        let written = self.list.iter().map(|input| match input.given {
+            Given::Parameter(number) => Some(parameter(number)),
+            _ => Some(input.written.clone()),
+        });
+        written.collect()
+    }
 }
 
 #[derive(Debug)]

@@ -447,6 +447,33 @@ impl ExpressionCache {
     }
 }
 
+/// A condition as text, each of its conjuncts in parentheses.
+pub(super) fn written_condition(condition: &ast::Expr) -> String {
+    match condition {
+        ast::Expr::Nested(_) => condition.to_string(),
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::And,
+            right,
+        } => {
+            let conjuncts = [left, right].map(|conjunct| written_condition(conjunct));
+            conjuncts.join(" and ")
+        }
+        other => format!("({other})"),
+    }
+}
+
+impl Inputs {
+    /// A query with its inputs as they stand in the statement. `parameter`: what stands for a parameter by its place.
+    pub(super) fn put_written_into(
+        &self,
+        query: Cow<'_, ast::Query>,
+        parameter: &dyn Fn(usize) -> ast::Expr,
+    ) -> ast::Query {
+        with_inputs_of_query(query, &self.written(parameter))
+    }
+}
+
 /// What a plan that is made is given.
 pub(super) struct PlanInputs {
     /// For each input what takes its place, if it is no column.
@@ -570,12 +597,12 @@ impl Expressions {
         }
     }
 
-    /// The condition that rows have to fulfil, as the statement has it.
-    pub(super) fn condition_text(&self) -> Option<String> {
-        let inputs = self.inputs.list.iter();
-        let written: Vec<_> = inputs.map(|input| Some(input.written.clone())).collect();
+    /// The condition that rows have to fulfil, as the statement has it. `parameter`: what stands for a parameter by its
+    /// place.
+    pub(super) fn condition_text(&self, parameter: &dyn Fn(usize) -> ast::Expr) -> Option<String> {
+        let written = self.inputs.written(parameter);
         let condition = self.condition.as_ref()?;
-        Some(format!("({})", with_input(condition, &written)))
+        Some(written_condition(&with_input(condition, &written)))
     }
 
     /// The columns that are read, of the only kind of rows.
@@ -711,4 +738,23 @@ fn has_cells(ty: &DataType) -> bool {
                 | DataType::Binary
                 | DataType::BinaryView
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SheafDialect;
+
+    fn written(text: &str) -> String {
+        let dialect = SheafDialect::default();
+        written_condition(&crate::parser::parse_expression(text, &dialect).expect(text))
+    }
+
+    #[test]
+    fn conditions_are_written_in_parentheses() {
+        assert_eq!(written("a = 1"), "(a = 1)");
+        assert_eq!(written("(a = 1)"), "(a = 1)");
+        let three = written("(a = 1) AND (b = 2) AND (c IS NULL OR d)");
+        assert_eq!(three, "(a = 1) and (b = 2) and (c IS NULL OR d)");
+    }
 }

@@ -20,6 +20,7 @@
 mod extremes;
 mod rows_in_plan;
 mod run;
+mod steps;
 
 use sheaf_exec::value_array::array_of;
 use std::borrow::Cow;
@@ -30,7 +31,6 @@ use arrow::compute::take;
 use arrow::datatypes::{Field, SchemaRef};
 use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::walk::{read_expression, walk_query};
-use sheaf_optimizer::ExtraNote;
 use sheaf_storage::ReadView;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
@@ -49,9 +49,8 @@ use super::subquery::{Restored, Subqueries, Subquery};
 use super::syntax::attempt::Attempt;
 use super::syntax::names::{Names, column_of};
 use super::syntax::select_shape::{
-    PartsOfRow, aliases_of, computes_list, has_aggregate, has_aggregate_of_rows, has_queries,
-    has_window_function, is_one_group, is_text, qualify_wildcard, shows_columns_of_queries,
-    shows_each_row,
+    PartsOfRow, aliases_of, computes_list, has_aggregate, has_queries, is_one_group, is_text,
+    qualify_wildcard, shows_columns_of_queries, shows_each_row,
 };
 use crate::accounts::TableNeed;
 use crate::error::Result;
@@ -157,52 +156,6 @@ fn group_by_subqueries(
 }
 
 impl OverRows {
-    /// What the operators do with the rows, in their order.
-    pub(super) fn steps(&self) -> Vec<&'static str> {
-        let ast::SetExpr::Select(select) = self.query.body.as_ref() else {
-            return Vec::new();
-        };
-        let steps = [
-            (select.selection.is_some(), "filter"),
-            (
-                self.has_group_keys() || has_aggregate_of_rows(select),
-                "aggregate",
-            ),
-            (select.having.is_some(), "filter groups"),
-            (has_window_function(select), "compute window functions"),
-            (select.distinct.is_some(), "remove duplicates"),
-            (self.query.order_by.is_some(), "sort"),
-        ];
-        let done = steps.into_iter().filter(|(is_done, _)| *is_done);
-        done.map(|(_, step)| step).collect()
-    }
-
-    /// What EXPLAIN's table says of these steps.
-    pub(super) fn notes(&self) -> impl Iterator<Item = ExtraNote> {
-        let steps = self.steps().into_iter();
-        steps.filter_map(|step| match step {
-            "remove duplicates" => Some(ExtraNote::UsingTemporary),
-            "aggregate" if self.has_group_keys() => Some(ExtraNote::UsingTemporary),
-            "sort" => Some(ExtraNote::UsingFilesort),
-            _ => None,
-        })
-    }
-
-    /// Whether groups or different rows wait in memory.
-    fn keeps_groups(&self) -> bool {
-        self.notes().any(|note| note == ExtraNote::UsingTemporary)
-    }
-
-    fn has_group_keys(&self) -> bool {
-        let ast::SetExpr::Select(select) = self.query.body.as_ref() else {
-            return false;
-        };
-        match &select.group_by {
-            ast::GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
-            ast::GroupByExpr::All(_) => true,
-        }
-    }
-
     /// The plan of a query; `None` if its rows are not found by keys.
     pub(super) fn compile(
         session: &Session,

@@ -1,0 +1,85 @@
+//! What EXPLAIN tells of direct plans: all that they test, compute and sort by.
+
+use super::explains::{bench, document, has_in_order};
+
+/// Conditions on joined rows, and that of an anti join, stand where rows are tested: above the join. JSON attaches them
+/// to the table that is read last, as MySQL does.
+#[test]
+fn conditions_on_joined_rows_are_told() {
+    let mut bench = bench();
+    let without = "FROM t a LEFT JOIN t b ON b.id = a.k + 900 WHERE a.k = 5 AND b.id IS NULL";
+    let sums =
+        "FROM t a JOIN t b ON b.id = a.k WHERE a.k = 5 AND a.id + b.id > 7 AND upper(b.c) <> 'X'";
+    for (from, kind, condition) in [
+        (without, "left", "(b.id IS NULL)"),
+        (sums, "inner", "(a.id + b.id > 7) and (upper(b.c) <> 'X')"),
+    ] {
+        let sql = format!("SELECT a.c {from}");
+        let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql}"));
+        let filter = format!("-> Operators over the rows, in one batch: filter {condition}\n");
+        let join = format!("-> Nested loop {kind} join\n");
+        has_in_order(
+            &tree,
+            &[
+                "-> Direct (without operators)\n",
+                &filter,
+                &join,
+                "on a using by_k (k = 5)",
+                "on b using PRIMARY",
+            ],
+        );
+        let json = document(&mut bench, &format!("EXPLAIN FORMAT=JSON {sql}"));
+        let attached = format!("\"attached_condition\": \"{condition}\"");
+        has_in_order(
+            &json,
+            &[
+                "\"table_name\": \"a\"",
+                "\"table_name\": \"b\"",
+                &attached,
+                "\"direct\": true",
+            ],
+        );
+        let rows = bench.rows(&format!("EXPLAIN {sql}"));
+        assert!(rows[1].ends_with("|Using where; Direct"), "{rows:?}");
+    }
+}
+
+/// Groups are tested by HAVING.
+#[test]
+fn conditions_on_groups_are_told() {
+    let mut bench = bench();
+    let sql = "SELECT k, COUNT(*) FROM t WHERE k IN (5, 6) GROUP BY k HAVING COUNT(*) > 3";
+    let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql}"));
+    has_in_order(
+        &tree,
+        &[
+            "-> Operators over the rows, in one batch: aggregate",
+            "; filter groups (COUNT(*) > 3)\n",
+        ],
+    );
+}
+
+/// A condition has the values that a run would have, and says which ones a subquery finds first.
+#[test]
+fn conditions_have_values_in_the_places_of_parameters() {
+    let mut bench = bench();
+    bench.ok("SET @x = 'C5'");
+    let sql = "SELECT c FROM t WHERE k = 5 AND upper(c) <> @x";
+    let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql}"));
+    has_in_order(
+        &tree,
+        &["using by_k (k = 5), with row condition: (upper(c) <> 'C5')"],
+    );
+    bench.ok("CREATE TABLE few (id INT PRIMARY KEY, name VARCHAR(20))");
+    bench.ok("INSERT INTO few VALUES (1, 'a'), (2, 'b'), (3, 'c')");
+    for (condition, told) in [
+        ("name = 'b'", "(few.name = 'b')"),
+        ("name LIKE '%b' OR id = 7", "(name LIKE '%b' OR id = 7)"),
+        ("upper(name) = @x", "(upper(name) = 'C5')"),
+    ] {
+        let sql = format!("EXPLAIN FORMAT=TREE SELECT * FROM few WHERE {condition}");
+        let tree = document(&mut bench, &sql);
+        let scan = format!("-> Table scan on few, with row condition: {told}");
+        has_in_order(&tree, &["-> Direct (without operators)\n", &scan]);
+    }
+}
