@@ -83,3 +83,48 @@ fn conditions_have_values_in_the_places_of_parameters() {
         has_in_order(&tree, &["-> Direct (without operators)\n", &scan]);
     }
 }
+
+/// What rows are grouped and sorted by is told, also where it is computed. A number is an item of the list.
+#[test]
+fn computed_keys_are_told() {
+    let mut bench = bench();
+    for (sql, steps) in [
+        (
+            "SELECT c FROM t WHERE k = 5 ORDER BY id % 7 DESC, c",
+            "sort by id % 7 DESC, c",
+        ),
+        (
+            "SELECT k + 1 AS more, COUNT(*) FROM t WHERE k IN (5, 6) GROUP BY k + 1 ORDER BY 1, 2 DESC",
+            "aggregate by k + 1; sort by more, COUNT(*) DESC",
+        ),
+        (
+            "SELECT a.id % 2, MAX(b.c) FROM t a JOIN t b ON b.id = a.k WHERE a.k = 5 GROUP BY a.id % 2",
+            "aggregate by a.id % 2",
+        ),
+    ] {
+        let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql}"));
+        let steps = format!("-> Operators over the rows, in one batch: {steps}\n");
+        has_in_order(&tree, &["-> Direct (without operators)\n", &steps]);
+    }
+}
+
+/// DISTINCT without an order sorts nothing.
+#[test]
+fn distinct_rows_without_an_order_are_not_sorted() {
+    let mut bench = bench();
+    let sql = "SELECT DISTINCT c FROM t WHERE k = 5";
+    let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql}"));
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)\n",
+            "-> Remove duplicates by t.c\n",
+            "on t using by_k (k = 5)",
+        ],
+    );
+    assert!(!tree.contains("Sort"), "{tree}");
+    let rows = bench.rows(&format!("EXPLAIN {sql}"));
+    assert!(rows[0].ends_with("|Using temporary; Direct"), "{rows:?}");
+    let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql} ORDER BY c"));
+    has_in_order(&tree, &["-> Sort: t.c\n", "-> Remove duplicates by t.c\n"]);
+}

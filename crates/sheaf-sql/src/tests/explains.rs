@@ -458,7 +458,7 @@ fn a_direct_plan_of_queries_describes_itself() {
         &[
             "-> Direct (without operators)\n",
             "-> Limit: 5 row(s)\n",
-            "-> Operators over the rows, in one batch: sort\n",
+            "-> Operators over the rows, in one batch: sort by t.c\n",
             "-> Nested loop left join\n",
             "-> Index lookup on t using by_k (k = 1)\n",
             "-> Index lookup on d using <auto_key0> (t=t.id)\n",

@@ -232,8 +232,9 @@ impl Description<'_> {
         let ordered = (is_ordered || way == Way::InOrder).then_some(direction);
         let (node, mut row) = access.describe(&read_in, ordered, rows);
         let (order, distinct) = read.sort_keys();
-        // Only one way sorts.
-        let order = order.filter(|_| way != Way::InOrder);
+        // Only one way sorts, and DISTINCT alone wants no order.
+        let sorts = |order: &&SortKey| way != Way::InOrder && !order.items().is_empty();
+        let order = order.filter(sorts);
         if order.is_some() {
             row.add(ExtraNote::UsingFilesort);
         }

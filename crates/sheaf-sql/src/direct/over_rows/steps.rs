@@ -65,14 +65,17 @@ impl OverRows {
         };
         let text = |step: Step| match step {
             Step::Filter => told("filter", select.selection.as_ref().map(written_condition)),
-            Step::Aggregate => "aggregate".to_string(),
+            Step::Aggregate => match group_keys(select) {
+                keys if keys.is_empty() => "aggregate".to_string(),
+                keys => told("aggregate by", Some(keys.join(", "))),
+            },
             Step::FilterGroups => told(
                 "filter groups",
                 select.having.as_ref().map(written_condition),
             ),
             Step::ComputeWindows => "compute window functions".to_string(),
             Step::RemoveDuplicates => "remove duplicates".to_string(),
-            Step::Sort => "sort".to_string(),
+            Step::Sort => told("sort by", Some(sort_keys(&query, select).join(", "))),
         };
         ToldSteps {
             texts: self.steps().into_iter().map(text).collect(),
@@ -117,4 +120,44 @@ fn told(step: &str, of: Option<String>) -> String {
         Some(of) => format!("{step} {of}"),
         None => step.to_string(),
     }
+}
+
+/// What a key is: a number stands for an item of the list.
+fn written_key(key: &ast::Expr, select: &ast::Select) -> String {
+    let place = match key {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => digits.parse::<usize>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let item = place.and_then(|place| select.projection.get(place.checked_sub(1)?));
+    match item {
+        Some(ast::SelectItem::UnnamedExpr(expr)) => expr.to_string(),
+        Some(ast::SelectItem::ExprWithAlias { alias, .. }) => alias.to_string(),
+        _ => key.to_string(),
+    }
+}
+
+fn group_keys(select: &ast::Select) -> Vec<String> {
+    let ast::GroupByExpr::Expressions(keys, _) = &select.group_by else {
+        return Vec::new();
+    };
+    let keys = keys.iter().map(|key| written_key(key, select));
+    keys.collect()
+}
+
+fn sort_keys(query: &ast::Query, select: &ast::Select) -> Vec<String> {
+    let kind = query.order_by.as_ref().map(|order_by| &order_by.kind);
+    let Some(ast::OrderByKind::Expressions(items)) = kind else {
+        return Vec::new();
+    };
+    let keys = items.iter().map(|item| {
+        let key = written_key(&item.expr, select);
+        match item.options.asc {
+            Some(false) => format!("{key} DESC"),
+            _ => key,
+        }
+    });
+    keys.collect()
 }
