@@ -121,11 +121,7 @@ impl Explanation {
     /// The statement runs without operators.
     pub fn as_direct(self) -> Explanation {
         let mut direct = self.below("Direct (without operators)");
-        direct.for_each_table(|row| {
-            if row.table.is_some() {
-                row.add(ExtraNote::Direct);
-            }
-        });
+        direct.for_each_table(|row| row.add(ExtraNote::Direct));
         direct.is_direct = true;
         direct
     }

@@ -305,6 +305,13 @@ impl ExplainRow {
         self.has(ExtraNote::UsingIndex)
     }
 
+    /// Why a query block has no table. The document says elsewhere that a statement runs without operators.
+    pub(crate) fn message(&self) -> Option<String> {
+        let notes = self.notes.iter().filter(|note| **note != ExtraNote::Direct);
+        let texts: Vec<_> = notes.map(|note| note.text()).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
     /// What Extra says and the trees have no words of their own for.
     pub(crate) fn other_notes(&self) -> Vec<&str> {
         let is_told = |text: &&str| {

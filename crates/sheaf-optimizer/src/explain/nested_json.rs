@@ -91,7 +91,7 @@ impl Blocks<'_> {
         if let [row] = rows.as_slice()
             && row.table.is_none()
         {
-            return block.with_some("message", row.extra.as_deref());
+            return block.with_some("message", row.message());
         }
         if let [row, read @ ..] = rows.as_slice()
             && matches!(row.select_type.as_str(), "INSERT" | "REPLACE")

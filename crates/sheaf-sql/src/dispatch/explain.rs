@@ -143,14 +143,17 @@ impl Session {
 
     /// `plan`: the direct plan of the statement, if it has one.
     fn direct_to_explain(
-        &self,
+        &mut self,
         plan: Option<&DirectPlan>,
         statement: &Statement,
     ) -> Result<Direct> {
         let Some(plan) = plan else {
             return Ok(Direct::No);
         };
-        let operators = match plan.reads_queries() {
+        if !self.plans_constants_of(plan) {
+            return Ok(Direct::No);
+        }
+        let operators = match plan.reads_queries() || plan.is_constant() {
             true => Operators::No,
             false => match would_run_directly(self, plan)? {
                 None => return Ok(Direct::No),

@@ -128,3 +128,56 @@ fn distinct_rows_without_an_order_are_not_sorted() {
     let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql} ORDER BY c"));
     has_in_order(&tree, &["-> Sort: t.c\n", "-> Remove duplicates by t.c\n"]);
 }
+
+/// Constants and tables of `information_schema` are read without operators, too.
+#[test]
+fn constants_and_definitions_are_direct() {
+    let mut bench = bench();
+    assert_eq!(
+        bench.rows("EXPLAIN SELECT 1"),
+        ["1|SIMPLE|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|NULL|No tables used; Direct"]
+    );
+    let tree = document(&mut bench, "EXPLAIN FORMAT=TREE SELECT 1, NOW()");
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)\n",
+            "-> Rows fetched before execution",
+        ],
+    );
+    let json = document(&mut bench, "EXPLAIN FORMAT=JSON SELECT 1");
+    has_in_order(
+        &json,
+        &["\"message\": \"No tables used\"", "\"direct\": true"],
+    );
+    let run = document(&mut bench, "EXPLAIN ANALYZE SELECT 1 + 1");
+    has_in_order(
+        &run,
+        &[
+            "-> Direct (without operators)  (actual time=",
+            "rows=1 loops=1)",
+            "-> Rows fetched before execution",
+        ],
+    );
+    let definitions = "SELECT table_type FROM information_schema.tables \
+                       WHERE table_schema = 'test' AND table_name = 't'";
+    let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {definitions}"));
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)\n",
+            "-> Index lookup on tables using <auto_key0> (TABLE_SCHEMA='test', TABLE_NAME='t')",
+        ],
+    );
+    // A limit of no rows is for the operators.
+    bench.ok("SET sql_select_limit = 0");
+    let rows = bench.rows("EXPLAIN SELECT 1");
+    assert!(!rows.iter().any(|row| row.contains("Direct")), "{rows:?}");
+    bench.ok("SET sql_select_limit = default");
+    for sql in ["SELECT SLEEP(0)", "SELECT RAND(1)"] {
+        let rows = bench.rows(&format!("EXPLAIN {sql}"));
+        assert!(!rows[0].contains("Direct"), "{sql}: {rows:?}");
+        let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql}"));
+        assert!(!tree.contains("Direct"), "{sql}: {tree}");
+    }
+}

@@ -169,6 +169,43 @@ fn explain_says_which_queries_run_directly() {
     }
 }
 
+/// Statements without a table, and those over definitions, are told from those that operators run.
+#[test]
+fn explain_says_which_constants_and_definitions_run_directly() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("explained_constants");
+    for sql in [
+        "create table t (id int primary key, k int, c varchar(20), key (k))",
+        "insert into t values (1, 5, 'a'), (2, 5, 'b'), (3, 7, 'c')",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    for sql in [
+        "select 1",
+        "select 1 from dual",
+        "select 1 + 1, 'a' as b",
+        "select version(), connection_id()",
+        "select now(), last_insert_id()",
+        "select max(id) + 1, concat(min(k), '-', max(k)) from t",
+        "select table_name from information_schema.tables where table_schema = 'explained_constants'",
+        "select table_name from information_schema.tables where table_schema = database() and table_name = 't'",
+        "select count(*) from information_schema.tables where table_schema = 'explained_constants'",
+        "select column_name from information_schema.columns where table_schema = database() and table_name = 't' \
+         order by ordinal_position",
+        "select exists (select 1 from information_schema.tables where table_schema = 'explained_constants' \
+         and table_name = 't') as `exists`",
+    ] {
+        says_whether_it_runs_directly(&mut connection, sql, true);
+    }
+    for sql in [
+        "select sleep(0)",
+        "select rand(1)",
+        "select benchmark(1, 1)",
+    ] {
+        says_whether_it_runs_directly(&mut connection, sql, false);
+    }
+}
+
 /// All formats of EXPLAIN say whether a statement runs directly, and it does what they say.
 fn says_whether_it_runs_directly(connection: &mut Conn, sql: &str, is_direct: bool) {
     let rows = query_text(connection, &format!("explain {sql}"));

@@ -19,6 +19,7 @@
 
 use std::sync::Arc;
 
+use sheaf_frontend::value_literal::value_literal;
 use sheaf_optimizer::{ExplainRow, Explanation, ExtraNote, NodeId, PlanNode};
 use sheaf_storage::Direction;
 use sheaf_table::Table;
@@ -60,9 +61,12 @@ pub(crate) fn describe_direct(session: &Session, plan: &DirectPlan) -> Result<Op
     let Some(parameters) = session.given_of(read, &[]) else {
         return Ok(None);
     };
-    // Rows that are changed are locked one by one.
-    let finds_by_locks = matches!(read.action, Action::Update(..) | Action::Delete(..));
-    if session.table_locks.are_held() || session.transactions.reads_lock() && !finds_by_locks {
+    // Rows that are changed are locked one by one, and constants are not.
+    let takes_no_view = matches!(
+        read.action,
+        Action::Update(..) | Action::Delete(..) | Action::Constants(_)
+    );
+    if session.table_locks.are_held() || session.transactions.reads_lock() && !takes_no_view {
         return Ok(None);
     }
     let mut description = Description {
@@ -420,7 +424,7 @@ impl Description<'_> {
         Ok(Some(node))
     }
 
-    /// The rows of a query in a FROM.
+    /// The rows of a query in a FROM, or of a table of `information_schema`.
     fn lookup(
         &mut self,
         lookup: &Lookup,
@@ -428,7 +432,14 @@ impl Description<'_> {
         outer: &[OuterColumn],
         (id, kind): Block<'_>,
     ) -> Result<Option<PlanNode>> {
-        let derived = self.block("DERIVED");
+        let derived = match lookup.derived.is_of_definitions() {
+            true => None,
+            false => Some(self.block("DERIVED")),
+        };
+        let row = |type_: &str| match derived {
+            Some((block, _)) => ExplainRow::derived(id, kind, block, type_),
+            None => ExplainRow::table(id, kind, alias, type_),
+        };
         let of_operand = |operand: &Operand, in_tree: bool| match operand {
             Operand::Outer(place) => {
                 let column = outer.get(*place).cloned().unwrap_or_default();
@@ -437,6 +448,11 @@ impl Description<'_> {
                     false => column.with_database,
                 }
             }
+            Operand::Constant(value) if in_tree => value_literal(value).to_string(),
+            Operand::Parameter(number) if in_tree => {
+                let of_row = (self.of_row.0, self.of_row.1.as_slice());
+                written_parameter(*number, self.parameters, of_row).to_string()
+            }
             Operand::Constant(_) | Operand::Parameter(_) => "const".to_string(),
         };
         let column_of = |compared: &Compared, in_tree: bool| match compared {
@@ -444,13 +460,10 @@ impl Description<'_> {
             Compared::Whole(_) if !in_tree => "func".to_string(),
             Compared::Whole(arithmetic) => arithmetic.text(&|operand| of_operand(operand, true)),
         };
-        let (row, text) = match lookup.equal.as_slice() {
-            [] => (
-                ExplainRow::derived(id, kind, derived.0, "ALL"),
-                format!("Table scan on {alias}"),
-            ),
+        let (mut row, text) = match lookup.equal.as_slice() {
+            [] => (row("ALL"), format!("Table scan on {alias}")),
             equal => {
-                let mut row = ExplainRow::derived(id, kind, derived.0, "ref");
+                let mut row = row("ref");
                 row.add_possible_key(AUTO_KEY);
                 row.key = Some(AUTO_KEY.to_string());
                 let sources = equal.iter().map(|(_, operand)| column_of(operand, false));
@@ -466,6 +479,13 @@ impl Description<'_> {
                 )
             }
         };
+        let Some(derived) = derived else {
+            let Some(rows) = self.definitions(lookup)? else {
+                return Ok(None);
+            };
+            row.rows = rows.filter(|_| lookup.equal.is_empty());
+            return Ok(Some(PlanNode::line(text, None).of_table(row)));
+        };
         let node = PlanNode::line(text, None).of_table(row);
         let Some(rows) = self.derived(&lookup.derived, derived)? else {
             return Ok(None);
@@ -475,6 +495,30 @@ impl Description<'_> {
             children: vec![rows],
             ..node
         }))
+    }
+
+    /// How many rows are made of a table of `information_schema`; the inner `None`: a run alone knows what it is asked
+    /// for.
+    fn definitions(&self, lookup: &Lookup) -> Result<Option<Option<u64>>> {
+        let Some(table) = &lookup.derived.of_definitions else {
+            return Ok(None);
+        };
+        let knows = |operand: &Operand| match operand {
+            Operand::Outer(_) => true,
+            operand => self.knows(Some(operand)),
+        };
+        if !lookup
+            .equal
+            .iter()
+            .all(|(_, operand)| operand.all(&mut |operand| knows(operand)))
+        {
+            return Ok(Some(None));
+        }
+        let given = (lookup.equal.as_slice(), self.parameters);
+        let rows = lookup
+            .derived
+            .rows_of_definitions(self.session, table, given)?;
+        Ok(rows.map(|rows| u64::try_from(rows.spans.len()).ok()))
     }
 
     /// A query in a FROM, or a UNION.

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`description`] | the plan describes itself |
 //! | [`operators_alike`] | the operators' plan that does the same, for its estimates |
+//! | [`planned_constants`] | whether constants would be computed directly |
 //! | [`analyze`] | EXPLAIN ANALYZE |
 //! | [`reads`] | how plans read the tables that they begin with |
 
 pub(super) mod analyze;
 pub(super) mod description;
 pub(super) mod operators_alike;
+mod planned_constants;
 pub(super) mod reads;

@@ -36,7 +36,7 @@ pub(crate) fn would_run_directly(session: &Session, plan: &DirectPlan) -> Result
             let would_run = query.that_would_run(session, &given)?;
             Ok(would_run.map(|_| Way::Through))
         }
-        // There is nothing to read, or it is described by itself.
+        // They are described by themselves.
         Action::Constants(_) | Action::Union(_) => Ok(None),
         Action::ChangeFound(change) => would_run_directly(session, &change.query),
         Action::LockFound(lock) => would_run_directly(session, &lock.find),

@@ -97,6 +97,12 @@ impl Expressions {
         self.items.len()
     }
 
+    /// Whether so many parameters are all that they take.
+    pub(super) fn are_given(&self, parameters: usize) -> bool {
+        let mut inputs = self.inputs.list.iter();
+        inputs.all(|input| !matches!(input.given, Given::Parameter(number) if number >= parameters))
+    }
+
     /// Whether they look at a column of a row.
     pub(super) fn read(&self, column: usize) -> bool {
         let mut columns = self.kinds.iter().flat_map(|kind| &kind.columns);

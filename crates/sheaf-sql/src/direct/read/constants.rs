@@ -75,6 +75,28 @@ impl Constants {
     }
 }
 
+impl Session {
+    /// Whether constants would be computed with these parameters. Those that only a run knows do not decide it.
+    pub(in crate::direct) fn would_run_constants(
+        &mut self,
+        constants: &Constants,
+        parameters: &[Value],
+    ) -> bool {
+        let Constants {
+            columns,
+            schema,
+            computed,
+        } = constants;
+        if !computed.expressions.are_given(parameters.len()) {
+            return true;
+        }
+        let made = (&computed.expressions, &computed.headers);
+        let list = (columns.as_slice(), schema);
+        self.variables.sql_select_limit() > 0
+            && evaluator_of_list(self, made, list, parameters, Spelled::AsWritten).is_some()
+    }
+}
+
 /// False: the vectorised path has to do it.
 pub(in crate::direct) fn run_direct_constants(
     session: &mut Session,
