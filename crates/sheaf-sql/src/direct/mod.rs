@@ -103,7 +103,7 @@ use cache::statement_cache::MAX_STATEMENT_BYTES;
 pub(crate) use cache::statement_cache::{Cached, StatementCache, run_cached, take_literals};
 use change::change_found;
 pub(crate) use explain::analyze::{MeasuredRun, measure_direct};
-pub(crate) use explain::description::{Described, describe_direct};
+pub(crate) use explain::description::{Described, RunBy, describe_direct};
 pub(crate) use explain::operators_alike::would_run_directly;
 use expression::Expressions;
 use expression::constant_operands;
@@ -286,6 +286,22 @@ impl DirectPlan {
             Action::IntoVariables(into) => into.query.reads_queries(),
             Action::SetVariable(set) => set.query.reads_queries(),
             _ => self.has_subqueries(),
+        }
+    }
+
+    /// How many parameters it is given, and takes from the session or computes of constants.
+    fn given_places(&self) -> usize {
+        let constants = self.constants.as_ref().map_or(0, Expressions::len);
+        self.parameters + self.given.len() + constants
+    }
+
+    /// What an UPDATE or a DELETE is called, and the tables that it changes.
+    pub(crate) fn changed_tables(&self) -> Option<(&'static str, Vec<String>)> {
+        match &self.action {
+            Action::Update(update, _) => Some(("UPDATE", vec![update.rows().alias.clone()])),
+            Action::Delete(delete, _) => Some(("DELETE", vec![delete.rows().alias.clone()])),
+            Action::ChangeFound(change) => Some(change.changed_tables()),
+            _ => None,
         }
     }
 

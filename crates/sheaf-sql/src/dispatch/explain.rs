@@ -1,20 +1,18 @@
 //! EXPLAIN: the plan that a statement would run with. EXPLAIN ANALYZE: the plan with what happened. EXPLAIN FOR
-//! CONNECTION: the plan that another session is running, with how far it has come. EXPLAIN ALTER TABLE is
-//! [elsewhere](crate::definition::explain_alteration).
+//! CONNECTION is elsewhere (`dispatch/explain_connection.rs`), and so is EXPLAIN ALTER TABLE
+//! (`definition/explain_alteration.rs`).
 
 use sheaf_optimizer::json::{Json, Layout};
 use sheaf_optimizer::{ExplainRow, Explanation, NodeId, PlanNode};
-use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use super::hints::obey_statement_hints;
 use crate::direct::{
-    AccessId, Described, DirectPlan, MeasuredRun, Work, describe_direct, measure_direct,
+    AccessId, Described, DirectPlan, MeasuredRun, RunBy, Work, describe_direct, measure_direct,
     would_run_directly,
 };
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
-use crate::parser::text_size::begins_with;
 use crate::parser::{Parsed, ParsedStatement};
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::query::run::PlannedQuery;
@@ -26,11 +24,11 @@ use crate::statement::properties::properties_of;
 const IN_PLACE_OF_DIRECT: &str = "Operators in place of a direct plan, without its locks";
 
 /// What a statement does with the rows that its query finds.
-struct Change {
+pub(super) struct Change {
     /// MySQL's `select_type` for the tables that are changed.
-    kind: &'static str,
+    pub(super) kind: &'static str,
     /// Their names in the statement.
-    tables: Vec<String>,
+    pub(super) tables: Vec<String>,
 }
 
 /// How a statement would run directly.
@@ -163,7 +161,7 @@ impl Session {
                 },
             },
         };
-        Ok(match describe_direct(self, plan)? {
+        Ok(match describe_direct(self, (plan, RunBy::Itself))? {
             Some(described) => Direct::Described(Box::new(described), operators),
             None if plan.reads_table() => Direct::No,
             None => Direct::WithoutTable,
@@ -224,14 +222,7 @@ impl Session {
                 (Some(self.plan_explained(Parsed::new(&query, text))?), None)
             }
             Statement::Insert(insert) => {
-                let change = Change {
-                    kind: if insert.replace_into {
-                        "REPLACE"
-                    } else {
-                        "INSERT"
-                    },
-                    tables: vec![insert.table.to_string().replace('`', "")],
-                };
+                let change = inserted(&insert);
                 let source = insert.source;
                 let source = source
                     .filter(|source| !matches!(source.body.as_ref(), ast::SetExpr::Values(_)));
@@ -296,33 +287,17 @@ impl Session {
             _ => one_text(explanation.text()),
         })
     }
+}
 
-    fn explain_connection(&mut self, id: u64, format: ExplainFormat) -> Result<Rows> {
-        let handle = self.engine.session_handle(id)?;
-        let Some(plan) = handle.running_plan() else {
-            // A session that runs nothing has an empty plan; what it runs may have none.
-            return match handle.activity().statement {
-                Some(statement) if !is_explainable(&statement) => Err(not_explainable()),
-                _ => Ok(empty(format)),
-            };
-        };
-        Ok(shown(&plan.explain_progress(), format))
+/// What an INSERT or a REPLACE does.
+pub(super) fn inserted(insert: &ast::Insert) -> Change {
+    Change {
+        kind: match insert.replace_into {
+            true => "REPLACE",
+            false => "INSERT",
+        },
+        tables: vec![insert.table.to_string().replace('`', "")],
     }
-}
-
-/// Error 3012.
-fn not_explainable() -> SqlError {
-    SqlError::new(
-        codes::EXPLAIN_NOT_SUPPORTED,
-        "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE",
-    )
-}
-
-fn is_explainable(statement: &str) -> bool {
-    let words = [
-        "SELECT", "WITH", "TABLE", "VALUES", "UPDATE", "INSERT", "DELETE", "REPLACE",
-    ];
-    begins_with(statement, &words)
 }
 
 /// What is shown of a query; nothing if the statement has none.
@@ -347,7 +322,7 @@ fn add_work(tree: &mut PlanNode, accesses: &[(NodeId, AccessId)], run: &Measured
 }
 
 /// A plan in one of the formats.
-fn shown(explanation: &Explanation, format: ExplainFormat) -> Rows {
+pub(super) fn shown(explanation: &Explanation, format: ExplainFormat) -> Rows {
     match format {
         ExplainFormat::Traditional => {
             let mut rows = traditional();
@@ -362,7 +337,7 @@ fn shown(explanation: &Explanation, format: ExplainFormat) -> Rows {
 }
 
 /// With what the statement does with the rows.
-fn changed(explanation: Explanation, change: Option<Change>) -> Explanation {
+pub(super) fn changed(explanation: Explanation, change: Option<Change>) -> Explanation {
     let Some(Change { kind, tables }) = change else {
         return explanation;
     };
@@ -388,7 +363,7 @@ fn document(json: Json) -> Rows {
 }
 
 /// What is shown for a session that runs no plan.
-fn empty(format: ExplainFormat) -> Rows {
+pub(super) fn empty(format: ExplainFormat) -> Rows {
     match format {
         ExplainFormat::Traditional => traditional(),
         ExplainFormat::Json | ExplainFormat::Tree => {

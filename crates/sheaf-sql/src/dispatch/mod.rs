@@ -11,11 +11,13 @@
 //! | [`diagnostics`] | GET DIAGNOSTICS |
 //! | [`backup`] | BACKUP TO |
 //! | [`rewriting`] | query rewrite rules in a table |
-//! | [`explain`] | EXPLAIN, EXPLAIN ANALYZE, EXPLAIN FOR CONNECTION |
+//! | [`explain`] | EXPLAIN, EXPLAIN ANALYZE |
+//! | [`explain_connection`] | EXPLAIN FOR CONNECTION |
 
 mod backup;
 mod diagnostics;
 pub(crate) mod explain;
+mod explain_connection;
 pub(crate) mod hints;
 mod logged;
 mod prepared;

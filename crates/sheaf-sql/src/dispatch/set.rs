@@ -128,6 +128,7 @@ impl Session {
         }
         // The configuration of plans may depend on what was set.
         self.workers.forget_task();
+        self.handle.tell_variables(&self.variables);
         Ok(())
     }
 

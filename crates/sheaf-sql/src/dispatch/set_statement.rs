@@ -81,5 +81,6 @@ pub(crate) fn forget_set_statement(session: &mut Session) {
     for (name, value) in kept.into_iter().rev() {
         session.variables.set_internally(&name, value);
     }
+    session.handle.tell_variables(&session.variables);
     session.workers.forget_task();
 }

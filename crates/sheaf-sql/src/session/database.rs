@@ -27,6 +27,7 @@ impl Session {
             None => self.variables.collation_server().to_string(),
         };
         self.variables.set_database_collation(&collation);
+        self.handle.tell_variables(&self.variables);
     }
 
     /// The database that the session is in, also while a prepared statement runs in another one.

@@ -25,6 +25,7 @@ use crate::error::Result;
 use crate::events::local_sums::LocalSums;
 use crate::session_parts::status::CommandCounters;
 use crate::session_parts::workers::ActiveGroup;
+use crate::variables::Variables;
 
 /// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
 const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;
@@ -72,6 +73,8 @@ pub struct SessionHandle {
     client: OnceLock<ClientProbe>,
     rouse_waiters: OnceLock<RouseWaiters>,
     activity: Mutex<Activity>,
+    /// What its statements are read and planned with.
+    variables: Mutex<Option<Variables>>,
     /// It has one of the places of `max_connections`: its client has been authenticated.
     has_place: AtomicBool,
     /// The account that it counts as a connection of.
@@ -140,6 +143,7 @@ impl SessionHandle {
                 since: Instant::now(),
                 statement: None,
             }),
+            variables: Mutex::new(None),
             has_place: AtomicBool::new(false),
             account: Mutex::new(None),
             plan: Mutex::new(None),
@@ -393,6 +397,28 @@ impl SessionHandle {
         activity.state.push_str(state);
         activity.since = Instant::now();
         activity.statement = None;
+    }
+
+    /// The text of the running statement, if others know all of it.
+    pub(crate) fn whole_statement(&self) -> Option<String> {
+        let activity = lock(&self.activity);
+        let text = activity.statement.as_ref();
+        // A character is not cut in two.
+        let is_whole =
+            |text: &&String| text.len() + char::MAX.len_utf8() <= MAX_SHOWN_STATEMENT_BYTES;
+        text.filter(|_| activity.command != IDLE)
+            .filter(is_whole)
+            .cloned()
+    }
+
+    /// Tells others what the session's statements are read and planned with. They share its memory.
+    pub(crate) fn tell_variables(&self, variables: &Variables) {
+        *lock(&self.variables) = Some(variables.clone());
+    }
+
+    /// The session's variables, as it has told them last.
+    pub(crate) fn told_variables(&self) -> Option<Variables> {
+        lock(&self.variables).clone()
     }
 
     /// The start of the statement that runs, or ran last.

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sink that takes rows, and can wait at each until the statement is cancelled.
 #[derive(Default)]
-struct RowSink {
+pub(super) struct RowSink {
     waits_for: Option<Arc<SessionHandle>>,
     columns: usize,
     rows: Vec<String>,

@@ -1,6 +1,10 @@
 //! What EXPLAIN tells of direct plans: all that they test, compute and sort by.
 
+use sheaf_types::Value;
+
+use super::direct::RowSink;
 use super::explains::{bench, document, has_in_order};
+use super::{Bench, run};
 
 /// Conditions on joined rows, and that of an anti join, stand where rows are tested: above the join. JSON attaches them
 /// to the table that is read last, as MySQL does.
@@ -180,4 +184,84 @@ fn constants_and_definitions_are_direct() {
         let tree = document(&mut bench, &format!("EXPLAIN FORMAT=TREE {sql}"));
         assert!(!tree.contains("Direct"), "{sql}: {tree}");
     }
+}
+
+/// What EXPLAIN FOR CONNECTION shows once the other session runs something.
+fn explained(bench: &mut Bench, format: &str, id: u64) -> Vec<String> {
+    loop {
+        let rows = bench.rows(&format!("EXPLAIN {format} FOR CONNECTION {id}"));
+        if !rows.is_empty() {
+            return rows;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// A direct plan that waits for a lock of a row is planned again from its text, which is read as its own session does.
+#[test]
+fn another_session_sees_a_direct_plan_that_waits() {
+    let mut bench = bench();
+    let mut other = bench.engine.session(Default::default()).expect("a session");
+    let id = other.id();
+    for sql in ["USE test", "SET sql_mode = 'ANSI_QUOTES'"] {
+        run(&mut other, sql).expect(sql);
+    }
+    let mode = bench.rows("SELECT @@sql_mode, DATABASE()");
+    bench.ok("CREATE DATABASE elsewhere");
+    bench.ok("BEGIN");
+    bench.ok("UPDATE t SET c = 'x' WHERE id = 5");
+    bench.ok("USE elsewhere");
+    let runner = std::thread::spawn(move || {
+        let outcome = run(&mut other, "UPDATE t SET \"c\" = 'y' WHERE \"id\" = 5");
+        (other, outcome.map(|done| done.ok.affected_rows))
+    });
+    let rows = explained(&mut bench, "", id);
+    assert!(
+        rows[0].starts_with("1|UPDATE|t|NULL|const|PRIMARY|PRIMARY|4|const|1|"),
+        "{rows:?}"
+    );
+    assert!(rows[0].ends_with("|Direct"), "{rows:?}");
+    let tree = explained(&mut bench, "FORMAT=TREE", id);
+    has_in_order(
+        &tree[0],
+        &[
+            "-> Direct (without operators)\n",
+            "-> Update t (buffered)\n",
+            "-> Single-row index lookup on t using PRIMARY (id = 5)",
+        ],
+    );
+    // The session that asks is as before.
+    assert!(bench.rows("SHOW WARNINGS").is_empty());
+    assert_eq!(bench.rows("SELECT DATABASE(), \"c\""), ["elsewhere|c"]);
+    bench.ok("USE test");
+    assert_eq!(bench.rows("SELECT @@sql_mode, DATABASE()"), mode);
+    bench.ok("ROLLBACK");
+    let (mut other, changed) = runner.join().expect("no panic");
+    assert_eq!(changed.map_err(|error| error.code), Ok(1));
+    assert!(
+        bench
+            .rows(&format!("EXPLAIN FOR CONNECTION {id}"))
+            .is_empty()
+    );
+
+    // The values of a prepared statement are its own.
+    bench.ok("BEGIN");
+    bench.ok("UPDATE t SET c = 'x' WHERE id = 5");
+    let prepared = other.prepare("SELECT c FROM t WHERE id = ? AND k < ? FOR UPDATE");
+    let prepared = prepared.expect("a statement").id;
+    let runner = std::thread::spawn(move || {
+        let values = [Value::Int(5), Value::Int(50)];
+        other.execute_prepared(prepared, &values, &mut RowSink::default())
+    });
+    let tree = explained(&mut bench, "FORMAT=TREE", id);
+    has_in_order(
+        &tree[0],
+        &[
+            "-> Direct (without operators)\n",
+            "on t using PRIMARY (id = ?), with row condition: (t.k < ?)",
+        ],
+    );
+    bench.ok("ROLLBACK");
+    let outcome = runner.join().expect("no panic");
+    assert_eq!(outcome.map_err(|error| error.code), Ok(()));
 }

@@ -22,18 +22,18 @@ const MAX_SHOWN: usize = 5;
 /// What stands for the values that a subquery brings.
 const FOUND_FIRST: &str = "<subquery>";
 
+/// What stands for those that another session gives its statement.
+const GIVEN: &str = "?";
+
 /// The statement's part in which a table is read.
 pub(in crate::direct) struct ReadIn<'a> {
     /// The query block's number, and what MySQL calls its kind.
     pub(in crate::direct) block: (u64, &'a str),
     pub(in crate::direct) alias: &'a str,
     pub(in crate::direct) table: &'a Arc<Table>,
-    /// The values that are known before the statement runs.
-    pub(in crate::direct) parameters: &'a [Value],
+    pub(in crate::direct) known: KnownParameters<'a>,
     /// The columns that lookups take their keys from, by their places.
     pub(in crate::direct) outer: &'a [OuterColumn],
-    /// In a subquery that runs for each row: the first parameter that is a column of the row, and these columns.
-    pub(in crate::direct) of_row: (usize, &'a [OuterColumn]),
 }
 
 /// A column of a table that is read before.
@@ -45,23 +45,40 @@ pub(in crate::direct) struct OuterColumn {
     pub(in crate::direct) name: String,
 }
 
-/// What stands for a parameter in a condition: its value, if that is known before the statement runs, or where it comes
-/// from. `of_row`: see [`ReadIn`].
-pub(in crate::direct) fn written_parameter(
-    number: usize,
-    parameters: &[Value],
-    (first, columns): (usize, &[OuterColumn]),
-) -> ast::Expr {
-    let place = number.checked_sub(first);
-    let name = match (
-        place.and_then(|place| columns.get(place)),
-        parameters.get(number),
-    ) {
-        (Some(column), _) => column.name.as_str(),
-        (None, Some(value)) => return value_literal(value),
-        (None, None) => FOUND_FIRST,
-    };
-    ast::Expr::Identifier(ast::Ident::new(name))
+/// What is known of a statement's parameters before its action runs.
+#[derive(Clone, Copy)]
+pub(in crate::direct) struct KnownParameters<'a> {
+    pub(in crate::direct) values: &'a [Value],
+    /// How many the statement is given. What others are is found first.
+    pub(in crate::direct) given: usize,
+    /// In a subquery that runs for each row: the first parameter that is a column of the row, and these columns.
+    pub(in crate::direct) of_row: (usize, &'a [OuterColumn]),
+}
+
+impl<'a> KnownParameters<'a> {
+    /// The column of a row that a parameter is.
+    fn column(&self, number: usize) -> Option<&'a OuterColumn> {
+        let (first, columns) = self.of_row;
+        columns.get(number.checked_sub(first)?)
+    }
+
+    /// What stands for a parameter without a value.
+    fn unknown(&self, number: usize) -> &'static str {
+        match number < self.given {
+            true => GIVEN,
+            false => FOUND_FIRST,
+        }
+    }
+
+    /// What stands for a parameter in a condition.
+    pub(in crate::direct) fn written(&self, number: usize) -> ast::Expr {
+        let name = match (self.column(number), self.values.get(number)) {
+            (Some(column), _) => column.name.as_str(),
+            (None, Some(value)) => return value_literal(value),
+            (None, None) => self.unknown(number),
+        };
+        ast::Expr::Identifier(ast::Ident::new(name))
+    }
 }
 
 impl ReadIn<'_> {
@@ -70,10 +87,7 @@ impl ReadIn<'_> {
         match operand {
             Operand::Constant(_) => None,
             Operand::Outer(place) => self.outer.get(*place),
-            Operand::Parameter(number) => {
-                let (first, columns) = self.of_row;
-                columns.get(number.checked_sub(first)?)
-            }
+            Operand::Parameter(number) => self.known.column(*number),
         }
     }
 
@@ -93,12 +107,14 @@ impl ReadIn<'_> {
         if let Some(column) = self.column(operand) {
             return column.name.clone();
         }
-        let value = match operand {
-            Operand::Constant(value) => Some(value),
-            Operand::Parameter(number) => self.parameters.get(*number),
-            Operand::Outer(_) => None,
-        };
-        value.map_or_else(|| FOUND_FIRST.to_string(), value_text)
+        match operand {
+            Operand::Constant(value) => value_text(value),
+            Operand::Parameter(number) => {
+                let value = self.known.values.get(*number).map(value_text);
+                value.unwrap_or_else(|| self.known.unknown(*number).to_string())
+            }
+            Operand::Outer(_) => FOUND_FIRST.to_string(),
+        }
     }
 
     /// What EXPLAIN's column `ref` says.
@@ -113,7 +129,7 @@ impl ReadIn<'_> {
     fn knows(&self, compared: &Compared) -> bool {
         compared.all(&mut |operand| match operand {
             Operand::Constant(_) => true,
-            Operand::Parameter(number) => *number < self.parameters.len(),
+            Operand::Parameter(number) => *number < self.known.values.len(),
             Operand::Outer(_) => false,
         })
     }
@@ -232,7 +248,7 @@ impl Access {
         if !self.is_known(read) {
             return Ok(None);
         }
-        match self.bind(read.table, read.parameters) {
+        match self.bind(read.table, read.known.values) {
             Some(bound) => Ok(Some(bound.keys.estimated_rows(read.table, self.index)?)),
             None => Ok(None),
         }
@@ -349,10 +365,9 @@ impl Access {
             parts.map(quoted_name).join(".")
         };
         let filter = || {
-            self.filter.iter().filter_map(|filter| {
-                let parameter = |number| written_parameter(number, read.parameters, read.of_row);
-                filter.condition_text(&parameter)
-            })
+            self.filter
+                .iter()
+                .filter_map(|filter| filter.condition_text(&|number| read.known.written(number)))
         };
         let all = |mut conditions: Vec<String>| {
             conditions.extend(filter());

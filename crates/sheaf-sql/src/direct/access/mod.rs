@@ -45,7 +45,7 @@ use conditions::Kind;
 pub(super) use conditions::{
     Comparison, MAX_LIST, comparisons, conditions, list_in_place, missing,
 };
-pub(super) use description::{OuterColumn, ReadIn, written_parameter};
+pub(super) use description::{KnownParameters, OuterColumn, ReadIn};
 
 /// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
 pub(super) const MAX_ROWS: u64 = 10_000;

@@ -100,6 +100,18 @@ impl ChangeFound {
         Some(ChangeFound { command, ..plan })
     }
 
+    /// What the statement is called, and the tables that it changes.
+    pub(in crate::direct) fn changed_tables(&self) -> (&'static str, Vec<String>) {
+        let name = |table: &Arc<Table>| table.definition.name.clone();
+        match &self.work {
+            Work::Update { targets, .. } => {
+                let tables = targets.iter().map(|target| name(&target.table));
+                ("UPDATE", tables.collect())
+            }
+            Work::Delete(tables) => ("DELETE", tables.iter().map(name).collect()),
+        }
+    }
+
     /// As [`Self::of_update`], of a DELETE.
     pub(in crate::direct) fn of_delete(
         session: &Session,

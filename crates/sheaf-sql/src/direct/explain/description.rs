@@ -17,6 +17,7 @@
 //! What they find decides whether the plan runs to its end: if it is too much, the statement runs as a plan of
 //! operators after all. EXPLAIN runs no query, so it tells what runs first. A walk that a LIMIT ends is tried.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_frontend::value_literal::value_literal;
@@ -26,7 +27,7 @@ use sheaf_table::Table;
 use sheaf_types::Value;
 
 use crate::direct::access::measured::AccessId;
-use crate::direct::access::{Access, OuterColumn, ReadIn, written_parameter};
+use crate::direct::access::{Access, KnownParameters, OuterColumn, ReadIn};
 use crate::direct::change::Rows;
 use crate::direct::join::{Join, Joined, JoinedWay, rows_if_small};
 use crate::direct::operands::operand::{Compared, Operand};
@@ -48,8 +49,20 @@ pub(crate) struct Described {
     pub(crate) accesses: Vec<(NodeId, AccessId)>,
 }
 
+/// Which session runs the plan that is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunBy {
+    /// The one that describes it.
+    Itself,
+    /// Another one, which is running it: only that knows what it is given, and which tables it holds.
+    Another,
+}
+
 /// `None`: it would not run, or it reads nothing.
-pub(crate) fn describe_direct(session: &Session, plan: &DirectPlan) -> Result<Option<Described>> {
+pub(crate) fn describe_direct(
+    session: &Session,
+    (plan, run_by): (&DirectPlan, RunBy),
+) -> Result<Option<Described>> {
     let read = match &plan.action {
         Action::ChangeFound(change) => &change.query,
         Action::LockFound(lock) => lock.described(),
@@ -58,7 +71,11 @@ pub(crate) fn describe_direct(session: &Session, plan: &DirectPlan) -> Result<Op
     if !session.client.meets_needs_to_show(plan) || !session.client.meets_needs_to_show(read) {
         return Ok(None);
     }
-    let Some(parameters) = session.given_of(read, &[]) else {
+    let given = match run_by {
+        RunBy::Itself => session.given_of(read, &[]),
+        RunBy::Another => Some(Cow::default()),
+    };
+    let Some(values) = given else {
         return Ok(None);
     };
     // Rows that are changed are locked one by one, and constants are not.
@@ -66,16 +83,20 @@ pub(crate) fn describe_direct(session: &Session, plan: &DirectPlan) -> Result<Op
         read.action,
         Action::Update(..) | Action::Delete(..) | Action::Constants(_)
     );
-    if session.table_locks.are_held() || session.transactions.reads_lock() && !takes_no_view {
+    let locks_itself =
+        session.table_locks.are_held() || session.transactions.reads_lock() && !takes_no_view;
+    if run_by == RunBy::Itself && locks_itself {
         return Ok(None);
     }
     let mut description = Description {
         session,
-        parameters: &parameters,
+        parameters: &values,
+        given: read.given_places(),
         of_row: (usize::MAX, Vec::new()),
         accesses: Vec::new(),
         blocks: 0,
-        is_tried: !read.reads_queries(),
+        is_tried: run_by == RunBy::Itself && !read.reads_queries(),
+        run_by,
     };
     let Some(mut tree) = description.plan(read, "PRIMARY")? else {
         return Ok(None);
@@ -97,7 +118,8 @@ struct Description<'s> {
     session: &'s Session,
     /// Those that are known before the statement runs.
     parameters: &'s [Value],
-    /// See [`ReadIn`].
+    /// See [`KnownParameters`].
+    given: usize,
     of_row: (usize, Vec<OuterColumn>),
     /// See [`Described`].
     accesses: Vec<(NodeId, AccessId)>,
@@ -105,6 +127,7 @@ struct Description<'s> {
     blocks: u64,
     /// The plan reads no queries, so it can be told which of two ways its rows are found.
     is_tried: bool,
+    run_by: RunBy,
 }
 
 /// A query block: its number, and what MySQL calls its kind.
@@ -193,8 +216,15 @@ impl Description<'_> {
             block,
             alias,
             table,
-            parameters: self.parameters,
+            known: self.known(),
             outer,
+        }
+    }
+
+    fn known(&self) -> KnownParameters<'_> {
+        KnownParameters {
+            values: self.parameters,
+            given: self.given,
             of_row: (self.of_row.0, &self.of_row.1),
         }
     }
@@ -223,6 +253,7 @@ impl Description<'_> {
         let read_in = self.read_in(block, (&read.alias, table), &[]);
         let is_known = read.access.is_known(&read_in) && self.knows(read.limit.as_ref());
         let way = match is_known && self.knows(read.offset.as_ref()) {
+            true if self.run_by == RunBy::Another => self.way_of(read, table)?,
             true => would_read(self.session, read, table, self.parameters)?,
             false => Some(Way::Through),
         };
@@ -287,6 +318,16 @@ impl Description<'_> {
             node = PlanNode::line(format!("Sort: {names}"), Some(node));
         }
         Ok(Some(self.limited((&read.limit, &read.offset), node)))
+    }
+
+    /// How a table would be read, without trying it.
+    fn way_of(&self, read: &Read, table: &Arc<Table>) -> Result<Option<Way>> {
+        let Some(_guard) = self.session.borrow_for_read(table, false)? else {
+            return Ok(None);
+        };
+        let most = self.session.variables.sql_select_limit();
+        let ready = read.prepare(most, table, self.parameters)?;
+        Ok(ready.map(|ready| ready.way))
     }
 
     fn join(&mut self, join: &Join, block: Block<'_>) -> Result<Option<PlanNode>> {
@@ -449,10 +490,7 @@ impl Description<'_> {
                 }
             }
             Operand::Constant(value) if in_tree => value_literal(value).to_string(),
-            Operand::Parameter(number) if in_tree => {
-                let of_row = (self.of_row.0, self.of_row.1.as_slice());
-                written_parameter(*number, self.parameters, of_row).to_string()
-            }
+            Operand::Parameter(number) if in_tree => self.known().written(*number).to_string(),
             Operand::Constant(_) | Operand::Parameter(_) => "const".to_string(),
         };
         let column_of = |compared: &Compared, in_tree: bool| match compared {
@@ -566,9 +604,8 @@ impl Description<'_> {
         if let Some(row) = rows.first_table() {
             query.notes().for_each(|note| row.add(note));
         }
-        let of_row = (self.of_row.0, self.of_row.1.as_slice());
-        let parameter = |number: usize| written_parameter(number, self.parameters, of_row);
-        let steps = query.told_steps(&parameter);
+        let known = self.known();
+        let steps = query.told_steps(&|number| known.written(number));
         // MySQL attaches a condition on joined rows to the table that is read last.
         if let (Some(condition), Some(row)) = (&steps.condition, rows.last_table()) {
             row.test_joined(condition);
