@@ -152,6 +152,8 @@ impl Session {
         self.handle.commands.count(Command::Questions);
         self.statement.start_micros = now_utc_micros();
         self.statement.elapsed = None;
+        // A direct plan is not dispatched.
+        self.statement.is_explained = false;
         let (red_zone, stack) = if may_nest_deeply(text) {
             (DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES)
         } else {

@@ -3,6 +3,7 @@
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
+use super::statements_direct;
 use crate::harness::{TestServer, query_text};
 
 /// Statements of sysbench go the direct way, as EXPLAIN says.
@@ -86,6 +87,29 @@ fn explain_says_direct() {
     ] {
         assert!(!extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
     }
+}
+
+/// What follows EXPLAIN is a statement of its own.
+#[test]
+fn a_direct_statement_after_explain_is_counted() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("counted_after");
+    for sql in [
+        "create table t (id int primary key, c varchar(20))",
+        "insert into t values (1, 'a')",
+    ] {
+        c.query_drop(sql).expect(sql);
+    }
+    let before = statements_direct(&mut c);
+    for sql in [
+        "explain select c from t where id = 1",
+        "select c from t where id = 1",
+        "explain analyze select c from t where id = 1",
+        "select c from t where id = 1",
+    ] {
+        c.query_drop(sql).expect(sql);
+    }
+    assert_eq!(statements_direct(&mut c), before + 2);
 }
 
 /// Also of queries in a FROM, of subqueries and of the parts of a UNION, EXPLAIN says whether they run directly.
