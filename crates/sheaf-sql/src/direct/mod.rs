@@ -805,15 +805,27 @@ impl Session {
         self.run_parts(query, (&parameters, spelled), sink)
     }
 
-    /// Runs what a plan consists of, all of it through one view.
+    /// Runs what a plan consists of.
     fn run_parts(
         &mut self,
         plan: &DirectPlan,
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
+        self.with_found(plan, parameters, |session, all| {
+            session.run_action(&plan.action, (all, spelled), sink)
+        })
+    }
+
+    /// Runs something with the parameters of a plan and what its subqueries come to, all of it through one view.
+    fn with_found(
+        &mut self,
+        plan: &DirectPlan,
+        parameters: &[Value],
+        run: impl FnOnce(&mut Session, &[Value]) -> Result<bool>,
+    ) -> Result<bool> {
         if !plan.has_subqueries() {
-            return self.run_action(&plan.action, (parameters, spelled), sink);
+            return run(self, parameters);
         }
         let view = match self.statement.view.clone() {
             Some(view) => view,
@@ -822,7 +834,7 @@ impl Session {
         let before = self.statement.view.replace(view);
         let all = self.parameters_and_found(plan, parameters);
         let outcome = all.and_then(|all| match all {
-            Some(all) => self.run_action(&plan.action, (&all, spelled), sink),
+            Some(all) => run(self, &all),
             None => Ok(false),
         });
         self.statement.view = before;

@@ -23,6 +23,9 @@ use crate::statement::properties::properties_of;
 /// The first line of what EXPLAIN ANALYZE says of a statement that locks rows, and would run directly.
 const IN_PLACE_OF_DIRECT: &str = "Operators in place of a direct plan, without its locks";
 
+/// The same where its direct plan was run.
+const DIRECT_WITHOUT_LOCKS: &str = "Direct (without operators, and without its locks)";
+
 /// What a statement does with the rows that its query finds.
 pub(super) struct Change {
     /// MySQL's `select_type` for the tables that are changed.
@@ -54,7 +57,7 @@ enum Operators {
 enum Analyzed {
     /// A direct plan, which was measured.
     Directly(Box<Explanation>),
-    /// Operators. The statement would run directly, and lock the rows that it finds.
+    /// Operators. The statement would run directly, and what it finds depends on locks.
     InsteadOfLocks,
     Operators,
 }
@@ -178,11 +181,11 @@ impl Session {
         let Direct::Described(described, _) = &mut direct else {
             return Ok(Analyzed::Operators);
         };
-        if plan.locks_rows() {
-            return Ok(Analyzed::InsteadOfLocks);
-        }
         let Some(run) = measure_direct(self, &plan)? else {
-            return Ok(Analyzed::Operators);
+            return Ok(match plan.locks_rows() {
+                true => Analyzed::InsteadOfLocks,
+                false => Analyzed::Operators,
+            });
         };
         if let Some(tree) = &mut described.explanation.tree {
             add_work(tree, &described.accesses, &run);
@@ -196,6 +199,9 @@ impl Session {
         Ok(match &mut explanation.tree {
             Some(whole) => {
                 whole.measured = Some(run.whole);
+                if plan.locks_rows() {
+                    whole.text = DIRECT_WITHOUT_LOCKS.to_string();
+                }
                 Analyzed::Directly(Box::new(explanation))
             }
             None => Analyzed::Operators,

@@ -265,3 +265,52 @@ fn another_session_sees_a_direct_plan_that_waits() {
     let outcome = runner.join().expect("no panic");
     assert_eq!(outcome.map_err(|error| error.code), Ok(()));
 }
+
+/// A locking read is measured as it runs, directly. Locks are left out, which the first line says.
+#[test]
+fn analyze_of_a_locking_read_measures_its_direct_plan() {
+    let mut bench = bench();
+    let mut other = bench.engine.session(Default::default()).expect("a session");
+    run(&mut other, "USE test").expect("a database");
+    bench.ok("BEGIN");
+    for (sql, access, rows) in [
+        (
+            "SELECT c FROM t WHERE id = 5 FOR UPDATE",
+            "on t using PRIMARY (id = 5)",
+            1,
+        ),
+        (
+            "SELECT c FROM t WHERE k = 5 FOR SHARE SKIP LOCKED",
+            "on t using by_k (k = 5)",
+            10,
+        ),
+        (
+            "SELECT a.c, b.c FROM t a JOIN t b ON b.id = a.k WHERE a.k = 5 FOR UPDATE",
+            "on a using by_k (k = 5)",
+            10,
+        ),
+    ] {
+        let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {sql}"));
+        let counted = format!("rows={rows} loops=1)");
+        has_in_order(
+            &tree,
+            &[
+                "-> Direct (without operators, and without its locks)  (actual time=",
+                &counted,
+                access,
+                &counted,
+            ],
+        );
+    }
+    let free = "SELECT id FROM t WHERE k = 5 FOR UPDATE NOWAIT";
+    assert_eq!(run(&mut other, free).expect("no lock").rows.len(), 10);
+    // Which rows these are is known when others are locked.
+    let limited =
+        "SELECT a.c FROM t a JOIN t b ON b.id = a.k WHERE a.k = 5 LIMIT 2 FOR UPDATE SKIP LOCKED";
+    let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {limited}"));
+    assert!(
+        tree.starts_with("-> Operators in place of a direct plan, without its locks"),
+        "{tree}"
+    );
+    bench.ok("ROLLBACK");
+}

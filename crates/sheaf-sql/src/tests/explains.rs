@@ -590,13 +590,6 @@ fn analyze_of_a_direct_plan_measures_its_accesses() {
     let before = bench.rows(direct);
     document(&mut bench, &format!("EXPLAIN ANALYZE {sql}"));
     assert_eq!(bench.rows(direct), before);
-    // Locks are left out, which the first line says.
-    let locked = "SELECT c FROM t WHERE id = 5 FOR UPDATE";
-    let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {locked}"));
-    assert!(
-        tree.starts_with("-> Operators in place of a direct plan"),
-        "{tree}"
-    );
     // Rows of a query in a FROM are found by the lines below.
     let derived = "SELECT * FROM (SELECT id, k FROM t WHERE k = 4 LIMIT 3) d JOIN t ON t.id = d.k";
     let tree = document(&mut bench, &format!("EXPLAIN ANALYZE {derived}"));

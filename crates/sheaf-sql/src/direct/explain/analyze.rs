@@ -1,4 +1,4 @@
-//! Runs a direct plan for EXPLAIN ANALYZE: its rows are counted, and no client gets them.
+//! Runs a direct plan for EXPLAIN ANALYZE: its rows are counted, and no client gets them. No row is locked.
 
 use std::io::Read;
 
@@ -6,6 +6,7 @@ use arrow::record_batch::RecordBatch;
 use sheaf_exec::operator::measuring_exec::Measured;
 
 use crate::direct::access::measured::{Clock, Measuring, WorkOfAccesses};
+use crate::direct::read::run_direct_read;
 use crate::direct::syntax::headers::Spelled;
 use crate::direct::{Action, DirectPlan};
 use crate::error::{Result, SqlError};
@@ -30,14 +31,40 @@ impl DirectPlan {
     }
 }
 
-/// Runs a plan without parameters. `None`: nothing has happened, and the vectorised path runs the statement.
+impl Session {
+    /// Runs a plan that locks rows, without its locks: what it reads is the same. False: nothing has happened.
+    fn run_without_locks(&mut self, plan: &DirectPlan, sink: &mut dyn ResultSink) -> Result<bool> {
+        if plan.window.is_some() {
+            return Ok(false);
+        }
+        let spelled = Spelled::AsWritten;
+        self.around_direct(plan, &[], |session, parameters| {
+            session.with_found(plan, parameters, |session, all| match &plan.action {
+                Action::Read(read, table) => {
+                    run_direct_read(session, read, table, (all, spelled), sink)
+                }
+                // Where a LIMIT ends depends on what could be locked.
+                Action::LockFound(lock) if !lock.is_limited_by_locks() => {
+                    session.run_inner(lock.described(), (all, spelled), sink)
+                }
+                _ => Ok(false),
+            })
+        })
+    }
+}
+
+/// Runs a plan without parameters, and locks nothing. `None`: nothing has happened, and the vectorised path runs the
+/// statement.
 pub(crate) fn measure_direct(
     session: &mut Session,
     plan: &DirectPlan,
 ) -> Result<Option<MeasuredRun>> {
     let mut rows = CountedRows(Clock::begin());
     let measuring = Measuring::begin();
-    let is_done = session.run_direct(plan, (&[], Spelled::AsWritten), &mut rows)?;
+    let is_done = match plan.locks_rows() {
+        true => session.run_without_locks(plan, &mut rows)?,
+        false => session.run_direct(plan, (&[], Spelled::AsWritten), &mut rows)?,
+    };
     let whole = rows.0.end();
     let accesses = measuring.end();
     Ok(is_done.then_some(MeasuredRun { whole, accesses }))

@@ -238,6 +238,11 @@ impl LockFound {
         }
     }
 
+    /// Whether a LIMIT counts the rows that could be locked.
+    pub(in crate::direct) fn is_limited_by_locks(&self) -> bool {
+        self.limit.is_some()
+    }
+
     /// What EXPLAIN shows: what finds the rows that a client gets.
     pub(in crate::direct) fn described(&self) -> &DirectPlan {
         match &self.shown {
