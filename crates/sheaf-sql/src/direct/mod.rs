@@ -678,16 +678,21 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let Some(window) = &plan.window else {
-            return self.run_direct_to_end(plan, (parameters, spelled), sink);
+        let given = (parameters, spelled);
+        let outcome = match &plan.window {
+            None => self.run_direct_to_end(plan, given, sink),
+            // The session's limit is for queries without their own.
+            Some(window) => match window.sink(parameters, sink) {
+                Some(mut sink) if self.variables.sql_select_limit() == u64::MAX => {
+                    self.run_direct_to_end(plan, given, &mut sink)
+                }
+                _ => Ok(false),
+            },
         };
-        // The session's limit is for queries without their own.
-        match window.sink(parameters, sink) {
-            Some(mut sink) if self.variables.sql_select_limit() == u64::MAX => {
-                self.run_direct_to_end(plan, (parameters, spelled), &mut sink)
-            }
-            _ => Ok(false),
+        if self.variables.traces_optimizer() {
+            self.trace_run(plan, &outcome);
         }
+        outcome
     }
 
     /// The same of all rows of a query.

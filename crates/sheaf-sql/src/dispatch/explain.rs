@@ -18,6 +18,7 @@ use crate::query::rows::{Cell, Cells, Rows};
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::session_parts::traces::DirectOutcome;
 use crate::statement::properties::properties_of;
 
 /// The first line of what EXPLAIN ANALYZE says of a statement that locks rows, and would run directly.
@@ -95,8 +96,19 @@ impl Session {
 
     /// Plans a statement without locking or changing anything but the definitions of its tables.
     fn explanation_of(&mut self, statement: ParsedStatement<'_>) -> Result<Explanation> {
+        // What it plans for itself is not traced.
+        let trace = std::mem::take(&mut self.traces.current);
         let plan = self.direct_plan(&statement.ast, (statement.text, 0));
-        let direct = self.direct_to_explain(plan.as_ref(), &statement.ast)?;
+        let direct = self.direct_to_explain(plan.as_ref(), &statement.ast);
+        self.traces.current = trace;
+        let direct = direct?;
+        match (&direct, &plan) {
+            (_, None) => {}
+            (Direct::No, Some(_)) => self.traces.note_direct(DirectOutcome::GivenUp),
+            (Direct::Described(..) | Direct::WithoutTable, Some(_)) => {
+                self.traces.note_direct(DirectOutcome::Chosen);
+            }
+        }
         self.explanation_with(direct, statement)
     }
 
@@ -110,7 +122,7 @@ impl Session {
         let direct = match direct {
             // What is said of it is all its own: operators need not be planned.
             Direct::Described(described, Operators::No)
-                if matches!(statement.ast, Statement::Query(_)) =>
+                if matches!(statement.ast, Statement::Query(_)) && !self.traces.current.is_on() =>
             {
                 return Ok(described.explanation.as_direct());
             }
@@ -129,8 +141,10 @@ impl Session {
                     Operators::Hinted(hinted) => {
                         // The user has not asked for these hints.
                         let warnings = self.warnings.clone();
+                        let trace = std::mem::take(&mut self.traces.current);
                         obey_statement_hints(self, properties_of(&hinted).hints, text);
                         let planned = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
+                        self.traces.current = trace;
                         self.warnings = warnings;
                         let (query, _) = planned?;
                         described.take_estimates(&explanation(query));
@@ -173,20 +187,27 @@ impl Session {
 
     /// Runs a query directly, if it would run so, and says what its plan did.
     fn direct_run(&mut self, statement: Parsed<'_, &Statement>) -> Result<Analyzed> {
+        // What it plans for itself is not traced.
+        let trace = std::mem::take(&mut self.traces.current);
         let plan = self.direct_plan(statement.ast, (statement.text, 0));
+        let direct = self.direct_to_explain(plan.as_ref(), statement.ast);
+        let run = match (&direct, &plan) {
+            (Ok(Direct::Described(..)), Some(plan)) => measure_direct(self, plan),
+            _ => Ok(None),
+        };
+        self.traces.current = trace;
+        let (mut direct, run) = (direct?, run?);
         let Some(plan) = plan else {
             return Ok(Analyzed::Operators);
         };
-        let mut direct = self.direct_to_explain(Some(&plan), statement.ast)?;
-        let Direct::Described(described, _) = &mut direct else {
-            return Ok(Analyzed::Operators);
-        };
-        let Some(run) = measure_direct(self, &plan)? else {
-            return Ok(match plan.locks_rows() {
-                true => Analyzed::InsteadOfLocks,
-                false => Analyzed::Operators,
+        let (Direct::Described(described, _), Some(run)) = (&mut direct, run) else {
+            self.traces.note_direct(DirectOutcome::GivenUp);
+            return Ok(match (direct, plan.locks_rows()) {
+                (Direct::Described(..), true) => Analyzed::InsteadOfLocks,
+                _ => Analyzed::Operators,
             });
         };
+        self.traces.note_direct(DirectOutcome::Chosen);
         if let Some(tree) = &mut described.explanation.tree {
             add_work(tree, &described.accesses, &run);
         }

@@ -5,14 +5,15 @@
 //! offset. With a negative offset: the first of the last ones. All of them together keep to
 //! `optimizer_trace_max_mem_size`: a trace that becomes longer loses steps, and says how many bytes they had.
 //!
-//! A statement that is traced is planned in full, also if it would run directly otherwise. One that reads the traces is
-//! not traced itself.
+//! Tracing leaves a statement the plan that it has. The trace of one that runs directly says so in a step
+//! `direct_plan`, and nothing else was planned. If the direct plan was given up, the step says that, and the operators
+//! follow. EXPLAIN plans operators in both cases. A statement that reads the traces is not traced itself.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 
 use sheaf_optimizer::Trace;
-use sheaf_optimizer::json::Layout;
+use sheaf_optimizer::json::{Json, Layout, Object};
 
 use crate::variables::Variables;
 
@@ -40,8 +41,17 @@ pub(crate) struct OptimizerTraces {
     is_read: Cell<bool>,
     /// The running statement reads what the session may not see, through a view.
     is_hidden: Cell<bool>,
+    /// The direct plan of the running statement was given up.
+    gave_up: bool,
     /// Where the running statement's planning is recorded.
     pub(crate) current: Trace,
+}
+
+/// What became of a direct plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DirectOutcome {
+    Chosen,
+    GivenUp,
 }
 
 /// Which traces are kept and shown.
@@ -97,10 +107,33 @@ impl OptimizerTraces {
         }
     }
 
+    /// Records what became of the running statement's direct plan.
+    pub(crate) fn note_direct(&self, outcome: DirectOutcome) {
+        let text = match outcome {
+            DirectOutcome::Chosen => "chosen",
+            DirectOutcome::GivenUp => "given_up",
+        };
+        let step = || Json::from(Object::new().with("outcome", text));
+        self.current.outcome("direct_plan", step);
+    }
+
+    /// The direct plan of the running statement was given up, and its trace begins with that.
+    pub(crate) fn give_up_direct(&mut self) {
+        self.gave_up = true;
+    }
+
+    /// Keeps the trace of a statement that has run directly.
+    pub(crate) fn keep_direct(&mut self, variables: &Variables, text: &str) {
+        self.begin(variables, true);
+        self.note_direct(DirectOutcome::Chosen);
+        self.end(variables, text);
+    }
+
     /// Starts to trace a statement, if statements of its kind are traced and the session wants it.
     pub(crate) fn begin(&mut self, variables: &Variables, is_traced: bool) {
         self.current = Trace::default();
         self.is_hidden.set(false);
+        let gave_up = std::mem::take(&mut self.gave_up);
         if !is_traced || !variables.traces_optimizer() {
             return;
         }
@@ -110,6 +143,9 @@ impl OptimizerTraces {
             limit: variables.optimizer_trace_limit(),
         });
         self.current = Trace::on(variables.optimizer_trace_max_mem_size());
+        if gave_up {
+            self.note_direct(DirectOutcome::GivenUp);
+        }
     }
 
     /// Keeps the trace of the statement that has ended, with or without success.

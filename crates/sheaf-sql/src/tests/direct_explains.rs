@@ -314,3 +314,36 @@ fn analyze_of_a_locking_read_measures_its_direct_plan() {
     );
     bench.ok("ROLLBACK");
 }
+
+/// A statement that is traced runs as it does without: the trace says whether its direct plan was chosen or given up.
+#[test]
+fn tracing_leaves_a_statement_its_direct_plan() {
+    let mut bench = bench();
+    bench.ok("SET optimizer_trace = 'enabled=on,one_line=on'");
+    let traces = "SELECT query, trace FROM information_schema.optimizer_trace";
+    let query = "SELECT c FROM t WHERE k = 5";
+    let chosen = "{\"direct_plan\": {\"outcome\": \"chosen\"}}";
+    let given_up = "{\"direct_plan\": {\"outcome\": \"given_up\"}}";
+    // It refuses batches of operators.
+    let mut sink = RowSink::default();
+    bench.session.execute(query, &mut sink).expect("a row");
+    let trace = format!("{query}|{{\"steps\": [{chosen}]}}");
+    assert_eq!(bench.rows(traces), [trace]);
+    let update = "UPDATE t SET c = 'x' WHERE id = 5";
+    bench.ok(update);
+    let trace = format!("{update}|{{\"steps\": [{chosen}]}}");
+    assert_eq!(bench.rows(traces), [trace]);
+    // A sink that wants batches has the direct plan given up.
+    bench.ok(query);
+    let trace = bench.rows(traces).remove(0);
+    has_in_order(&trace, &[query, given_up, "\"final_plan\""]);
+    // EXPLAIN plans operators in any case.
+    let rows = bench.rows(&format!("EXPLAIN {query}"));
+    assert!(rows[0].ends_with("Direct"), "{rows:?}");
+    let trace = bench.rows(traces).remove(0);
+    has_in_order(
+        &trace,
+        &["EXPLAIN", chosen, "\"rows_estimation\"", "\"final_plan\""],
+    );
+    assert_eq!(trace.matches("\"final_plan\"").count(), 1, "{trace}");
+}

@@ -92,6 +92,7 @@ fn the_last_statement_is_traced() {
 #[test]
 fn offset_limit_and_memory_choose_the_traces() {
     let mut bench = bench();
+    bench.ok("SET optimizer_switch = 'direct=off'");
     bench.ok("SET optimizer_trace = 'enabled=on', optimizer_trace_offset = -2, optimizer_trace_limit = 2");
     for n in 0..4 {
         bench.ok(&format!("SELECT {n} FROM t WHERE id = 1"));

@@ -92,12 +92,11 @@ impl Settings {
                 today: None,
                 time_zone: TimeZone::read(text("time_zone")).unwrap_or_default(),
             },
-            // What is to be traced has to be planned, and a plan says whether it uses a key. Direct plans use no index
-            // that is invisible, and read CHAR columns as they are stored.
+            // A plan of operators says whether it uses a key. Direct plans use no index that is invisible, and read
+            // CHAR columns as they are stored.
             direct_plans: switch.direct
                 && !sql_mode.contains("PAD_CHAR_TO_FULL_LENGTH")
                 && !switch.use_invisible_indexes
-                && !traces_optimizer
                 && !sql_safe_updates
                 && is_any_size,
             uses_invisible_indexes: switch.use_invisible_indexes,

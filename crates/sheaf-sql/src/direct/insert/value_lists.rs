@@ -112,10 +112,10 @@ fn form_of(forms: &[Form], row: &str, before: usize) -> Option<usize> {
 }
 
 impl<'a> ValueLists<'a> {
-    /// The rows of a request, if they are of few forms, and direct plans are on.
+    /// The rows of a request, if they are of few forms, and direct plans are on. What is traced is parsed as a whole.
     pub(crate) fn of_request(variables: &Variables, sql: &'a str) -> Option<ValueLists<'a>> {
         let has_ansi_quotes = variables.sql_mode().contains("ANSI_QUOTES");
-        match variables.direct_plans() {
+        match variables.direct_plans() && !variables.traces_optimizer() {
             true => ValueLists::of(sql, has_ansi_quotes),
             false => None,
         }
