@@ -1,5 +1,5 @@
-//! WAIT_FOR_EXECUTED_GTID_SET(set [, seconds]): 0 as soon as the server has executed all of a set of transactions, and 1
-//! if it has not within the time. A client that has written at a source reads its own writes at a replica so.
+//! WAIT_FOR_EXECUTED_GTID_SET(set [, seconds]): 0 as soon as the server has executed all of a set of transactions, and
+//! 1 if it has not within the time. A client that has written at a source reads its own writes at a replica so.
 //!
 //! What was executed is the session's to say. A wait holds no worker thread. KILL, a time limit and a client that has
 //! gone end it with the statement's error.
