@@ -7,6 +7,7 @@
 //!   f float(8,2) of 123.45, beside            in the column
 //!   n decimal(8,1)   double(22,2)             123.45, while f + 0e0 is 123.44999694824219
 //!   s varchar(10)    varchar(10)              '123.449997', while CONCAT(f) is '123.45'
+//!   t text           text                     '123.45'
 //! ```
 //!
 //! Among decimals it is rounded to those of the column. Beside texts it has as many digits as the longest value of all
@@ -17,8 +18,11 @@ use datafusion_common::ScalarValue;
 use sheaf_algebra::relation::Operator;
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::functions::control::field_of_parts;
-use sheaf_exec::functions::types::{Coercibility, SqlType, declared_type, float_decimals};
+use sheaf_exec::functions::types::{
+    Coercibility, SqlType, bit_length, declared_type, field, float_decimals,
+};
 use sheaf_exec::typing::Texts;
+use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 
 use super::{Binder, Bound, Output};
@@ -35,6 +39,8 @@ const SIGN_AND_POINT: u32 = 2;
 /// A column of a set operation.
 pub(super) struct SetColumn {
     pub field: Field,
+    /// The same without what fills its values up: those of a BINARY are all as long as the longest.
+    unfilled: Field,
     /// Characters of its longest value.
     length: u32,
 }
@@ -56,17 +62,36 @@ impl SetColumn {
                 .max(length);
             fields.push(FieldRef::clone(&output.field));
         }
-        let field = column_of_parts(&fields, texts)?;
-        Ok(SetColumn { field, length })
+        let unfilled = column_of_parts(&fields, texts)?;
+        let field = match is_filled(&fields) {
+            true => field::declared(DataType::Binary, &ColumnType::Binary { length }),
+            false => unfilled.clone(),
+        };
+        Ok(SetColumn {
+            field,
+            unfilled,
+            length,
+        })
     }
 
     /// A value of a part as one of the column.
     pub fn value(&self, value: Scalar, binder: &Binder<'_>) -> Bound<Scalar> {
+        let value = self.unfilled_value(value, binder)?;
+        if self.field == self.unfilled {
+            return Ok(value);
+        }
+        let length = binder.integer(self.length.into());
+        let value = binder.call("$cast_binary", vec![value, length])?;
+        Ok(binder.typing().column_of(value, &self.field)?)
+    }
+
+    fn unfilled_value(&self, value: Scalar, binder: &Binder<'_>) -> Bound<Scalar> {
         let from = FieldRef::clone(value.field());
-        let to = &self.field;
+        let to = &self.unfilled;
         let is_float = from.data_type().is_floating();
+        let is_long = declared_type(to).is_some_and(|ty| ty.is_long());
         let value = match to.data_type() {
-            DataType::Utf8View | DataType::Binary if is_float => {
+            DataType::Utf8View | DataType::Binary if is_float && !is_long => {
                 let length = binder.integer(self.length.into());
                 binder.call("$short_double", vec![value, length])?
             }
@@ -104,6 +129,22 @@ pub(super) fn column_of_parts(parts: &[FieldRef], texts: &Texts) -> Bound<Field>
         )),
         _ => Ok(field),
     }
+}
+
+/// Whether the column is a BINARY: one part is, and the others are, or are numbers and moments. The text of an ENUM has a
+/// length of its own.
+fn is_filled(parts: &[FieldRef]) -> bool {
+    let is_binary = |field: &FieldRef| {
+        let declared = declared_type(field);
+        matches!(declared, Some(ColumnType::Binary { .. }))
+    };
+    let says_nothing = |field: &FieldRef| {
+        let ty = SqlType::of(field);
+        let is_number = ty.is_exact_number() || ty.is_float();
+        bit_length(field).is_none() && (is_number || ty.is_temporal() || ty == SqlType::Null)
+    };
+    let mut all = parts.iter();
+    parts.iter().any(is_binary) && all.all(|field| is_binary(field) || says_nothing(field))
 }
 
 /// Whether a column of DOUBLE(M,D) has rounded the value. No other type of parts has more decimals than the whole.

@@ -63,6 +63,8 @@ fn functional_key_parts_are_shown_as_expressions() {
 fn the_last_statement_is_traced() {
     let mut bench = bench();
     assert!(bench.rows(TRACES).is_empty());
+    // What operators are chosen for.
+    bench.ok("SET optimizer_switch = 'direct=off'");
     bench.ok("SET optimizer_trace = 'enabled=on,one_line=on'");
     assert_eq!(
         bench.rows("SELECT @@optimizer_trace, @@optimizer_trace_offset"),
