@@ -88,8 +88,8 @@ impl SaidPurged {
             None => (said, false),
         };
         let set = said.parse::<GtidSet>();
-        let set = set
-            .map_err(|_| SqlError::wrong_value_for_variable(GTID_PURGED, excerpt(text).as_ref()))?;
+        let set =
+            set.map_err(|_| SqlError::wrong_value_for_variable(GTID_PURGED, excerpt(text)))?;
         Ok(SaidPurged { set, is_added })
     }
 }
