@@ -131,8 +131,8 @@ pub(super) fn column_of_parts(parts: &[FieldRef], texts: &Texts) -> Bound<Field>
     }
 }
 
-/// Whether the column is a BINARY: one part is, and the others are, or are numbers and moments. The text of an ENUM has a
-/// length of its own.
+/// Whether the column is a BINARY: one part is, and the others are, or are numbers and moments. The text of an ENUM has
+/// a length of its own.
 fn is_filled(parts: &[FieldRef]) -> bool {
     let is_binary = |field: &FieldRef| {
         let declared = declared_type(field);
