@@ -43,6 +43,8 @@ pub(super) struct SetColumn {
     unfilled: Field,
     /// Characters of its longest value.
     length: u32,
+    /// It is a TEXT or a BLOB, as one of the parts is.
+    is_long: bool,
 }
 
 impl SetColumn {
@@ -67,10 +69,12 @@ impl SetColumn {
             true => field::declared(DataType::Binary, &ColumnType::Binary { length }),
             false => unfilled.clone(),
         };
+        let is_long = |field: &FieldRef| declared_type(field).is_some_and(|ty| ty.is_long());
         Ok(SetColumn {
             field,
             unfilled,
             length,
+            is_long: fields.iter().any(is_long),
         })
     }
 
@@ -89,9 +93,8 @@ impl SetColumn {
         let from = FieldRef::clone(value.field());
         let to = &self.unfilled;
         let is_float = from.data_type().is_floating();
-        let is_long = declared_type(to).is_some_and(|ty| ty.is_long());
         let value = match to.data_type() {
-            DataType::Utf8View | DataType::Binary if is_float && !is_long => {
+            DataType::Utf8View | DataType::Binary if is_float && !self.is_long => {
                 let length = binder.integer(self.length.into());
                 binder.call("$short_double", vec![value, length])?
             }

@@ -236,9 +236,8 @@ impl SessionValues for Session {
 }
 
 /// Variables whose value stands elsewhere in the session.
-const KEPT_ELSEWHERE: [&str; 6] = [
+const KEPT_ELSEWHERE: [&str; 5] = [
     GTID_OWNED,
-    "identity",
     "insert_id",
     "last_insert_id",
     "pseudo_thread_id",
